@@ -1,0 +1,174 @@
+"""Reads the fields of one mapping of a job-graph document and notes every fault it meets.
+
+A reader never raises: a field that is wrong is noted and given a stand-in, so
+that one pass over a document finds all that is wrong with it.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from jobmanager.core import durations
+from jobmanager.core.errors import Fault
+
+Choice = TypeVar("Choice", bound=StrEnum)
+_REQUIRED: Any = object()
+
+
+class Faults:
+    """The faults found so far, in the order they were met."""
+
+    def __init__(self) -> None:
+        self.found: list[Fault] = []
+
+    def add(self, vertex: str | None, field: str, message: str) -> None:
+        fault = Fault(vertex, field, message)
+        if fault not in self.found:
+            self.found.append(fault)
+
+
+class Fields:
+    """One mapping of the document, at `prefix` inside `vertex` (None: the graph itself)."""
+
+    def __init__(
+        self, values: Mapping[str, Any], faults: Faults, vertex: str | None, prefix: str = ""
+    ) -> None:
+        self._values = values
+        self._faults = faults
+        self._vertex = vertex
+        self._prefix = prefix
+        self._known: set[str] = set()
+
+    def fault(self, field: str, message: str) -> None:
+        self._faults.add(self._vertex, (self._prefix + field).rstrip("."), message)
+
+    def has(self, field: str) -> bool:
+        self._known.add(field)
+        return self._values.get(field) is not None
+
+    def raw(self, field: str) -> Any:
+        self._known.add(field)
+        return self._values.get(field)
+
+    def text(self, field: str, default: str = _REQUIRED) -> str:
+        value = self._take(field, default, "a text")
+        if value is _REQUIRED:
+            return ""
+        if not isinstance(value, str) or (value is not default and not value.strip()):
+            self.fault(field, f"{value!r} is not a text")
+            return ""
+        return value
+
+    def integer(
+        self, field: str, default: int | None = _REQUIRED, *, least: int, most: int = 2**31 - 1
+    ) -> int | None:
+        value = self._take(field, default, f"a whole number from {least}")
+        if value is _REQUIRED or value is None:
+            return None
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            self.fault(field, f"{value!r} is not a whole number from {least} to {most}")
+            return None
+        return value
+
+    def duration(
+        self, field: str, default: str = _REQUIRED, *, zero: bool = False
+    ) -> timedelta | None:
+        value = self._take(field, default, "a duration such as 10s")
+        if value is _REQUIRED:
+            return None
+        try:
+            duration = durations.parse(value) if isinstance(value, str) else None
+        except ValueError as error:
+            self.fault(field, str(error))
+            return None
+        if duration is None:
+            self.fault(field, f"{value!r} is not a duration: write 500ms, 10s, 5m, 1h or 1d")
+        elif not duration and not zero:
+            self.fault(field, f"{value!r} must be longer than nothing")
+            return None
+        return duration
+
+    def choice(self, field: str, choices: type[Choice], default: Choice = _REQUIRED) -> Choice:
+        first = next(iter(choices))
+        value = self._take(field, default, "one of " + ", ".join(choices))
+        if value is _REQUIRED:
+            return first
+        try:
+            return choices(value)
+        except ValueError:
+            self.fault(field, f"{value!r} is not one of {', '.join(choices)}")
+            return first
+
+    def expressions(self, field: str, *, required: bool = True) -> dict[str, str]:
+        """A mapping of column names to Spark SQL expressions."""
+        value = self._take(field, _REQUIRED if required else {}, "a mapping column: expression")
+        if value is _REQUIRED:
+            return {}
+        if not isinstance(value, Mapping) or (required and not value):
+            self.fault(field, f"{value!r} is not a mapping column: expression")
+            return {}
+        for column, expression in value.items():
+            if not isinstance(column, str) or not isinstance(expression, str | int | float):
+                self.fault(field, f"{column!r}: {expression!r} is not a Spark SQL expression")
+        return {str(column): str(expression) for column, expression in value.items()}
+
+    def names(self, field: str, *, required: bool = False) -> tuple[str, ...]:
+        """A list of column names; one name may stand for a list of one."""
+        value = self._take(field, _REQUIRED if required else (), "a list of columns")
+        if value is _REQUIRED:
+            return ()
+        listed = [value] if isinstance(value, str) else value
+        if not isinstance(listed, list | tuple) or not all(isinstance(n, str) for n in listed):
+            self.fault(field, f"{value!r} is not a list of columns")
+            return ()
+        for name in sorted({n for n in listed if listed.count(n) > 1}):
+            self.fault(field, f"column {name!r} is named twice")
+        return tuple(listed)
+
+    def settings(self, field: str) -> dict[str, str]:
+        value = self._take(field, {}, "a mapping")
+        if not isinstance(value, Mapping):
+            self.fault(field, f"{value!r} is not a mapping of settings")
+            return {}
+        return {str(k): _setting(v) for k, v in value.items()}
+
+    def section(self, field: str) -> "Fields":
+        """The mapping under `field`; an empty one where it is missing."""
+        value = self._take(field, {}, "a mapping")
+        if not isinstance(value, Mapping):
+            self.fault(field, f"{value!r} is not a mapping")
+            value = {}
+        return self.nested(field, value)
+
+    def nested(self, field: str, values: Mapping[str, Any]) -> "Fields":
+        """A reader of `values`, which stand at `field`."""
+        return Fields(values, self._faults, self._vertex, f"{self._prefix}{field}.")
+
+    def not_yet(self, fields: Iterable[str]) -> None:
+        """Fields of the language that this version cannot honour: refused by name."""
+        for field in fields:
+            if self.has(field):
+                self.fault(field, f"{field} is not supported by this version of Headgate yet")
+
+    def done(self) -> None:
+        """Everything known was read: whatever is left is a mistake."""
+        for field in self._values:
+            if field not in self._known:
+                close = difflib.get_close_matches(str(field), self._known, n=1)
+                hint = f": did you mean {close[0]!r}?" if close else ""
+                self.fault(str(field), f"unknown field {str(field)!r}{hint}")
+
+    def _take(self, field: str, default: Any, what: str) -> Any:
+        self._known.add(field)
+        value = self._values.get(field)
+        if value is not None:
+            return value
+        if default is _REQUIRED:
+            self.fault(field, f"missing: {what} is needed")
+        return default
+
+
+def _setting(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

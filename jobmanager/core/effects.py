@@ -1,0 +1,91 @@
+"""What the core asks the shell to do. Plain data: easy to compare, to store, to do twice.
+
+Effects are written to the outbox in the transaction that decided them. Some are
+for the JobManager itself, the others are directives that a runner fetches.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchAttempt:
+    """Get a runner for this attempt."""
+
+    attempt: AttemptNumber
+
+
+@dataclass(frozen=True, slots=True)
+class KillRunner:
+    """End the attempt's runner, by force: nothing of its process group may survive."""
+
+    attempt: AttemptNumber
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardCheckpoint:
+    """Delete the manifest, then the files that no other manifest names."""
+
+    checkpoint: CheckpointNumber
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardAttempts:
+    """Delete the working directories of the attempts before this one."""
+
+    before: AttemptNumber
+
+
+@dataclass(frozen=True, slots=True)
+class StartAttempt:
+    """To the runner: run the job."""
+
+    attempt: AttemptNumber
+
+
+@dataclass(frozen=True, slots=True)
+class SendBarrier:
+    attempt: AttemptNumber
+    checkpoint: CheckpointNumber
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AnnounceCompletion:
+    attempt: AttemptNumber
+    checkpoint: CheckpointNumber
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawBarrier:
+    attempt: AttemptNumber
+    checkpoint: CheckpointNumber
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelAttempt:
+    attempt: AttemptNumber
+    grace: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRunner:
+    """To the runner: the attempt has ended, leave."""
+
+    attempt: AttemptNumber
+
+
+ForJobManager = LaunchAttempt | KillRunner | DiscardCheckpoint | DiscardAttempts
+ForRunner = (
+    StartAttempt
+    | SendBarrier
+    | AnnounceCompletion
+    | WithdrawBarrier
+    | CancelAttempt
+    | ReleaseRunner
+)
+Effect = ForJobManager | ForRunner

@@ -1,0 +1,127 @@
+"""Everything that can go wrong on purpose, as the domain sees it.
+
+    DomainError
+      NotFound
+        JobNotFound, CheckpointNotFound, RunnerNotFound, LogNotFound
+      Conflict
+        JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused
+      Rejected
+        InvalidJobGraph, UnsupportedRequest
+      Malformed
+        MalformedRequest
+      Forbidden
+        WrongRunnerToken
+      Unavailable
+        StorageUnavailable, StoreUnavailable
+
+No HTTP in here: `jobmanager.api.problems` gives each family its status code.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class DomainError(Exception):
+    """Base class of every error raised on purpose."""
+
+    title: ClassVar[str]
+
+
+class NotFound(DomainError):
+    """The thing named in the request does not exist."""
+
+
+class JobNotFound(NotFound):
+    title = "No such job"
+
+
+class CheckpointNotFound(NotFound):
+    title = "No such checkpoint"
+
+
+class RunnerNotFound(NotFound):
+    title = "No such runner"
+
+
+class LogNotFound(NotFound):
+    title = "No log yet"
+
+
+class Conflict(DomainError):
+    """The request is well formed, but the present state forbids it."""
+
+
+class JobNotRunning(Conflict):
+    title = "The job is not running"
+
+
+class JobHasEnded(Conflict):
+    title = "The job has ended"
+
+
+class NothingToVerify(Conflict):
+    title = "The checkpoint has no files to verify"
+
+
+class IdempotencyKeyReused(Conflict):
+    title = "The idempotency key was used for another request"
+
+
+class Rejected(DomainError):
+    """The request can never succeed as written."""
+
+
+class UnsupportedRequest(Rejected):
+    title = "This request is not supported"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with a job graph."""
+
+    vertex: str | None
+    """None: the graph itself."""
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        where = f"{self.vertex}.{self.field}" if self.vertex else self.field
+        return f"{where}: {self.message}"
+
+
+class InvalidJobGraph(Rejected):
+    title = "The job graph has faults"
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
+        super().__init__(f"{count}: " + "; ".join(str(fault) for fault in faults))
+
+
+class Malformed(DomainError):
+    """The request cannot be understood."""
+
+
+class MalformedRequest(Malformed):
+    title = "The request cannot be understood"
+
+
+class Forbidden(DomainError):
+    """The caller is not who it says it is."""
+
+
+class WrongRunnerToken(Forbidden):
+    title = "The runner's token does not fit"
+
+
+class Unavailable(DomainError):
+    """What is needed cannot be reached at the moment; the same request may succeed later."""
+
+
+class StorageUnavailable(Unavailable):
+    title = "Storage cannot be read"
+
+
+class StoreUnavailable(Unavailable):
+    title = "The database cannot be reached"

@@ -1,0 +1,258 @@
+"""The job graph: what a user asked for, checked and typed. Immutable.
+
+`graph_document` makes one from what was submitted; nothing else should.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from jobmanager.core.ids import VertexId
+
+
+class Mode(StrEnum):
+    STREAMING = "streaming"
+    BATCH = "batch"
+
+
+class Ship(StrEnum):
+    """How rows travel along an edge."""
+
+    FORWARD = "forward"
+    HASH = "hash"
+    REBALANCE = "rebalance"
+    BROADCAST = "broadcast"
+
+
+class FileFormat(StrEnum):
+    PARQUET = "parquet"
+    JSON = "json"
+    CSV = "csv"
+
+
+class Visibility(StrEnum):
+    """When a sink's rows can be seen: after their batch, or after its checkpoint."""
+
+    BATCH = "batch"
+    CHECKPOINT = "checkpoint"
+
+
+class OutputMode(StrEnum):
+    APPEND = "append"
+    UPDATE = "update"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointing:
+    interval: timedelta
+    timeout: timedelta
+    min_pause: timedelta
+    retained: int
+    tolerable_failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoRestart:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class FixedDelay:
+    attempts: int
+    delay: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialDelay:
+    initial_delay: timedelta
+    max_delay: timedelta
+    reset_after: timedelta
+    max_attempts: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRate:
+    max_failures: int
+    interval: timedelta
+    delay: timedelta
+
+
+RestartStrategy = NoRestart | FixedDelay | ExponentialDelay | FailureRate
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    batch_interval: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    column: str
+    delay: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class FilesSource:
+    format: FileFormat
+    path: str
+    max_files_per_batch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorSource:
+    rows_per_second: int
+    rows: int | None
+    """None: unbounded."""
+    columns: Mapping[str, str]
+    """Column name to a Spark SQL expression over `id` and `ts`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    rows: tuple[Mapping[str, Any], ...]
+
+
+SourceConnector = FilesSource | GeneratorSource | TableSource
+
+
+@dataclass(frozen=True, slots=True)
+class FilesSink:
+    format: FileFormat
+    path: str
+    partition_by: tuple[str, ...] = ()
+    visibility: Visibility = Visibility.BATCH
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSink:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class BlackholeSink:
+    pass
+
+
+SinkConnector = FilesSink | ConsoleSink | BlackholeSink
+
+
+@dataclass(frozen=True, slots=True)
+class TumblingWindow:
+    size: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingWindow:
+    size: timedelta
+    every: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWindow:
+    gap: timedelta
+
+
+WindowKind = TumblingWindow | SlidingWindow | SessionWindow
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    vertex: VertexId
+    ship: Ship | None = None
+    """None: what follows from the operators."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    id: VertexId
+    connector: SourceConnector
+    schema: str | None
+    """Spark DDL. None where the connector's own columns say it."""
+    watermark: Watermark | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    parallelism: int | None = None
+    inputs: tuple[Input, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    id: VertexId
+    inputs: tuple[Input, ...]
+    select: Mapping[str, str] | None
+    """Exactly these columns; None: keep all, then `add` and `drop`."""
+    add: Mapping[str, str] = field(default_factory=dict)
+    drop: tuple[str, ...] = ()
+    parallelism: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    id: VertexId
+    inputs: tuple[Input, ...]
+    where: str
+    parallelism: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    id: VertexId
+    inputs: tuple[Input, ...]
+    parallelism: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    id: VertexId
+    inputs: tuple[Input, ...]
+    key: tuple[str, ...]
+    aggregate: Mapping[str, str]
+    parallelism: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    id: VertexId
+    inputs: tuple[Input, ...]
+    key: tuple[str, ...]
+    time: str
+    """The event-time column; where the user left it out, the source's watermark column."""
+    window: WindowKind
+    aggregate: Mapping[str, str]
+    parallelism: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    id: VertexId
+    inputs: tuple[Input, ...]
+    connector: SinkConnector
+    options: Mapping[str, str] = field(default_factory=dict)
+    parallelism: int | None = None
+
+
+Vertex = Source | Map | Filter | Union | Aggregate | Window | Sink
+KEYED = (Aggregate, Window)
+
+
+def op_of(vertex: Vertex) -> str:
+    """The operator's name in the job-graph language."""
+    return type(vertex).__name__.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class JobGraph:
+    name: str
+    mode: Mode
+    parallelism: int
+    max_parallelism: int
+    """The number of key groups, for ever."""
+    checkpointing: Checkpointing
+    restart: RestartStrategy
+    execution: Execution
+    spark: Mapping[str, str]
+    vertices: tuple[Vertex, ...]
+
+    def vertex(self, vertex_id: VertexId) -> Vertex:
+        return next(vertex for vertex in self.vertices if vertex.id == vertex_id)

@@ -1,0 +1,81 @@
+"""Faults of a graph's shape: who is joined to whom, whatever the vertices do."""
+
+from collections.abc import Sequence
+
+from jobmanager.core.document_fields import Faults
+from jobmanager.core.graph import Input
+
+_NO_INPUTS = ("source",)
+_ONE_INPUT = ("map", "filter", "aggregate", "window", "sink")
+
+
+class Shape:
+    """Ids, operators and inputs of the vertices, as far as they could be read."""
+
+    def __init__(self) -> None:
+        self.vertices: list[tuple[str, str, Sequence[Input]]] = []
+
+    def add(self, vertex_id: str, op: str, inputs: Sequence[Input]) -> None:
+        self.vertices.append((vertex_id, op, inputs))
+
+
+def check(shape: Shape, faults: Faults) -> bool:
+    """Notes the shape's faults; whether it is sound enough to walk along its edges."""
+    before = len(faults.found)
+    ids = [vertex_id for vertex_id, _, _ in shape.vertices]
+    for twice in sorted({one for one in ids if ids.count(one) > 1}):
+        faults.add(twice, "id", f"{twice!r} is the id of {ids.count(twice)} vertices")
+    for vertex_id, op, inputs in shape.vertices:
+        _check_inputs(vertex_id, op, inputs, ids, faults)
+    _check_usage(shape, faults)
+    for cycle in _cycles(shape):
+        faults.add(cycle[0], "inputs", "the graph has a cycle: " + " -> ".join([*cycle, cycle[0]]))
+    return len(faults.found) == before
+
+
+def _check_inputs(
+    vertex_id: str, op: str, inputs: Sequence[Input], ids: Sequence[str], faults: Faults
+) -> None:
+    if op in _NO_INPUTS and inputs:
+        faults.add(vertex_id, "inputs", "a source has no inputs")
+    if op not in _NO_INPUTS and not inputs:
+        faults.add(vertex_id, "inputs", f"missing: a {op or 'vertex'} needs an input")
+    if op in _ONE_INPUT and len(inputs) > 1:
+        faults.add(
+            vertex_id, "inputs", f"a {op} has one input, not {len(inputs)}: put a union before it"
+        )
+    for one in inputs:
+        if one.vertex not in ids:
+            faults.add(vertex_id, "inputs", f"there is no vertex {one.vertex!r}")
+
+
+def _check_usage(shape: Shape, faults: Faults) -> None:
+    used = {one.vertex for _, _, inputs in shape.vertices for one in inputs}
+    ops = {op for _, op, _ in shape.vertices}
+    for vertex_id, op, _ in shape.vertices:
+        if op == "sink" and vertex_id in used:
+            faults.add(vertex_id, "id", "a sink cannot be the input of another vertex")
+        if op != "sink" and vertex_id not in used:
+            faults.add(vertex_id, "id", "nothing uses this vertex: connect it to a sink or drop it")
+    for needed in ("source", "sink"):
+        if needed not in ops:
+            faults.add(None, "vertices", f"the graph has no {needed}")
+
+
+def _cycles(shape: Shape) -> list[list[str]]:
+    """Each cycle once, as the ids along it."""
+    inputs = {vertex_id: [one.vertex for one in into] for vertex_id, _, into in shape.vertices}
+    done: set[str] = set()
+    found: list[list[str]] = []
+
+    def walk(vertex_id: str, path: list[str]) -> None:
+        if vertex_id in path:
+            found.append(path[path.index(vertex_id) :][::-1])
+        elif vertex_id not in done and vertex_id in inputs:
+            for one in inputs[vertex_id]:
+                walk(one, [*path, vertex_id])
+            done.add(vertex_id)
+
+    for vertex_id in inputs:
+        walk(vertex_id, [])
+    return found

@@ -1,0 +1,28 @@
+"""Identifiers. Distinct types, so that one id cannot be passed for another."""
+
+from dataclasses import dataclass
+from typing import NewType
+from uuid import UUID
+
+JobId = NewType("JobId", UUID)
+RunnerId = NewType("RunnerId", UUID)
+VertexId = NewType("VertexId", str)
+RegionId = NewType("RegionId", str)
+"""A region is named by its sink."""
+AttemptNumber = NewType("AttemptNumber", int)
+"""Ascending within one job from 1. It is the fencing token."""
+CheckpointNumber = NewType("CheckpointNumber", int)
+"""Ascending within one job from 1, never reused."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SubtaskRef:
+    """One participant of a checkpoint: who must ack a barrier.
+
+    A vertex that two regions share runs once in each of them, with offsets and
+    state of its own, so the region belongs to the name.
+    """
+
+    region: RegionId
+    vertex: VertexId
+    subtask: int

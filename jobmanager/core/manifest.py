@@ -1,0 +1,289 @@
+"""The manifest of a checkpoint: everything it consists of, and nothing else.
+
+A manifest is written last, so a checkpoint that has one is whole. It names every
+file that is needed to rebuild the Spark checkpoint directory of each region, where
+in the job's directory that file is, and its checksum. The JobManager verifies and
+counts references with it; a runner restores with it. No database is needed.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import Any
+from uuid import UUID
+
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
+
+FORMAT_VERSION = 1
+FILE_NAME = "manifest.json"
+POOL = "pool"
+"""The directory of files that checkpoints share, in the job's directory."""
+
+
+class InvalidManifest(ValueError):
+    """The text is not a manifest that this version can read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFile:
+    path: str
+    """Inside the region's Spark checkpoint directory."""
+    location: str
+    """Inside the job's directory in storage."""
+    bytes: int
+    sha256: str
+
+    @property
+    def is_pooled(self) -> bool:
+        """Shared between checkpoints: deleted only when no manifest names it."""
+        return self.location.startswith(f"{POOL}/")
+
+
+@dataclass(frozen=True, slots=True)
+class StatePointer:
+    """Where one subtask's keyed state is."""
+
+    vertex: VertexId
+    subtask: int
+    version: int
+    """Spark's state version."""
+    pointer: str
+    """Its newest state file, inside the job's directory."""
+    bytes: int
+    """Of all the state files the subtask needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegionManifest:
+    batch: int | None
+    """The batch whose commit was the barrier; None: the region had none yet."""
+    watermark: datetime | None
+    offsets: Mapping[VertexId, Any]
+    """Source vertex to Spark's offset of it."""
+    files: tuple[SnapshotFile, ...]
+    pointers: tuple[StatePointer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    job: JobId
+    checkpoint: CheckpointNumber
+    attempt: AttemptNumber
+    created_at: datetime
+    spark_version: str
+    parallelism: int
+    max_parallelism: int
+    regions: Mapping[RegionId, RegionManifest]
+
+    def files(self) -> Iterator[SnapshotFile]:
+        """Every file of the checkpoint."""
+        for region in self.regions.values():
+            yield from region.files
+
+    @property
+    def bytes(self) -> int:
+        return sum({file.location: file.bytes for file in self.files()}.values())
+
+
+def location_of(checkpoint: int) -> str:
+    """Where a checkpoint's manifest is, inside the job's directory."""
+    return f"checkpoints/{checkpoint}/{FILE_NAME}"
+
+
+def to_json(manifest: Manifest) -> str:
+    document = {
+        "format": FORMAT_VERSION,
+        "job": str(manifest.job),
+        "checkpoint": manifest.checkpoint,
+        "attempt": manifest.attempt,
+        "created_at": manifest.created_at.isoformat(),
+        "spark_version": manifest.spark_version,
+        "parallelism": manifest.parallelism,
+        "max_parallelism": manifest.max_parallelism,
+        "regions": {name: _region_document(one) for name, one in manifest.regions.items()},
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def from_json(text: str) -> Manifest:
+    """The manifest that `text` is. Raises `InvalidManifest` with the field that is wrong."""
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise InvalidManifest(f"the manifest is not JSON: {error}") from None
+    fields = _Fields(document, "manifest")
+    version = fields.integer("format")
+    if version != FORMAT_VERSION:
+        raise InvalidManifest(
+            f"the manifest has format {version}; this version of Headgate reads {FORMAT_VERSION}"
+        )
+    manifest = Manifest(
+        job=JobId(fields.uuid("job")),
+        checkpoint=CheckpointNumber(fields.integer("checkpoint", least=1)),
+        attempt=AttemptNumber(fields.integer("attempt", least=1)),
+        created_at=fields.moment("created_at"),
+        spark_version=fields.text("spark_version"),
+        parallelism=fields.integer("parallelism", least=1),
+        max_parallelism=fields.integer("max_parallelism", least=1),
+        regions={
+            RegionId(name): _region(one, f"regions.{name}")
+            for name, one in fields.mapping("regions").items()
+        },
+    )
+    fields.done()
+    return manifest
+
+
+def _region_document(region: RegionManifest) -> dict[str, Any]:
+    return {
+        "batch": region.batch,
+        "watermark": region.watermark.isoformat() if region.watermark else None,
+        "offsets": dict(region.offsets),
+        "files": [
+            {
+                "path": file.path,
+                "location": file.location,
+                "bytes": file.bytes,
+                "sha256": file.sha256,
+            }
+            for file in region.files
+        ],
+        "pointers": [
+            {
+                "vertex": one.vertex,
+                "subtask": one.subtask,
+                "version": one.version,
+                "pointer": one.pointer,
+                "bytes": one.bytes,
+            }
+            for one in region.pointers
+        ],
+    }
+
+
+def _region(document: Any, where: str) -> RegionManifest:
+    fields = _Fields(document, where)
+    region = RegionManifest(
+        batch=fields.optional_integer("batch"),
+        watermark=fields.optional_moment("watermark"),
+        offsets={VertexId(name): one for name, one in fields.mapping("offsets").items()},
+        files=tuple(
+            _file(one, f"{where}.files[{i}]") for i, one in enumerate(fields.items("files"))
+        ),
+        pointers=tuple(
+            _pointer(one, f"{where}.pointers[{i}]")
+            for i, one in enumerate(fields.items("pointers"))
+        ),
+    )
+    fields.done()
+    return region
+
+
+def _file(document: Any, where: str) -> SnapshotFile:
+    fields = _Fields(document, where)
+    file = SnapshotFile(
+        path=fields.inner_path("path"),
+        location=fields.inner_path("location"),
+        bytes=fields.integer("bytes"),
+        sha256=fields.text("sha256"),
+    )
+    fields.done()
+    return file
+
+
+def _pointer(document: Any, where: str) -> StatePointer:
+    fields = _Fields(document, where)
+    pointer = StatePointer(
+        vertex=VertexId(fields.text("vertex")),
+        subtask=fields.integer("subtask"),
+        version=fields.integer("version"),
+        pointer=fields.inner_path("pointer"),
+        bytes=fields.integer("bytes"),
+    )
+    fields.done()
+    return pointer
+
+
+class _Fields:
+    """The fields of one object of the document, each taken once."""
+
+    def __init__(self, document: Any, where: str) -> None:
+        if not isinstance(document, dict):
+            raise InvalidManifest(f"{where}: {document!r} is not an object")
+        self._left = dict(document)
+        self._where = where
+
+    def done(self) -> None:
+        if self._left:
+            raise InvalidManifest(f"{self._where}: unknown field {next(iter(self._left))!r}")
+
+    def integer(self, name: str, least: int = 0) -> int:
+        value = self._take(name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise self._wrong(name, value, f"an integer of at least {least}")
+        return value
+
+    def optional_integer(self, name: str) -> int | None:
+        return None if self._is_null(name) else self.integer(name)
+
+    def text(self, name: str) -> str:
+        value = self._take(name)
+        if not isinstance(value, str) or not value:
+            raise self._wrong(name, value, "a text")
+        return value
+
+    def inner_path(self, name: str) -> str:
+        """A relative path that does not lead out of its directory."""
+        value = self.text(name)
+        path = PurePosixPath(value)
+        if path.is_absolute() or ".." in path.parts:
+            raise self._wrong(name, value, "a path inside its directory")
+        return value
+
+    def uuid(self, name: str) -> UUID:
+        value = self.text(name)
+        try:
+            return UUID(value)
+        except ValueError:
+            raise self._wrong(name, value, "a UUID") from None
+
+    def moment(self, name: str) -> datetime:
+        value = self.text(name)
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            raise self._wrong(name, value, "an ISO 8601 time") from None
+        if moment.tzinfo is None:
+            raise self._wrong(name, value, "a time with its offset from UTC")
+        return moment
+
+    def optional_moment(self, name: str) -> datetime | None:
+        return None if self._is_null(name) else self.moment(name)
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        value = self._take(name)
+        if not isinstance(value, dict):
+            raise self._wrong(name, value, "an object")
+        return value
+
+    def items(self, name: str) -> list[Any]:
+        value = self._take(name)
+        if not isinstance(value, list):
+            raise self._wrong(name, value, "a list")
+        return value
+
+    def _is_null(self, name: str) -> bool:
+        if name in self._left and self._left[name] is None:
+            del self._left[name]
+            return True
+        return False
+
+    def _take(self, name: str) -> Any:
+        if name not in self._left:
+            raise InvalidManifest(f"{self._where}.{name}: missing")
+        return self._left.pop(name)
+
+    def _wrong(self, name: str, value: Any, wanted: str) -> InvalidManifest:
+        return InvalidManifest(f"{self._where}.{name}: {value!r} is not {wanted}")

@@ -1,0 +1,200 @@
+"""The plan of a job graph: tasks, edges, regions and the subtasks that ack barriers.
+
+Pure arithmetic on the graph, shared by the JobManager (whom does a barrier
+await?) and the runner (which Spark queries do I start?), so the two cannot
+disagree.
+
+* A **task** is a chain of vertices joined by forward edges.
+* A **region** is everything behind one sink: one Spark query. A vertex that two
+  sinks share is in both regions, and runs once in each.
+* A **subtask** acks. A keyed vertex has one for each of its state partitions. A
+  source has one, since Spark keeps one offset a source and query; a sink has
+  one, since a batch is committed once, by the driver.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from jobmanager.core import key_groups
+from jobmanager.core.graph import (
+    KEYED,
+    Aggregate,
+    GeneratorSource,
+    JobGraph,
+    Mode,
+    OutputMode,
+    Ship,
+    Sink,
+    Source,
+    TableSource,
+    Vertex,
+)
+from jobmanager.core.ids import RegionId, SubtaskRef, VertexId
+
+
+class SnapshotKind(StrEnum):
+    """What a subtask's ack speaks of."""
+
+    STATE = "state"
+    OFFSETS = "offsets"
+    SINK = "sink"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    source: VertexId
+    target: VertexId
+    ship: Ship
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    head: VertexId
+    """Its first vertex, which names it."""
+    vertices: tuple[VertexId, ...]
+    parallelism: int
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    id: RegionId
+    vertices: tuple[VertexId, ...]
+    """In an order in which every vertex follows its inputs; the sink is last."""
+    sources: tuple[VertexId, ...]
+    keyed: tuple[VertexId, ...]
+    output_mode: OutputMode
+    is_bounded: bool
+    """Every source has an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    tasks: tuple[Task, ...]
+    edges: tuple[Edge, ...]
+    regions: tuple[Region, ...]
+
+
+def plan_of(graph: JobGraph, parallelism: int | None = None) -> Plan:
+    """The plan of `graph`, at the parallelism in force (by default the graph's own)."""
+    p = parallelism or graph.parallelism
+    order = in_order(graph)
+    edges = tuple(edge for vertex in order for edge in _edges_into(vertex))
+    return Plan(
+        tasks=tuple(_tasks(order, edges, p)),
+        edges=edges,
+        regions=tuple(_region(graph, v) for v in graph.vertices if isinstance(v, Sink)),
+    )
+
+
+def in_order(graph: JobGraph) -> tuple[Vertex, ...]:
+    """The vertices, each after its inputs, otherwise as written. The graph is acyclic."""
+    placed: dict[VertexId, Vertex] = {}
+
+    def place(vertex: Vertex) -> None:
+        for one in vertex.inputs:
+            if one.vertex not in placed:
+                place(graph.vertex(one.vertex))
+        placed.setdefault(vertex.id, vertex)
+
+    for vertex in graph.vertices:
+        place(vertex)
+    return tuple(placed.values())
+
+
+def awaited(graph: JobGraph, parallelism: int) -> dict[SubtaskRef, SnapshotKind]:
+    """The subtasks whose acks complete a checkpoint, and what each speaks of."""
+    return {
+        SubtaskRef(region.id, vertex_id, subtask): kind
+        for region in plan_of(graph, parallelism).regions
+        for vertex_id in region.vertices
+        for kind, count in _participation(graph.vertex(vertex_id), parallelism)
+        for subtask in range(count)
+    }
+
+
+def layout_of(vertex: Vertex) -> key_groups.Layout:
+    """Where Spark keeps this keyed vertex's state."""
+    if isinstance(vertex, Aggregate) and not vertex.key:
+        return key_groups.Layout.SINGLE
+    return key_groups.Layout.HASHED
+
+
+def is_bounded(source: Source, mode: Mode) -> bool:
+    match source.connector:
+        case TableSource():
+            return True
+        case GeneratorSource(rows=rows):
+            return rows is not None
+        case _:
+            return mode is Mode.BATCH
+
+
+def _participation(vertex: Vertex, parallelism: int) -> Iterator[tuple[SnapshotKind, int]]:
+    if isinstance(vertex, Source):
+        yield SnapshotKind.OFFSETS, 1
+    elif isinstance(vertex, Sink):
+        yield SnapshotKind.SINK, 1
+    elif isinstance(vertex, KEYED):
+        yield SnapshotKind.STATE, key_groups.subtasks(layout_of(vertex), parallelism)
+
+
+def _parallelism(vertex: Vertex, parallelism: int) -> int:
+    if isinstance(vertex, KEYED):
+        return key_groups.subtasks(layout_of(vertex), parallelism)
+    return vertex.parallelism or parallelism
+
+
+def _edges_into(vertex: Vertex) -> Iterator[Edge]:
+    for one in vertex.inputs:
+        yield Edge(one.vertex, vertex.id, one.ship or _default_ship(vertex))
+
+
+def _default_ship(vertex: Vertex) -> Ship:
+    if isinstance(vertex, KEYED):
+        return Ship.HASH
+    return Ship.FORWARD if vertex.parallelism is None else Ship.REBALANCE
+
+
+def _tasks(order: tuple[Vertex, ...], edges: tuple[Edge, ...], parallelism: int) -> Iterator[Task]:
+    chains: dict[VertexId, list[VertexId]] = {}
+    head_of: dict[VertexId, VertexId] = {}
+    width: dict[VertexId, int] = {}
+    for vertex in order:
+        into = [edge for edge in edges if edge.target == vertex.id]
+        if len(into) == 1 and into[0].ship is Ship.FORWARD:
+            head = head_of[into[0].source]
+        else:
+            head = vertex.id
+            width[head] = _parallelism(vertex, parallelism)
+        head_of[vertex.id] = head
+        chains.setdefault(head, []).append(vertex.id)
+    for head, vertices in chains.items():
+        yield Task(head, tuple(vertices), width[head])
+
+
+def _region(graph: JobGraph, sink: Sink) -> Region:
+    behind = _ancestors(graph, sink)
+    vertices = tuple(v for v in in_order(graph) if v.id in behind)
+    sources = [v for v in vertices if isinstance(v, Source)]
+    updates = any(isinstance(v, Aggregate) for v in vertices)
+    return Region(
+        id=RegionId(sink.id),
+        vertices=tuple(v.id for v in vertices),
+        sources=tuple(v.id for v in sources),
+        keyed=tuple(v.id for v in vertices if isinstance(v, KEYED)),
+        output_mode=OutputMode.UPDATE if updates else OutputMode.APPEND,
+        is_bounded=all(is_bounded(source, graph.mode) for source in sources),
+    )
+
+
+def _ancestors(graph: JobGraph, vertex: Vertex) -> set[VertexId]:
+    """The vertex, and every vertex its rows come through."""
+    found: set[VertexId] = set()
+    ahead = [vertex.id]
+    while ahead:
+        one = ahead.pop()
+        if one not in found:
+            found.add(one)
+            ahead.extend(into.vertex for into in graph.vertex(one).inputs)
+    return found

@@ -1,0 +1,289 @@
+"""From the document of one vertex to the vertex, and the checks that need its neighbours.
+
+`read` takes one vertex by itself. What it makes is a draft, since a window may
+leave its time column to the source behind it; `finish` settles that and checks
+what only the whole graph tells: watermarks, and operators that cannot share a
+Spark query.
+"""
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from jobmanager.core.connector_document import sink_connector, source_connector
+from jobmanager.core.document_fields import Faults, Fields
+from jobmanager.core.graph import (
+    Aggregate,
+    Filter,
+    GeneratorSource,
+    Input,
+    Map,
+    Mode,
+    SessionWindow,
+    Ship,
+    Sink,
+    SlidingWindow,
+    Source,
+    TumblingWindow,
+    Union,
+    Vertex,
+    Watermark,
+    Window,
+    WindowKind,
+)
+from jobmanager.core.ids import VertexId
+
+NOT_YET = frozenset(
+    ["flat_map", "join", "cogroup", "reduce", "distinct", "process", "python", "spark", "sql"]
+    + ["iterate", "delta_iterate", "graph", "ml"]
+)
+KEYED_OPS = ("aggregate", "window")
+_SOME = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    id: str
+    op: str
+    inputs: tuple[Input, ...]
+    vertex: Vertex | None
+    """None where the operator itself is not one of ours."""
+
+
+def read(document: Mapping[str, Any], vertex_id: str, faults: Faults, mode: Mode) -> Draft:
+    fields = Fields(document, faults, vertex_id)
+    fields.raw("id")
+    op = fields.text("op")
+    inputs = _inputs(fields)
+    reader = _READERS.get(op)
+    if reader is None:
+        _refuse(op, fields)
+        return Draft(vertex_id, op, inputs, None)
+    parallelism = fields.integer("parallelism", None, least=1)
+    if parallelism is not None and op in KEYED_OPS:
+        fields.fault("parallelism", "a keyed vertex always has the job's parallelism: leave it out")
+    vertex = reader(fields, VertexId(vertex_id), inputs, mode)
+    fields.done()
+    return Draft(vertex_id, op, inputs, replace(vertex, parallelism=parallelism))
+
+
+def finish(drafts: Sequence[Draft], faults: Faults, mode: Mode) -> tuple[Vertex, ...]:
+    """The vertices, with every window's time column settled. The shape is sound."""
+    behind = _Behind(drafts)
+    finished: list[Vertex] = []
+    for draft in drafts:
+        vertex = draft.vertex
+        if isinstance(vertex, Window):
+            vertex = _settle_time(vertex, behind, faults, mode)
+        if isinstance(vertex, Sink) and mode is Mode.STREAMING:
+            _check_region(vertex, behind, faults)
+        if vertex is not None:
+            finished.append(vertex)
+    return tuple(finished)
+
+
+def _refuse(op: str, fields: Fields) -> None:
+    if op in NOT_YET:
+        fields.fault("op", f"operator {op!r} is not supported by this version of Headgate yet")
+    elif op:
+        close = difflib.get_close_matches(op, [*_READERS, *NOT_YET], n=1)
+        hint = f": did you mean {close[0]!r}?" if close else f": take one of {', '.join(_READERS)}"
+        fields.fault("op", f"there is no operator {op!r}{hint}")
+
+
+def _inputs(fields: Fields) -> tuple[Input, ...]:
+    value = fields.raw("inputs")
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        fields.fault("inputs", f"{value!r} is not a list of vertex ids")
+        return ()
+    inputs: list[Input] = []
+    for position, one in enumerate(value):
+        if isinstance(one, str):
+            inputs.append(Input(VertexId(one)))
+        elif isinstance(one, Mapping):
+            inputs.append(_shipped_input(fields, position, one))
+        else:
+            fields.fault(f"inputs[{position}]", f"{one!r} is not a vertex id")
+    names = [one.vertex for one in inputs]
+    for twice in sorted({name for name in names if names.count(name) > 1}):
+        fields.fault("inputs", f"{twice!r} is named twice")
+    return tuple(inputs)
+
+
+def _shipped_input(fields: Fields, position: int, document: Mapping[str, Any]) -> Input:
+    inner = fields.nested(f"inputs[{position}]", document)
+    vertex = VertexId(inner.text("from"))
+    ship = inner.choice("ship", Ship) if inner.has("ship") else None
+    inner.not_yet(["side"])
+    inner.done()
+    return Input(vertex, ship)
+
+
+def _source(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
+    connector = source_connector(fields)
+    if isinstance(connector, GeneratorSource):
+        schema = None
+        if fields.has("schema"):
+            fields.fault("schema", "a generator's columns are its schema: leave this out")
+    else:
+        schema = fields.text("schema") if connector else fields.text("schema", "")
+    watermark = None
+    if fields.has("watermark"):
+        inner = fields.section("watermark")
+        column, delay = inner.text("column"), inner.duration("delay", "0s", zero=True)
+        inner.done()
+        watermark = Watermark(column, delay) if delay is not None else None
+        if isinstance(connector, GeneratorSource) and column not in connector.columns:
+            fields.fault("watermark.column", f"the generator has no column {column!r}")
+    stand_in = connector or GeneratorSource(1, None, {})
+    return Source(vertex_id, stand_in, schema, watermark, fields.settings("options"))
+
+
+def _map(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
+    if fields.has("select"):
+        for other in ("add", "drop"):
+            if fields.has(other):
+                fields.fault(other, f"select names every column that comes out: drop {other!r}")
+        return Map(vertex_id, inputs, fields.expressions("select"))
+    add, drop = fields.expressions("add", required=False), fields.names("drop")
+    if not add and not drop:
+        fields.fault("select", "missing: a map needs select, add or drop")
+    return Map(vertex_id, inputs, None, add, drop)
+
+
+def _filter(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
+    return Filter(vertex_id, inputs, fields.text("where"))
+
+
+def _union(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
+    return Union(vertex_id, inputs)
+
+
+def _aggregate(
+    fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode
+) -> Vertex:
+    key, results = fields.names("key"), fields.expressions("aggregate")
+    _check_results(fields, key, results)
+    return Aggregate(vertex_id, inputs, key, results)
+
+
+def _window(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
+    fields.not_yet(["trigger", "evictor", "allowed_lateness", "function", "output"])
+    key = fields.names("key")
+    kind = _window_kind(fields)
+    results = fields.expressions("aggregate", required=not fields.has("function"))
+    _check_results(fields, (*key, "window_start", "window_end"), results)
+    if isinstance(kind, SessionWindow) and not key and mode is Mode.STREAMING:
+        fields.fault("key", "missing: Spark needs a key for session windows over a stream")
+    return Window(vertex_id, inputs, key, fields.text("time", ""), kind, results)
+
+
+def _window_kind(fields: Fields) -> WindowKind:
+    stand_in = TumblingWindow(_SOME)
+    if not fields.has("window"):
+        fields.fault("window", "missing: {tumbling: d}, {sliding: d, every: d} or {session: gap}")
+        return stand_in
+    inner = fields.section("window")
+    kind: WindowKind = stand_in
+    if inner.has("tumbling"):
+        kind = TumblingWindow(inner.duration("tumbling") or _SOME)
+    elif inner.has("sliding"):
+        size, every = inner.duration("sliding"), inner.duration("every")
+        if size and every and every > size:
+            inner.fault("every", "rows between two windows would be lost: every is above sliding")
+        kind = SlidingWindow(size or _SOME, every or _SOME)
+    elif inner.has("session"):
+        kind = SessionWindow(inner.duration("session") or _SOME)
+    elif inner.has("count") or inner.has("global"):
+        inner.not_yet(["count", "every", "global"])
+    else:
+        inner.fault("", "missing: {tumbling: d}, {sliding: d, every: d} or {session: gap}")
+    inner.done()
+    return kind
+
+
+def _check_results(fields: Fields, taken: Sequence[str], results: Mapping[str, str]) -> None:
+    for column in results:
+        if column in taken:
+            fields.fault("aggregate", f"column {column!r} comes out already: name it otherwise")
+
+
+def _sink(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
+    connector = sink_connector(fields)
+    fields.not_yet(["mode"])
+    return Sink(vertex_id, inputs, connector, fields.settings("options"))
+
+
+_Reader = Callable[[Fields, VertexId, tuple[Input, ...], Mode], Vertex]
+_READERS: Mapping[str, _Reader] = {
+    "source": _source,
+    "map": _map,
+    "filter": _filter,
+    "union": _union,
+    "aggregate": _aggregate,
+    "window": _window,
+    "sink": _sink,
+}
+
+
+class _Behind:
+    """The drafts that a vertex's rows come through, itself included."""
+
+    def __init__(self, drafts: Sequence[Draft]) -> None:
+        self._drafts = {draft.id: draft for draft in drafts}
+
+    def of(self, vertex_id: str) -> list[Draft]:
+        found: dict[str, Draft] = {}
+        ahead = [vertex_id]
+        while ahead:
+            draft = self._drafts[ahead.pop()]
+            if draft.id not in found:
+                found[draft.id] = draft
+                ahead.extend(one.vertex for one in draft.inputs)
+        return list(found.values())
+
+
+def _settle_time(window: Window, behind: _Behind, faults: Faults, mode: Mode) -> Window:
+    sources = [d.vertex for d in behind.of(window.id) if isinstance(d.vertex, Source)]
+    columns = sorted({source.watermark.column for source in sources if source.watermark})
+    if mode is Mode.STREAMING:
+        for source in sources:
+            if source.watermark is None:
+                faults.add(
+                    source.id,
+                    "watermark",
+                    f"missing: window {window.id!r} emits when the watermark passes its end",
+                )
+    if window.time:
+        return window
+    if len(columns) != 1:
+        found = ", ".join(columns) or "none"
+        faults.add(window.id, "time", f"missing: name the time column (watermarked ones: {found})")
+        return window
+    return replace(window, time=columns[0])
+
+
+def _check_region(sink: Sink, behind: _Behind, faults: Faults) -> None:
+    """Spark gives a query one output mode, and update mode one aggregation."""
+    vertices = [draft.vertex for draft in behind.of(sink.id)]
+    aggregates = sorted(v.id for v in vertices if isinstance(v, Aggregate))
+    windows = sorted(v.id for v in vertices if isinstance(v, Window))
+    if aggregates and windows:
+        faults.add(
+            sink.id,
+            "inputs",
+            f"aggregate {aggregates[0]!r} emits updates and window {windows[0]!r} emits once: "
+            "a streaming query cannot do both, give each a sink of its own",
+        )
+    for aggregate in aggregates:
+        for draft in behind.of(aggregate):
+            if draft.id != aggregate and isinstance(draft.vertex, Aggregate):
+                faults.add(
+                    aggregate,
+                    "inputs",
+                    f"Spark cannot aggregate the updates of {draft.id!r} in one streaming query",
+                )

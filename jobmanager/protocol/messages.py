@@ -1,0 +1,251 @@
+"""The wire between a JobManager and its runners, version 1.
+
+A runner only ever calls outward:
+
+    POST /v1/runners/{runner}/register     RunnerHello      -> RunnerWelcome
+    GET  /v1/runners/{runner}/directives?after=N&wait_ms=M  -> Directives (long poll)
+    POST /v1/runners/{runner}/heartbeat    Heartbeat        -> HeartbeatReply
+    POST /v1/runners/{runner}/acks         BarrierAcks      -> BarrierReply
+    POST /v1/runners/{runner}/declines     BarrierDeclined  -> BarrierReply
+    POST /v1/runners/{runner}/attempt      AttemptReport    -> AttemptReply
+
+Every call carries `Authorization: Bearer <runner token>`, and every message
+about a job its attempt: the fencing token. All of them may be repeated: a
+repetition changes nothing and gets the same answer. Directives are numbered in
+one ascending sequence a runner; `after` is the last one it has taken, so a lost
+answer is simply asked for again.
+"""
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+PROTOCOL_VERSION = 1
+
+
+class Message(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RunnerHello(Message):
+    protocol: int
+    host: str
+    pid: int
+    spark_version: str
+
+
+class RunnerWelcome(Message):
+    heartbeat_interval_ms: int
+    poll_wait_ms: int
+
+
+# ── directives ────────────────────────────────────────────────────────────────
+
+
+class CheckpointRef(Message):
+    """A completed checkpoint an attempt may start from."""
+
+    number: int
+    manifest: str
+    """Where its manifest is, relative to the job's directory in storage."""
+
+
+class Run(Message):
+    kind: Literal["run"] = "run"
+    graph: dict[str, Any]
+    """The job-graph document as submitted: the runner parses it as the JobManager did."""
+    parallelism: int
+    spark_master: str
+    storage: str
+    """Root of all jobs' storage, a file: URI."""
+    data_root: str
+    """What relative paths in the graph are relative to."""
+    checkpoint: CheckpointRef | None
+    """The latest completed one, if any."""
+
+
+class Barrier(Message):
+    kind: Literal["barrier"] = "barrier"
+    checkpoint: int
+    expires_at: AwareDatetime
+
+
+class CheckpointCompleted(Message):
+    """Everyone acked: output held back for this checkpoint may become visible."""
+
+    kind: Literal["checkpoint_completed"] = "checkpoint_completed"
+    checkpoint: int
+
+
+class CheckpointAborted(Message):
+    kind: Literal["checkpoint_aborted"] = "checkpoint_aborted"
+    checkpoint: int
+    reason: str
+
+
+class Cancel(Message):
+    """End the attempt after the batch under way, or at the deadline in the middle of it."""
+
+    kind: Literal["cancel"] = "cancel"
+    grace_ms: int
+
+
+class Exit(Message):
+    """Nothing more to do for this runner: end the process."""
+
+    kind: Literal["exit"] = "exit"
+    reason: str
+
+
+DirectiveBody = Annotated[
+    Run | Barrier | CheckpointCompleted | CheckpointAborted | Cancel | Exit,
+    Field(discriminator="kind"),
+]
+
+
+class Directive(Message):
+    id: int
+    job: UUID | None
+    attempt: int | None
+    body: DirectiveBody
+
+
+class Directives(Message):
+    directives: list[Directive]
+
+
+# ── what a runner reports ─────────────────────────────────────────────────────
+
+
+class RegionProgress(Message):
+    region: str
+    batch: int | None
+    """The last committed batch."""
+    batches: int = 0
+    """Committed by this attempt."""
+    is_active: bool
+    input_rows: int = 0
+    """Read by this attempt so far."""
+    output_rows: int = 0
+    """Given to the sink by this attempt so far."""
+    input_rows_per_second: float = 0.0
+    processed_rows_per_second: float = 0.0
+    batch_duration_ms: int = 0
+    watermark: AwareDatetime | None = None
+    state_rows: int = 0
+    state_bytes: int = 0
+    offsets: dict[str, Any] = {}
+    """Source vertex to Spark's offset of it."""
+    progressed_at: AwareDatetime | None = None
+    """When the last batch was committed."""
+
+
+class Heartbeat(Message):
+    job: UUID | None
+    attempt: int | None
+    regions: list[RegionProgress]
+
+
+class HeartbeatReply(Message):
+    superseded: bool
+    """True: this attempt was replaced. Stop at once, publish nothing."""
+
+
+class SubtaskAck(Message):
+    region: str
+    vertex: str
+    subtask: int
+    kind: Literal["state", "offsets", "sink"]
+    pointer: str | None = None
+    """state: this subtask's newest state file, relative to the job's directory in storage."""
+    version: int | None = None
+    """state: Spark's state version. sink: the last batch it committed."""
+    bytes: int = 0
+    key_groups: list[int] = []
+    offsets: Any = None
+    watermark: AwareDatetime | None = None
+
+
+class BarrierAcks(Message):
+    """All acks of one attempt for one barrier: sent when its manifest is durable."""
+
+    job: UUID
+    attempt: int
+    checkpoint: int
+    manifest: str
+    batches: dict[str, int | None]
+    """Region to the batch whose commit was the barrier; None: it has no batch yet."""
+    bytes: int
+    new_bytes: int
+    """What this checkpoint added to the snapshot pool."""
+    acks: list[SubtaskAck]
+
+
+DeclineReason = Literal["not_running", "no_boundary_in_time", "storage", "superseded", "internal"]
+
+
+class BarrierDeclined(Message):
+    job: UUID
+    attempt: int
+    checkpoint: int
+    region: str | None
+    reason: DeclineReason
+    detail: str
+
+
+class BarrierReply(Message):
+    outcome: Literal["recorded", "completed", "already_recorded", "too_late", "superseded"]
+
+
+class Failure(Message):
+    kind: Literal["invalid_job", "user_code", "data", "infrastructure", "out_of_memory", "lost"]
+    is_restartable: bool
+    message: str
+    """The root cause, in one line."""
+    stack: str
+    region: str | None = None
+
+
+class RestoredRegion(Message):
+    """Where a region's new attempt started from, and why there."""
+
+    region: str
+    origin: Literal["scratch", "attempt", "checkpoint"]
+    batch: int | None
+    source: int | None
+    """Number of the attempt or checkpoint."""
+    why: str
+
+
+class AttemptRunning(Message):
+    event: Literal["running"] = "running"
+    restored: list[RestoredRegion]
+
+
+class AttemptFinished(Message):
+    event: Literal["finished"] = "finished"
+
+
+class AttemptCancelled(Message):
+    event: Literal["cancelled"] = "cancelled"
+    detail: str
+
+
+class AttemptFailed(Message):
+    event: Literal["failed"] = "failed"
+    failure: Failure
+
+
+class AttemptReport(Message):
+    job: UUID
+    attempt: int
+    at: AwareDatetime
+    body: Annotated[
+        AttemptRunning | AttemptFinished | AttemptCancelled | AttemptFailed,
+        Field(discriminator="event"),
+    ]
+
+
+class AttemptReply(Message):
+    superseded: bool
