@@ -1,0 +1,172 @@
+"""Checkpoints, their acks and the key-group assignment in Postgres."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from jobmanager.core.checkpoint import Checkpoint, CheckpointStatus
+from jobmanager.core.errors import CheckpointNotFound
+from jobmanager.core.ids import CheckpointNumber, JobId
+from jobmanager.services.ports import StoredCheckpoint
+from jobmanager.store import mapping
+from jobmanager.store.tables import CheckpointRow, KeyGroupsRow, SubtaskRow
+
+
+class PostgresCheckpoints:
+    def __init__(self, session: AsyncSession) -> None:
+        self._session = session
+
+    async def add(self, job_id: JobId, checkpoint: Checkpoint) -> None:
+        """The checkpoint with its awaited set: before the barrier can be fetched."""
+        await self._session.execute(
+            insert(CheckpointRow).values(
+                job_id=job_id, number=checkpoint.number, **mapping.checkpoint_values(checkpoint)
+            )
+        )
+        await self._session.execute(
+            insert(SubtaskRow),
+            [
+                {
+                    "job_id": job_id,
+                    "checkpoint": checkpoint.number,
+                    "region": ref.region,
+                    "vertex": ref.vertex,
+                    "subtask": ref.subtask,
+                    "kind": kind,
+                }
+                for ref, kind in checkpoint.awaiting.items()
+            ],
+        )
+
+    async def get(self, job_id: JobId, number: CheckpointNumber) -> StoredCheckpoint:
+        found = await self._find(CheckpointRow.job_id == job_id, CheckpointRow.number == number)
+        if not found:
+            raise CheckpointNotFound(f"job {job_id.hex} has no checkpoint {number}")
+        return found[0]
+
+    async def in_progress(self, job_id: JobId) -> Sequence[Checkpoint]:
+        found = await self._find(
+            CheckpointRow.job_id == job_id, CheckpointRow.status == CheckpointStatus.IN_PROGRESS
+        )
+        return [one.checkpoint for one in found]
+
+    async def save(self, job_id: JobId, checkpoint: Checkpoint, at: datetime) -> None:
+        await self._session.execute(
+            update(CheckpointRow)
+            .where(CheckpointRow.job_id == job_id, CheckpointRow.number == checkpoint.number)
+            .values(**mapping.checkpoint_values(checkpoint))
+            .execution_options(synchronize_session=False)
+        )
+        for ref, snapshot in checkpoint.snapshots.items():
+            await self._session.execute(
+                update(SubtaskRow)
+                .where(
+                    SubtaskRow.job_id == job_id,
+                    SubtaskRow.checkpoint == checkpoint.number,
+                    SubtaskRow.region == ref.region,
+                    SubtaskRow.vertex == ref.vertex,
+                    SubtaskRow.subtask == ref.subtask,
+                    SubtaskRow.acked_at.is_(None),
+                )
+                .values(acked_at=at, **mapping.ack_values(snapshot))
+                .execution_options(synchronize_session=False)
+            )
+
+    async def of_job(self, job_id: JobId, limit: int) -> Sequence[StoredCheckpoint]:
+        return await self._find(CheckpointRow.job_id == job_id, limit=limit)
+
+    async def counts(self, job_id: JobId) -> Mapping[str, int]:
+        rows = await self._session.execute(
+            select(CheckpointRow.status, func.count())
+            .where(CheckpointRow.job_id == job_id)
+            .group_by(CheckpointRow.status)
+        )
+        return {str(status): int(count) for status, count in rows}
+
+    async def restorable(self, job_id: JobId) -> Sequence[CheckpointNumber]:
+        found = await self._session.scalars(
+            select(CheckpointRow.number)
+            .where(
+                CheckpointRow.job_id == job_id,
+                CheckpointRow.status == CheckpointStatus.COMPLETED,
+                CheckpointRow.discarded_at.is_(None),
+            )
+            .order_by(CheckpointRow.number)
+        )
+        return [CheckpointNumber(number) for number in found]
+
+    async def note_discarded(self, job_id: JobId, number: CheckpointNumber, at: datetime) -> None:
+        await self._session.execute(
+            update(CheckpointRow)
+            .where(CheckpointRow.job_id == job_id, CheckpointRow.number == number)
+            .values(discarded_at=at)
+            .execution_options(synchronize_session=False)
+        )
+
+    async def expired(self, now: datetime) -> Sequence[tuple[JobId, CheckpointNumber]]:
+        rows = await self._session.execute(
+            select(CheckpointRow.job_id, CheckpointRow.number).where(
+                CheckpointRow.status == CheckpointStatus.IN_PROGRESS,
+                CheckpointRow.expires_at <= now,
+            )
+        )
+        return [(JobId(job_id), CheckpointNumber(number)) for job_id, number in rows]
+
+    async def _find(self, *conditions: object, limit: int | None = None) -> list[StoredCheckpoint]:
+        query = (
+            select(CheckpointRow)
+            .where(*conditions)  # type: ignore[arg-type]
+            .order_by(CheckpointRow.number.desc())
+            .limit(limit)
+            .execution_options(populate_existing=True)
+        )
+        rows = list(await self._session.scalars(query))
+        if not rows:
+            return []
+        subtasks = await self._session.scalars(
+            select(SubtaskRow)
+            .where(
+                SubtaskRow.job_id.in_({row.job_id for row in rows}),
+                SubtaskRow.checkpoint.in_({row.number for row in rows}),
+            )
+            .order_by(SubtaskRow.region, SubtaskRow.vertex, SubtaskRow.subtask)
+            .execution_options(populate_existing=True)
+        )
+        by_checkpoint: dict[object, list[SubtaskRow]] = {}
+        for one in subtasks:
+            by_checkpoint.setdefault((one.job_id, one.checkpoint), []).append(one)
+        return [
+            mapping.stored_checkpoint(row, by_checkpoint.get((row.job_id, row.number), []))
+            for row in rows
+        ]
+
+
+class PostgresKeyGroups:
+    def __init__(self, session: AsyncSession) -> None:
+        self._session = session
+
+    async def replace(self, job_id: JobId, owned: Mapping[tuple[str, int], Sequence[int]]) -> None:
+        await self._session.execute(delete(KeyGroupsRow).where(KeyGroupsRow.job_id == job_id))
+        if owned:
+            await self._session.execute(
+                insert(KeyGroupsRow),
+                [
+                    {
+                        "job_id": job_id,
+                        "vertex": vertex,
+                        "subtask": subtask,
+                        "key_groups": list(groups),
+                    }
+                    for (vertex, subtask), groups in owned.items()
+                ],
+            )
+
+    async def of_job(self, job_id: JobId) -> Mapping[tuple[str, int], Sequence[int]]:
+        rows = await self._session.scalars(
+            select(KeyGroupsRow)
+            .where(KeyGroupsRow.job_id == job_id)
+            .order_by(KeyGroupsRow.vertex, KeyGroupsRow.subtask)
+        )
+        return {(row.vertex, row.subtask): row.key_groups for row in rows}

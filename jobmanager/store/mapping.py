@@ -1,0 +1,204 @@
+"""Rows to core values and back."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from jobmanager.core import graph_document
+from jobmanager.core.attempt import Attempt, AttemptStatus
+from jobmanager.core.checkpoint import (
+    AbortReason,
+    Checkpoint,
+    CheckpointKind,
+    CheckpointStatus,
+    Snapshot,
+    Stored,
+)
+from jobmanager.core.failure import Failure, FailureKind
+from jobmanager.core.ids import (
+    AttemptNumber,
+    CheckpointNumber,
+    JobId,
+    RegionId,
+    RunnerId,
+    SubtaskRef,
+    VertexId,
+)
+from jobmanager.core.job import Desired, Job, JobStatus
+from jobmanager.core.plan import SnapshotKind
+from jobmanager.services.ports import Runner, StoredAttempt, StoredCheckpoint, StoredJob
+from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow, RunnerRow, SubtaskRow
+
+
+def job_values(stored: StoredJob) -> dict[str, Any]:
+    job = stored.job
+    return {
+        "name": stored.graph.name,
+        "graph": dict(stored.document),
+        "revision": stored.revision,
+        "parallelism": stored.parallelism,
+        "max_parallelism": stored.graph.max_parallelism,
+        "status": job.status,
+        "desired": job.desired,
+        "reason": job.reason,
+        "since": job.since,
+        "attempt": job.attempt,
+        "failed_at": [at.isoformat() for at in job.failed_at],
+        "restart_at": job.restart_at,
+        "submitted_at": stored.submitted_at,
+        "ended_at": stored.ended_at,
+        "status_times": dict(stored.status_times),
+        "next_checkpoint": stored.next_checkpoint,
+        "next_checkpoint_at": stored.next_checkpoint_at,
+        "failed_checkpoints": stored.failed_checkpoints,
+    }
+
+
+def stored_job(row: JobRow) -> StoredJob:
+    graph = graph_document.parse(row.graph)
+    job = Job(
+        status=JobStatus(row.status),
+        desired=Desired(row.desired),
+        attempt=AttemptNumber(row.attempt),
+        reason=row.reason,
+        since=row.since,
+        restart=graph.restart,
+        failed_at=tuple(datetime.fromisoformat(at) for at in row.failed_at),
+        restart_at=row.restart_at,
+    )
+    return StoredJob(
+        id=JobId(row.id),
+        job=job,
+        document=row.graph,
+        graph=graph,
+        revision=row.revision,
+        parallelism=row.parallelism,
+        submitted_at=row.submitted_at,
+        ended_at=row.ended_at,
+        status_times=row.status_times,
+        next_checkpoint=CheckpointNumber(row.next_checkpoint),
+        next_checkpoint_at=row.next_checkpoint_at,
+        failed_checkpoints=row.failed_checkpoints,
+    )
+
+
+def attempt_values(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "status": attempt.status,
+        "launched_at": attempt.launched_at,
+        "running_at": attempt.running_at,
+        "ended_at": attempt.ended_at,
+        "kill_at": attempt.kill_at,
+        "failure": asdict(attempt.failure) if attempt.failure else None,
+    }
+
+
+def stored_attempt(row: AttemptRow) -> StoredAttempt:
+    attempt = Attempt(
+        number=AttemptNumber(row.number),
+        status=AttemptStatus(row.status),
+        launched_at=row.launched_at,
+        running_at=row.running_at,
+        ended_at=row.ended_at,
+        kill_at=row.kill_at,
+        failure=_failure(row.failure) if row.failure else None,
+    )
+    return StoredAttempt(JobId(row.job_id), attempt, row.restored, row.progress, row.progress_at)
+
+
+def _failure(values: dict[str, Any]) -> Failure:
+    return Failure(**{**values, "kind": FailureKind(values["kind"])})
+
+
+def runner_values(runner: Runner) -> dict[str, Any]:
+    return asdict(runner)
+
+
+def runner_of(row: RunnerRow) -> Runner:
+    return Runner(
+        id=RunnerId(row.id),
+        job_id=JobId(row.job_id),
+        attempt=AttemptNumber(row.attempt),
+        token_hash=row.token_hash,
+        host=row.host,
+        log_path=row.log_path,
+        launched_at=row.launched_at,
+        pid=row.pid,
+        process_started_at=row.process_started_at,
+        spark_version=row.spark_version,
+        registered_at=row.registered_at,
+        heartbeat_at=row.heartbeat_at,
+        exited_at=row.exited_at,
+        exit_description=row.exit_description,
+    )
+
+
+def checkpoint_values(checkpoint: Checkpoint) -> dict[str, Any]:
+    stored = checkpoint.stored
+    return {
+        "attempt": checkpoint.attempt,
+        "kind": checkpoint.kind,
+        "status": checkpoint.status,
+        "triggered_at": checkpoint.triggered_at,
+        "expires_at": checkpoint.expires_at,
+        "ended_at": checkpoint.ended_at,
+        "aborted_because": checkpoint.aborted_because,
+        "detail": checkpoint.detail,
+        "manifest": stored.manifest if stored else None,
+        "batches": dict(stored.batches) if stored else None,
+        "bytes": stored.bytes if stored else None,
+        "new_bytes": stored.new_bytes if stored else None,
+    }
+
+
+def ack_values(snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        "pointer": snapshot.pointer,
+        "version": snapshot.version,
+        "bytes": snapshot.bytes,
+        "key_groups": list(snapshot.key_groups),
+        "offsets": snapshot.offsets,
+        "watermark": snapshot.watermark,
+    }
+
+
+def stored_checkpoint(row: CheckpointRow, subtasks: Sequence[SubtaskRow]) -> StoredCheckpoint:
+    awaiting, snapshots, acked_at = {}, {}, {}
+    for one in subtasks:
+        ref = SubtaskRef(RegionId(one.region), VertexId(one.vertex), one.subtask)
+        if one.acked_at is None:
+            awaiting[ref] = SnapshotKind(one.kind)
+        else:
+            snapshots[ref] = _snapshot(one)
+            acked_at[ref] = one.acked_at
+    stored = None
+    if row.manifest is not None:
+        stored = Stored(row.manifest, row.batches or {}, row.bytes or 0, row.new_bytes or 0)
+    checkpoint = Checkpoint(
+        number=CheckpointNumber(row.number),
+        attempt=AttemptNumber(row.attempt),
+        kind=CheckpointKind(row.kind),
+        triggered_at=row.triggered_at,
+        expires_at=row.expires_at,
+        awaiting=awaiting,
+        snapshots=snapshots,
+        stored=stored,
+        status=CheckpointStatus(row.status),
+        ended_at=row.ended_at,
+        aborted_because=AbortReason(row.aborted_because) if row.aborted_because else None,
+        detail=row.detail,
+    )
+    return StoredCheckpoint(JobId(row.job_id), checkpoint, acked_at, row.discarded_at)
+
+
+def _snapshot(row: SubtaskRow) -> Snapshot:
+    return Snapshot(
+        kind=SnapshotKind(row.kind),
+        pointer=row.pointer,
+        version=row.version,
+        bytes=row.bytes or 0,
+        key_groups=tuple(row.key_groups or ()),
+        offsets=row.offsets,
+        watermark=row.watermark,
+    )

@@ -1,0 +1,301 @@
+"""The tables. Postgres states the invariants itself, as constraints.
+
+`migrations/` makes them; a test compares the two.
+"""
+
+from datetime import datetime
+from typing import Any, ClassVar
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    DateTime,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    MetaData,
+    Text,
+    Uuid,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, INTEGER, JSONB
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from jobmanager.core.attempt import AttemptStatus
+from jobmanager.core.checkpoint import AbortReason, CheckpointKind, CheckpointStatus
+from jobmanager.core.job import Desired, JobStatus
+from jobmanager.core.plan import SnapshotKind
+
+
+class Table(DeclarativeBase):
+    metadata = MetaData(
+        naming_convention={
+            "pk": "%(table_name)s_pkey",
+            "fk": "%(table_name)s_%(column_0_N_name)s_fkey",
+            "ix": "%(table_name)s_%(column_0_N_name)s_idx",
+            "uq": "%(table_name)s_%(column_0_N_name)s_key",
+            "ck": "%(table_name)s_%(constraint_name)s_check",
+        }
+    )
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        datetime: DateTime(timezone=True),
+        dict[str, Any]: JSONB(none_as_null=True),
+        list[Any]: JSONB(none_as_null=True),
+        list[int]: ARRAY(INTEGER),
+        str: Text(),
+        int: BigInteger(),
+        UUID: Uuid(),
+    }
+
+
+def _one_of(column: str, values: type[Any]) -> CheckConstraint:
+    listed = ", ".join(f"'{value}'" for value in values)
+    return CheckConstraint(f"{column} IN ({listed})", name=f"{column}_known")
+
+
+_ENDED_JOB = "status IN ('cancelled', 'finished', 'failed')"
+_ENDED_ATTEMPT = "status IN ('finished', 'cancelled', 'failed')"
+
+
+class JobRow(Table):
+    __tablename__ = "jobs"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    graph: Mapped[dict[str, Any]]
+    revision: Mapped[int]
+    parallelism: Mapped[int]
+    max_parallelism: Mapped[int]
+    status: Mapped[str]
+    desired: Mapped[str]
+    reason: Mapped[str]
+    since: Mapped[datetime]
+    attempt: Mapped[int]
+    failed_at: Mapped[list[Any]]
+    restart_at: Mapped[datetime | None]
+    submitted_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
+    status_times: Mapped[dict[str, Any]]
+    """When it last came into each status, epoch milliseconds."""
+    next_checkpoint: Mapped[int]
+    next_checkpoint_at: Mapped[datetime | None]
+    """Running only."""
+    failed_checkpoints: Mapped[int]
+    """In a row."""
+    idempotency_key: Mapped[str | None]
+
+    __table_args__ = (
+        _one_of("status", JobStatus),
+        _one_of("desired", Desired),
+        CheckConstraint("mod(max_parallelism, parallelism) = 0", name="parallelism_divides"),
+        CheckConstraint(f"(ended_at IS NOT NULL) = ({_ENDED_JOB})", name="ended_when_terminal"),
+        CheckConstraint(
+            "(restart_at IS NOT NULL) = (status = 'restarting')", name="restart_when_restarting"
+        ),
+        Index("jobs_idempotency_key_key", "idempotency_key", unique=True),
+        Index("jobs_submitted_at_idx", "submitted_at"),
+        Index("jobs_live_idx", "status", postgresql_where=text(f"NOT ({_ENDED_JOB})")),
+    )
+
+
+class AttemptRow(Table):
+    __tablename__ = "attempts"
+
+    job_id: Mapped[UUID] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    status: Mapped[str]
+    launched_at: Mapped[datetime]
+    running_at: Mapped[datetime | None]
+    ended_at: Mapped[datetime | None]
+    kill_at: Mapped[datetime | None]
+    failure: Mapped[dict[str, Any] | None]
+    restored: Mapped[list[Any] | None]
+    """What each region started from, and why."""
+    progress: Mapped[list[Any] | None]
+    progress_at: Mapped[datetime | None]
+
+    __table_args__ = (
+        ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
+        _one_of("status", AttemptStatus),
+        CheckConstraint("number >= 1", name="number_positive"),
+        CheckConstraint(f"(ended_at IS NOT NULL) = ({_ENDED_ATTEMPT})", name="ended_when_terminal"),
+        CheckConstraint("(status <> 'failed') OR (failure IS NOT NULL)", name="failed_says_why"),
+        # Two attempts of one job never live at the same time, whatever the code believes.
+        Index(
+            "attempts_one_live_key",
+            "job_id",
+            unique=True,
+            postgresql_where=text(f"NOT ({_ENDED_ATTEMPT})"),
+        ),
+    )
+
+
+class RunnerRow(Table):
+    __tablename__ = "runners"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    job_id: Mapped[UUID]
+    attempt: Mapped[int]
+    token_hash: Mapped[str]
+    host: Mapped[str]
+    pid: Mapped[int | None]
+    process_started_at: Mapped[float | None]
+    """As the operating system tells it: pid and this together name one process."""
+    log_path: Mapped[str]
+    spark_version: Mapped[str | None]
+    launched_at: Mapped[datetime]
+    registered_at: Mapped[datetime | None]
+    heartbeat_at: Mapped[datetime | None]
+    exited_at: Mapped[datetime | None]
+    exit_description: Mapped[str | None]
+
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["job_id", "attempt"], ["attempts.job_id", "attempts.number"], ondelete="CASCADE"
+        ),
+        Index("runners_job_id_attempt_key", "job_id", "attempt", unique=True),
+        Index("runners_alive_idx", "host", postgresql_where=text("exited_at IS NULL")),
+    )
+
+
+class CheckpointRow(Table):
+    __tablename__ = "checkpoints"
+
+    job_id: Mapped[UUID] = mapped_column(primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    attempt: Mapped[int]
+    kind: Mapped[str]
+    status: Mapped[str]
+    triggered_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
+    aborted_because: Mapped[str | None]
+    detail: Mapped[str | None]
+    manifest: Mapped[str | None]
+    batches: Mapped[dict[str, Any] | None]
+    bytes: Mapped[int | None]
+    new_bytes: Mapped[int | None]
+    discarded_at: Mapped[datetime | None]
+
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["job_id", "attempt"], ["attempts.job_id", "attempts.number"], ondelete="CASCADE"
+        ),
+        _one_of("kind", CheckpointKind),
+        _one_of("status", CheckpointStatus),
+        _one_of("aborted_because", AbortReason),
+        CheckConstraint(
+            "(ended_at IS NOT NULL) = (status <> 'in_progress')", name="ended_when_terminal"
+        ),
+        CheckConstraint(
+            "(status = 'aborted') = (aborted_because IS NOT NULL)", name="aborted_says_why"
+        ),
+        CheckConstraint(
+            "(status <> 'completed') OR (manifest IS NOT NULL AND batches IS NOT NULL)",
+            name="completed_has_manifest",
+        ),
+        Index(
+            "checkpoints_in_progress_idx",
+            "job_id",
+            postgresql_where=text("status = 'in_progress'"),
+        ),
+    )
+
+
+class SubtaskRow(Table):
+    """A subtask a checkpoint awaits, written before the barrier is sent; then its ack.
+
+    The primary key is why a subtask can ack once only.
+    """
+
+    __tablename__ = "checkpoint_subtasks"
+
+    job_id: Mapped[UUID] = mapped_column(primary_key=True)
+    checkpoint: Mapped[int] = mapped_column(primary_key=True)
+    region: Mapped[str] = mapped_column(primary_key=True)
+    vertex: Mapped[str] = mapped_column(primary_key=True)
+    subtask: Mapped[int] = mapped_column(primary_key=True)
+    kind: Mapped[str]
+    acked_at: Mapped[datetime | None]
+    pointer: Mapped[str | None]
+    version: Mapped[int | None]
+    bytes: Mapped[int | None]
+    key_groups: Mapped[list[int] | None]
+    offsets: Mapped[Any] = mapped_column(JSONB(none_as_null=True), nullable=True)
+    watermark: Mapped[datetime | None]
+
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["job_id", "checkpoint"],
+            ["checkpoints.job_id", "checkpoints.number"],
+            ondelete="CASCADE",
+        ),
+        _one_of("kind", SnapshotKind),
+        CheckConstraint("(acked_at IS NOT NULL) OR (pointer IS NULL)", name="pointer_when_acked"),
+    )
+
+
+class KeyGroupsRow(Table):
+    """Which subtask owns which key groups, at the parallelism in force."""
+
+    __tablename__ = "key_group_assignments"
+
+    job_id: Mapped[UUID] = mapped_column(primary_key=True)
+    vertex: Mapped[str] = mapped_column(primary_key=True)
+    subtask: Mapped[int] = mapped_column(primary_key=True)
+    key_groups: Mapped[list[int]]
+
+    __table_args__ = (ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),)
+
+
+class OutboxRow(Table):
+    """An effect that was decided and is not known to be done."""
+
+    __tablename__ = "outbox"
+
+    id: Mapped[int] = mapped_column(Identity(always=True), primary_key=True)
+    job_id: Mapped[UUID]
+    attempt: Mapped[int | None]
+    """For a runner: the attempt it is about."""
+    target: Mapped[str]
+    kind: Mapped[str]
+    payload: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime]
+    due_at: Mapped[datetime]
+    tries: Mapped[int]
+    last_error: Mapped[str | None]
+
+    __table_args__ = (
+        ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
+        CheckConstraint("target IN ('jobmanager', 'runner')", name="target_known"),
+        CheckConstraint("(target = 'runner') <= (attempt IS NOT NULL)", name="runner_has_attempt"),
+        Index("outbox_due_idx", "due_at", postgresql_where=text("target = 'jobmanager'")),
+        Index(
+            "outbox_directives_idx",
+            "job_id",
+            "attempt",
+            "id",
+            postgresql_where=text("target = 'runner'"),
+        ),
+    )
+
+
+class HistoryRow(Table):
+    """Everything that happened to a job, each with its cause. Only ever added to."""
+
+    __tablename__ = "history"
+
+    id: Mapped[int] = mapped_column(Identity(always=True), primary_key=True)
+    job_id: Mapped[UUID]
+    at: Mapped[datetime]
+    kind: Mapped[str]
+    cause: Mapped[str]
+    attempt: Mapped[int | None]
+    checkpoint: Mapped[int | None]
+    detail: Mapped[dict[str, Any]]
+
+    __table_args__ = (
+        ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
+        Index("history_job_id_id_idx", "job_id", "id"),
+    )

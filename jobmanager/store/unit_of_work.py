@@ -1,0 +1,67 @@
+"""One session, one transaction."""
+
+from collections.abc import Callable, Iterable
+from typing import Self
+
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
+
+from jobmanager.core.errors import StoreUnavailable
+from jobmanager.core.ids import JobId
+from jobmanager.services.ports import (
+    Attempts,
+    Checkpoints,
+    History,
+    Jobs,
+    KeyGroups,
+    Outbox,
+    Runners,
+)
+from jobmanager.store.checkpoints import PostgresCheckpoints, PostgresKeyGroups
+from jobmanager.store.jobs import PostgresAttempts, PostgresJobs, PostgresRunners
+from jobmanager.store.outbox import PostgresHistory, PostgresOutbox
+
+
+class PostgresUnitOfWork:
+    """Leaving without `commit` rolls back."""
+
+    jobs: Jobs
+    attempts: Attempts
+    runners: Runners
+    checkpoints: Checkpoints
+    key_groups: KeyGroups
+    outbox: Outbox
+    history: History
+
+    def __init__(
+        self,
+        sessions: async_sessionmaker[AsyncSession],
+        on_commit: Callable[[Iterable[JobId]], None] = lambda jobs: None,
+    ) -> None:
+        self._sessions = sessions
+        self._on_commit = on_commit
+
+    async def __aenter__(self) -> Self:
+        self._session = self._sessions()
+        self.jobs = PostgresJobs(self._session)
+        self.attempts = PostgresAttempts(self._session)
+        self.runners = PostgresRunners(self._session)
+        self.checkpoints = PostgresCheckpoints(self._session)
+        self.key_groups = PostgresKeyGroups(self._session)
+        self.outbox = self._outbox = PostgresOutbox(self._session)
+        self.history = PostgresHistory(self._session)
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self._session.close()
+        error = exc_info[1]
+        if isinstance(error, OperationalError | PoolTimeout) or (
+            isinstance(error, DBAPIError) and error.connection_invalidated
+        ):
+            raise StoreUnavailable(f"Postgres does not answer: {error}") from error
+
+    async def commit(self) -> None:
+        await self._session.commit()
+        if self._outbox.added_for:
+            self._on_commit(self._outbox.added_for)

@@ -1,0 +1,54 @@
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from jobmanager.store.database import Database, open_database
+from jobmanager.store.embedded import EmbeddedPostgres
+from tests.support.cluster import Cluster, a_cluster
+from tests.support.databases import fresh_database
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A real Postgres for the run. In a short path: its socket's name has a limit."""
+    with tempfile.TemporaryDirectory(prefix="hg", ignore_cleanup_errors=True) as directory:
+        postgres = EmbeddedPostgres.start(Path(directory) / "pg")
+        try:
+            yield postgres.url
+        finally:
+            postgres.stop()
+
+
+@pytest.fixture(scope="module")
+def database_url(postgres_url: str) -> Iterator[str]:
+    """A migrated database for the test module."""
+    with fresh_database(postgres_url) as url:
+        asyncio.run(_migrate(url))
+        yield url
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    opened = open_database(database_url)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def cluster(database: Database, tmp_path: Path) -> AsyncIterator[Cluster]:
+    async with a_cluster(database, tmp_path) as made:
+        yield made
+
+
+async def _migrate(url: str) -> None:
+    opened = open_database(url)
+    await opened.migrate()
+    await opened.close()

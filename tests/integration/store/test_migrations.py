@@ -1,0 +1,73 @@
+"""Migrations go up, down and up again, and make exactly the tables the code knows."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from alembic import command
+from sqlalchemy import Connection, inspect, text
+
+from jobmanager.store import schema
+from jobmanager.store.database import AlreadyLed, Database, open_database
+from tests.support.databases import fresh_database
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def empty_url(postgres_url: str) -> Iterator[str]:
+    with fresh_database(postgres_url) as url:
+        yield url
+
+
+async def test_up_down_up(empty_url: str) -> None:
+    database = open_database(empty_url)
+
+    def round_trip(connection: Connection) -> list[str]:
+        command.upgrade(schema.config(connection), "head")
+        command.downgrade(schema.config(connection), "base")
+        left = inspect(connection).get_table_names()
+        command.upgrade(schema.config(connection), "head")
+        command.check(schema.config(connection))
+        return left
+
+    async with database.engine.connect() as connection:
+        left = await connection.run_sync(round_trip)
+    await database.close()
+
+    assert left == ["alembic_version"]
+
+
+async def test_several_servers_may_migrate_at_once(empty_url: str) -> None:
+    databases = [open_database(empty_url) for _ in range(4)]
+
+    await asyncio.gather(*(one.migrate() for one in databases))
+
+    async with databases[0].engine.connect() as connection:
+        jobs = await connection.scalar(text("SELECT count(*) FROM jobs"))
+    for one in databases:
+        await one.close()
+    assert jobs == 0
+
+
+async def test_one_jobmanager_leads_a_database(empty_url: str) -> None:
+    first, second = open_database(empty_url), open_database(empty_url)
+    await first.lead()
+
+    with pytest.raises(AlreadyLed):
+        await second.lead()
+    await first.close()
+    await _until_it_leads(second)
+
+    await second.close()
+
+
+async def _until_it_leads(database: Database) -> None:
+    """Postgres lets go of a lock a moment after the connection is gone."""
+    for _ in range(50):
+        try:
+            await database.lead()
+            return
+        except AlreadyLed:
+            await asyncio.sleep(0.1)
+    raise AssertionError("the lock was never let go")

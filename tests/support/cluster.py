@@ -1,0 +1,263 @@
+"""A JobManager without processes: real routes, use cases, loops and Postgres.
+
+Runners are played by the test, in the words of the protocol, so that every
+message can come late, twice or from the wrong attempt. The end-to-end tests run
+the real ones.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+from fastapi import FastAPI
+
+from jobmanager.api.app import make_app
+from jobmanager.api.context import Context
+from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
+from jobmanager.loops.checkpoint_timer import CheckpointTimer
+from jobmanager.loops.dispatch import DispatchLoop
+from jobmanager.loops.reaper import Reaper
+from jobmanager.services import runners
+from jobmanager.services.bells import Bells
+from jobmanager.services.directives import RunSettings
+from jobmanager.services.dispatch import Dispatcher
+from jobmanager.services.ports import Launched, Runner
+from jobmanager.storage.files import FileSnapshotStorage
+from jobmanager.store.database import Database
+from tests.support.builders import NOW
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+@dataclass
+class Bench:
+    """A launcher that starts nothing and remembers what it was asked for."""
+
+    tokens: dict[RunnerId, str] = field(default_factory=dict)
+    killed: list[RunnerId] = field(default_factory=list)
+    broken: str | None = None
+
+    def host(self) -> str:
+        return "bench"
+
+    def log_path(self, runner_id: RunnerId) -> str:
+        return f"/nowhere/{runner_id}"
+
+    async def launch(self, runner_id: RunnerId, token: str) -> Launched:
+        if self.broken:
+            raise RuntimeError(self.broken)
+        self.tokens[runner_id] = token
+        return Launched("bench", 1, 0.0, self.log_path(runner_id))
+
+    async def kill(self, runner: Runner) -> str:
+        self.killed.append(runner.id)
+        return "killed"
+
+    async def watch(self, runner: Runner) -> None:
+        pass
+
+
+@dataclass
+class PlayedRunner:
+    """One runner, played through HTTP."""
+
+    http: httpx.AsyncClient
+    id: RunnerId
+    token: str
+    job: UUID
+    attempt: int
+
+    async def post(self, what: str, body: dict[str, Any]) -> httpx.Response:
+        return await self.http.post(
+            f"/v1/runners/{self.id}/{what}",
+            json=body,
+            headers={"Authorization": f"Bearer {self.token}"},
+        )
+
+    async def directives(self, after: int = 0, wait_ms: int = 0) -> list[dict[str, Any]]:
+        answer = await self.http.get(
+            f"/v1/runners/{self.id}/directives",
+            params={"after": after, "wait_ms": wait_ms},
+            headers={"Authorization": f"Bearer {self.token}"},
+        )
+        assert answer.status_code == 200, answer.text
+        found: list[dict[str, Any]] = answer.json()["directives"]
+        return found
+
+    async def register(self) -> httpx.Response:
+        hello = {"protocol": 1, "host": "bench", "pid": 1, "spark_version": "4.3.0"}
+        return await self.post("register", hello)
+
+    async def say(self, event: str, **more: Any) -> dict[str, Any]:
+        body = {"event": event, **more}
+        report = {"job": str(self.job), "attempt": self.attempt, "at": NOW.isoformat()}
+        answer = await self.post("attempt", {**report, "body": body})
+        assert answer.status_code == 200, answer.text
+        said: dict[str, Any] = answer.json()
+        return said
+
+    async def run(self) -> None:
+        assert (await self.register()).status_code == 200
+        await self.say("running", restored=[])
+
+    async def fail(self, message: str = "boom", *, restartable: bool = True) -> dict[str, Any]:
+        failure = {
+            "kind": "infrastructure" if restartable else "invalid_job",
+            "is_restartable": restartable,
+            "message": message,
+            "stack": f"Traceback\n{message}",
+        }
+        return await self.say("failed", failure=failure)
+
+    async def beat(self, *regions: dict[str, Any]) -> dict[str, Any]:
+        body = {"job": str(self.job), "attempt": self.attempt, "regions": list(regions)}
+        answer = await self.post("heartbeat", body)
+        assert answer.status_code == 200, answer.text
+        said: dict[str, Any] = answer.json()
+        return said
+
+    async def ack(self, checkpoint: int, *subtasks: tuple[str, int, str]) -> str:
+        answer = await self.post("acks", self.acks(checkpoint, *subtasks))
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["outcome"])
+
+    def acks(self, checkpoint: int, *subtasks: tuple[str, int, str]) -> dict[str, Any]:
+        return {
+            "job": str(self.job),
+            "attempt": self.attempt,
+            "checkpoint": checkpoint,
+            "manifest": f"checkpoints/{checkpoint}/manifest.json",
+            "batches": {"out": checkpoint},
+            "bytes": 100,
+            "new_bytes": 10,
+            "acks": [
+                {"region": "out", "vertex": vertex, "subtask": subtask, "kind": kind, "bytes": 5}
+                for vertex, subtask, kind in subtasks
+            ],
+        }
+
+    async def decline(self, checkpoint: int, reason: str = "storage") -> str:
+        body = {
+            "job": str(self.job),
+            "attempt": self.attempt,
+            "checkpoint": checkpoint,
+            "region": "out",
+            "reason": reason,
+            "detail": "no space left",
+        }
+        answer = await self.post("declines", body)
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["outcome"])
+
+
+EVERYONE = (
+    ("bids", 0, "offsets"),
+    ("revenue", 0, "state"),
+    ("revenue", 1, "state"),
+    ("out", 0, "sink"),
+)
+"""The subtasks of `builders.a_document()`."""
+
+
+@dataclass
+class Cluster:
+    database: Database
+    http: httpx.AsyncClient
+    clock: Clock
+    bench: Bench
+    storage: Path
+    dispatch: DispatchLoop
+    timer: CheckpointTimer
+    reaper: Reaper
+
+    async def submit(self, document: dict[str, Any], **params: Any) -> str:
+        answer = await self.http.post("/v1/jobs", json=document, params=params)
+        assert answer.status_code == 202, answer.text
+        return str(answer.json()["jobid"])
+
+    async def runner(self, job: str, attempt: int = 1) -> PlayedRunner:
+        """The runner launched for the attempt; the dispatcher has had its turn."""
+        await self.dispatch.run_once()
+        async with self.database.unit_of_work() as uow:
+            found = await uow.runners.of_attempt(JobId(UUID(job)), AttemptNumber(attempt))
+        assert found is not None
+        return PlayedRunner(self.http, found.id, self.bench.tokens[found.id], UUID(job), attempt)
+
+    async def running(self, document: dict[str, Any]) -> tuple[str, PlayedRunner]:
+        job = await self.submit(document)
+        runner = await self.runner(job)
+        await runner.run()
+        return job, runner
+
+    async def exit(self, runner: PlayedRunner, description: str = "killed by SIGKILL") -> None:
+        """The runner's process is gone."""
+        async with self.database.unit_of_work() as uow:
+            found = await uow.runners.get(runner.id)
+        storage = FileSnapshotStorage(self.storage)
+        last_word = await storage.last_word(found.job_id, found.attempt)
+        await runners.exited(
+            self.database.unit_of_work(), runner.id, description, last_word, self.clock()
+        )
+
+    async def get(self, path: str) -> Any:
+        answer = await self.http.get(path)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def state(self, job: str) -> str:
+        return str((await self.get(f"/v1/jobs/{job}"))["state"])
+
+
+@cache
+def _app() -> FastAPI:
+    """Made once: to build the routes takes longer than most tests."""
+    return make_app()
+
+
+@asynccontextmanager
+async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluster]:
+    clock, bench, bells = Clock(), Bench(), Bells()
+    database.on_commit = bells.ring
+    storage = FileSnapshotStorage(directory)
+    units = database.unit_of_work
+    context = Context(
+        units=units,
+        storage=storage,
+        bells=bells,
+        clock=clock,
+        run_settings=RunSettings("local[2]", directory.as_uri(), str(directory / "data")),
+        heartbeat_interval=timedelta(seconds=1),
+        started_at=NOW,
+        ping=database.ping,
+    )
+    app = _app()
+    app.state.context = context
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://headgate") as http:
+        yield Cluster(
+            database=database,
+            http=http,
+            clock=clock,
+            bench=bench,
+            storage=directory,
+            dispatch=DispatchLoop(units, Dispatcher(units, bench, storage), clock),
+            timer=CheckpointTimer(units, clock),
+            reaper=Reaper(
+                units, bench, clock, timedelta(seconds=30), start_timeout=timedelta(minutes=3)
+            ),
+        )
