@@ -1,0 +1,61 @@
+"""What the routes work with. Made once by the server, reached through the request."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Depends, Path, Request
+
+from jobmanager.core.errors import MalformedRequest
+from jobmanager.core.ids import JobId
+from jobmanager.services.bells import Bells
+from jobmanager.services.clock import Clock
+from jobmanager.services.directives import RunSettings
+from jobmanager.services.ports import SnapshotStorage, UnitOfWork, UnitsOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    units: UnitsOfWork
+    storage: SnapshotStorage
+    bells: Bells
+    clock: Clock
+    run_settings: RunSettings
+    heartbeat_interval: timedelta
+    started_at: datetime
+    ping: Callable[[], Awaitable[None]]
+    """Raises `StoreUnavailable` while Postgres does not answer."""
+
+
+def _context(request: Request) -> Context:
+    context: Context = request.app.state.context
+    return context
+
+
+Ctx = Annotated[Context, Depends(_context)]
+
+
+def _unit_of_work(context: Ctx) -> UnitOfWork:
+    return context.units()
+
+
+Uow = Annotated[UnitOfWork, Depends(_unit_of_work)]
+
+
+def _job_id(
+    jobid: Annotated[str, Path(description="32 hexadecimal digits", examples=["0" * 32])],
+) -> JobId:
+    if len(jobid) == 32:
+        try:
+            return JobId(UUID(hex=jobid))
+        except ValueError:
+            pass
+    raise MalformedRequest(
+        "Bad request, could not parse parameters: "
+        f'Cannot resolve path parameter (jobid) from value "{jobid}".'
+    )
+
+
+JobIdPath = Annotated[JobId, Depends(_job_id)]

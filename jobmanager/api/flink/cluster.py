@@ -1,0 +1,57 @@
+"""Flink's routes about the cluster: overview and web configuration."""
+
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import APIRouter
+
+from jobmanager.api.context import Uow
+from jobmanager.api.problems import FLINK
+from jobmanager.core.job import JobStatus
+from jobmanager.core.plan import plan_of
+
+router = APIRouter(tags=[FLINK])
+FLINK_VERSION = "2.3.0"
+"""The version whose REST API this one follows."""
+
+
+@router.get("/overview", summary="Runners, slots and jobs by state")
+async def overview(uow: Uow) -> dict[str, Any]:
+    async with uow:
+        jobs = await uow.jobs.all()
+        runners = await uow.runners.alive()
+    counted = {status: sum(one.job.status is status for one in jobs) for status in JobStatus}
+    slots = sum(
+        max(task.parallelism for task in plan_of(one.graph, one.parallelism).tasks)
+        for one in jobs
+        if one.job.status is JobStatus.RUNNING
+    )
+    return {
+        "taskmanagers": len(runners),
+        "slots-total": slots,
+        "slots-available": 0,
+        "jobs-running": counted[JobStatus.RUNNING],
+        "jobs-finished": counted[JobStatus.FINISHED],
+        "jobs-cancelled": counted[JobStatus.CANCELLED],
+        "jobs-failed": counted[JobStatus.FAILED],
+        "flink-version": FLINK_VERSION,
+        "flink-commit": "headgate",
+        "headgate-version": version("headgate"),
+    }
+
+
+@router.get("/config", summary="Settings of the web interface")
+async def config() -> dict[str, Any]:
+    return {
+        "refresh-interval": 3000,
+        "timezone-name": "Coordinated Universal Time",
+        "timezone-offset": 0,
+        "flink-version": FLINK_VERSION,
+        "flink-revision": f"headgate {version('headgate')}",
+        "features": {
+            "web-submit": False,
+            "web-cancel": True,
+            "web-rescale": False,
+            "web-history": False,
+        },
+    }

@@ -1,0 +1,215 @@
+"""Flink's routes about jobs."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter
+
+from jobmanager.api.context import Ctx, JobIdPath, Uow
+from jobmanager.api.flink import states
+from jobmanager.api.flink.plan_shapes import plan_document, task_id, task_name
+from jobmanager.api.problems import FLINK
+from jobmanager.core.errors import UnsupportedRequest
+from jobmanager.core.plan import Task, plan_of
+from jobmanager.services import jobs
+from jobmanager.services.ports import StoredAttempt, StoredJob
+
+router = APIRouter(tags=[FLINK])
+
+
+@router.get("/jobs", summary="Ids and states of all jobs")
+async def job_list(uow: Uow) -> dict[str, Any]:
+    async with uow:
+        found = await uow.jobs.all()
+    return {"jobs": [{"id": one.id.hex, "status": states.job_state(one.job)} for one in found]}
+
+
+@router.get("/jobs/overview", summary="All jobs, a line each")
+async def overview(context: Ctx, uow: Uow) -> dict[str, Any]:
+    async with uow:
+        found = await uow.jobs.all()
+        newest = {one.job_id: one for one in await uow.attempts.newest()}
+    return {"jobs": [_overview(one, newest[one.id], context.clock()) for one in found]}
+
+
+@router.get("/jobs/{jobid}", summary="A job in detail")
+async def job(job_id: JobIdPath, context: Ctx, uow: Uow) -> dict[str, Any]:
+    async with uow:
+        stored = await uow.jobs.get(job_id)
+        attempt = await uow.attempts.get(job_id, stored.job.attempt)
+    return _detail(stored, attempt, context.clock())
+
+
+@router.patch("/jobs/{jobid}", status_code=HTTPStatus.ACCEPTED, summary="Cancel a job")
+async def terminate(
+    job_id: JobIdPath, context: Ctx, uow: Uow, mode: str = "cancel"
+) -> dict[str, Any]:
+    if mode != "cancel":
+        raise UnsupportedRequest(f"mode {mode!r} is not supported: use mode=cancel")
+    await jobs.cancel(uow, job_id, "cancelled by a client", context.clock())
+    return {}
+
+
+@router.get("/jobs/{jobid}/plan", summary="The plan: tasks and how rows travel between them")
+async def plan(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
+    async with uow:
+        stored = await uow.jobs.get(job_id)
+    return {"plan": plan_document(job_id.hex, stored.graph, stored.parallelism)}
+
+
+@router.get("/jobs/{jobid}/config", summary="The job's execution settings")
+async def config(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
+    async with uow:
+        stored = await uow.jobs.get(job_id)
+    return {
+        "jid": job_id.hex,
+        "name": stored.graph.name,
+        "execution-config": {
+            "restart-strategy": type(stored.graph.restart).__name__,
+            "job-parallelism": stored.parallelism,
+            "object-reuse-mode": False,
+            "user-config": dict(stored.graph.spark),
+        },
+    }
+
+
+@router.get("/jobs/{jobid}/exceptions", summary="Why attempts failed, the latest first")
+async def exceptions(job_id: JobIdPath, uow: Uow, maxExceptions: int = 20) -> dict[str, Any]:  # noqa: N803
+    async with uow:
+        await uow.jobs.get(job_id)
+        attempts = await uow.attempts.of_job(job_id)
+    failed = [one for one in reversed(attempts) if one.attempt.failure is not None]
+    shown = failed[: max(maxExceptions, 0)]
+    return {
+        "exceptionHistory": {
+            "entries": [_exception(one) for one in shown],
+            "truncated": len(shown) < len(failed),
+        }
+    }
+
+
+def _overview(stored: StoredJob, attempt: StoredAttempt, now: datetime) -> dict[str, Any]:
+    tasks = plan_of(stored.graph, stored.parallelism).tasks
+    subtasks = sum(task.parallelism for task in tasks)
+    state = states.task_state(attempt.attempt.status)
+    counted = states.counts(states.TASK_STATES, state, subtasks)
+    return {
+        "jid": stored.id.hex,
+        "name": stored.graph.name,
+        "jobType": stored.graph.mode.upper(),
+        "schedulerType": "Headgate",
+        **_times(stored, now),
+        "state": states.job_state(stored.job),
+        "last-modification": millis(stored.job.since),
+        "tasks": {"total": subtasks, **{word.lower(): n for word, n in counted.items()}},
+        "pending-operators": 0,
+    }
+
+
+def _detail(stored: StoredJob, attempt: StoredAttempt, now: datetime) -> dict[str, Any]:
+    plan = plan_of(stored.graph, stored.parallelism)
+    state = states.task_state(attempt.attempt.status)
+    return {
+        "jid": stored.id.hex,
+        "application-id": stored.id.hex,
+        "name": stored.graph.name,
+        "isStoppable": False,
+        "state": states.job_state(stored.job),
+        "job-type": stored.graph.mode.upper(),
+        "schedulerType": "Headgate",
+        **_times(stored, now),
+        "maxParallelism": stored.graph.max_parallelism,
+        "now": millis(now),
+        "timestamps": _timestamps(stored),
+        "vertices": [_vertex(stored, attempt, task, now) for task in plan.tasks],
+        "status-counts": states.counts(states.TASK_STATES, state, len(plan.tasks)),
+        "plan": plan_document(stored.id.hex, stored.graph, stored.parallelism),
+        "pending-operators": 0,
+    }
+
+
+def _vertex(stored: StoredJob, attempt: StoredAttempt, task: Task, now: datetime) -> dict[str, Any]:
+    state = states.task_state(attempt.attempt.status)
+    began, ended = attempt.attempt.launched_at, attempt.attempt.ended_at
+    return {
+        "id": task_id(stored.id.hex, task),
+        "slotSharingGroupId": stored.id.hex,
+        "name": task_name(stored.graph, task),
+        "maxParallelism": stored.graph.max_parallelism,
+        "parallelism": task.parallelism,
+        "status": state,
+        "start-time": millis(began),
+        "end-time": millis(ended) if ended else -1,
+        "duration": millis(ended or now) - millis(began),
+        "tasks": states.counts(states.TASK_STATES, state, task.parallelism),
+        "metrics": _metrics(stored, attempt.progress or (), task),
+        "headgate-vertices": list(task.vertices),
+    }
+
+
+def _metrics(
+    stored: StoredJob, progress: Sequence[Mapping[str, Any]], task: Task
+) -> dict[str, Any]:
+    """What Spark tells: rows read by the queries of a source, rows given to a sink."""
+    plan = plan_of(stored.graph, stored.parallelism)
+    regions = {one.id: one for one in plan.regions}
+    read = written = 0
+    for one in progress:
+        region = regions.get(one["region"])
+        if region is not None and set(task.vertices) & set(region.sources):
+            read += one["input_rows"]
+        if one["region"] in task.vertices:
+            written += one["output_rows"]
+    return {
+        "read-bytes": 0,
+        "read-bytes-complete": False,
+        "write-bytes": 0,
+        "write-bytes-complete": False,
+        "read-records": read,
+        "read-records-complete": bool(progress),
+        "write-records": written,
+        "write-records-complete": bool(progress),
+        "accumulated-backpressured-time": 0,
+        "accumulated-idle-time": 0,
+        "accumulated-busy-time": 0.0,
+    }
+
+
+def _times(stored: StoredJob, now: datetime) -> dict[str, int]:
+    ended = stored.ended_at
+    return {
+        "start-time": millis(stored.submitted_at),
+        "end-time": millis(ended) if ended else -1,
+        "duration": millis(ended or now) - millis(stored.submitted_at),
+    }
+
+
+def _timestamps(stored: StoredJob) -> dict[str, int]:
+    times = dict.fromkeys(states.JOB_STATES, 0)
+    for status, at in stored.status_times.items():
+        times[states.state_of(status)] = at
+    times["CREATED"] = millis(stored.submitted_at)
+    return times
+
+
+def _exception(stored: StoredAttempt) -> dict[str, Any]:
+    failure = stored.attempt.failure
+    assert failure is not None
+    return {
+        "exceptionName": failure.kind,
+        "stacktrace": failure.stack or failure.message,
+        "timestamp": millis(stored.attempt.ended_at) if stored.attempt.ended_at else 0,
+        "failureLabels": {"restartable": str(failure.is_restartable).lower()},
+        "taskName": failure.region,
+        "endpoint": None,
+        "taskManagerId": None,
+        "concurrentExceptions": [],
+        "headgate-message": failure.message,
+        "headgate-attempt": stored.attempt.number,
+    }
+
+
+def millis(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)

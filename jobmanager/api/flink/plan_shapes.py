@@ -1,0 +1,114 @@
+"""A plan as Flink shows it: one node a task."""
+
+import hashlib
+from typing import Any
+
+from jobmanager.core.graph import (
+    Aggregate,
+    BlackholeSink,
+    ConsoleSink,
+    Filter,
+    JobGraph,
+    Map,
+    Sink,
+    Source,
+    Union,
+    Vertex,
+    Window,
+    op_of,
+)
+from jobmanager.core.plan import Plan, Task, plan_of
+
+
+def task_id(job: str, task: Task) -> str:
+    """32 hexadecimal digits, as Flink's clients expect; the same for the life of the job."""
+    return hashlib.md5(f"{job}:{task.head}".encode(), usedforsecurity=False).hexdigest()
+
+
+def task_name(graph: JobGraph, task: Task) -> str:
+    return " -> ".join(_name(graph.vertex(vertex_id)) for vertex_id in task.vertices)
+
+
+def plan_document(job: str, graph: JobGraph, parallelism: int) -> dict[str, Any]:
+    plan = plan_of(graph, parallelism)
+    return {
+        "jid": job,
+        "name": graph.name,
+        "type": graph.mode.upper(),
+        "nodes": [_node(job, graph, plan, task) for task in plan.tasks],
+        "headgate-regions": [
+            {"id": region.id, "vertices": list(region.vertices), "output-mode": region.output_mode}
+            for region in plan.regions
+        ],
+    }
+
+
+def _node(job: str, graph: JobGraph, plan: Plan, task: Task) -> dict[str, Any]:
+    task_of = {vertex: one for one in plan.tasks for vertex in one.vertices}
+    into = [
+        edge
+        for edge in plan.edges
+        if edge.target in task.vertices and edge.source not in task.vertices
+    ]
+    node: dict[str, Any] = {
+        "id": task_id(job, task),
+        "operator": "",
+        "parallelism": task.parallelism,
+        "operator_strategy": "",
+        "description": "<br/>".join(_describe(graph.vertex(v)) for v in task.vertices),
+        "optimizer_properties": {},
+        "headgate-vertices": list(task.vertices),
+    }
+    if into:
+        node["inputs"] = [
+            {
+                "id": task_id(job, task_of[edge.source]),
+                "num": number,
+                "exchange": "blocking" if graph.mode == "batch" else "pipelined_bounded",
+                "ship_strategy": edge.ship.upper(),
+            }
+            for number, edge in enumerate(into)
+        ]
+    return node
+
+
+def _name(vertex: Vertex) -> str:
+    match vertex:
+        case Source():
+            return f"Source: {vertex.id}"
+        case Sink():
+            return f"{vertex.id}: Writer"
+        case _:
+            return str(vertex.id)
+
+
+def _describe(vertex: Vertex) -> str:
+    return f"{vertex.id}: {op_of(vertex)}({_what(vertex)})"
+
+
+def _what(vertex: Vertex) -> str:
+    match vertex:
+        case Source() | Sink():
+            return _connector(vertex)
+        case Map(select=None):
+            return f"add={dict(vertex.add)}, drop={list(vertex.drop)}"
+        case Map():
+            return f"select={dict(vertex.select or {})}"
+        case Filter():
+            return f"where={vertex.where}"
+        case Union():
+            return ""
+        case Aggregate():
+            return f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
+        case Window():
+            keyed = f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
+            return f"{keyed}, time={vertex.time}, window={vertex.window}"
+
+
+def _connector(vertex: Source | Sink) -> str:
+    kind = type(vertex.connector).__name__.removesuffix("Source").removesuffix("Sink").lower()
+    if isinstance(vertex, Sink):
+        at_least_once = isinstance(vertex.connector, ConsoleSink)
+        promise = "nothing kept" if isinstance(vertex.connector, BlackholeSink) else "exactly once"
+        return f"{kind}, {'at least once' if at_least_once else promise}"
+    return kind

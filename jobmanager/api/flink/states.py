@@ -1,0 +1,68 @@
+"""Flink's words for what a job and its tasks do."""
+
+from jobmanager.core.attempt import AttemptStatus
+from jobmanager.core.job import Job, JobStatus
+
+JOB_STATES = (
+    "INITIALIZING",
+    "CREATED",
+    "RUNNING",
+    "FAILING",
+    "FAILED",
+    "CANCELLING",
+    "CANCELED",
+    "FINISHED",
+    "RESTARTING",
+    "SUSPENDED",
+    "RECONCILING",
+)
+TASK_STATES = (
+    "CREATED",
+    "SCHEDULED",
+    "DEPLOYING",
+    "INITIALIZING",
+    "RUNNING",
+    "FINISHED",
+    "CANCELING",
+    "CANCELED",
+    "FAILED",
+    "RECONCILING",
+)
+_JOB = {
+    JobStatus.STARTING: "INITIALIZING",
+    JobStatus.RUNNING: "RUNNING",
+    JobStatus.RESTARTING: "RESTARTING",
+    JobStatus.CANCELLING: "CANCELLING",
+    JobStatus.CANCELLED: "CANCELED",
+    JobStatus.FINISHED: "FINISHED",
+    JobStatus.FAILED: "FAILED",
+}
+_TASK = {
+    AttemptStatus.LAUNCHING: "DEPLOYING",
+    AttemptStatus.STARTING: "INITIALIZING",
+    AttemptStatus.RUNNING: "RUNNING",
+    AttemptStatus.CANCELLING: "CANCELING",
+    AttemptStatus.FINISHED: "FINISHED",
+    AttemptStatus.CANCELLED: "CANCELED",
+    AttemptStatus.FAILED: "FAILED",
+}
+
+
+def job_state(job: Job) -> str:
+    """A job that starts again is RESTARTING for Flink until it runs."""
+    if job.status is JobStatus.STARTING and job.attempt > 1:
+        return "RESTARTING"
+    return _JOB[job.status]
+
+
+def state_of(status: str) -> str:
+    return _JOB[JobStatus(status)]
+
+
+def task_state(status: AttemptStatus) -> str:
+    return _TASK[status]
+
+
+def counts(states: tuple[str, ...], state: str, count: int) -> dict[str, int]:
+    """All words of `states`, each with how many: `count` for `state`, none for the others."""
+    return {one: count if one == state else 0 for one in states}

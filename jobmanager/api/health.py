@@ -1,0 +1,31 @@
+"""Alive, and able to serve."""
+
+from datetime import datetime
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+from jobmanager.api.context import Ctx
+
+router = APIRouter(tags=["health"])
+
+
+class Alive(BaseModel):
+    status: str
+
+
+class Ready(BaseModel):
+    status: str
+    leader: bool
+    started_at: datetime
+
+
+@router.get("/healthz", summary="The process is alive")
+async def healthz() -> Alive:
+    return Alive(status="alive")
+
+
+@router.get("/readyz", summary="Requests can be served: Postgres answers")
+async def readyz(context: Ctx) -> Ready:
+    await context.ping()
+    return Ready(status="ready", leader=True, started_at=context.started_at)

@@ -1,0 +1,121 @@
+"""Errors as answers. The one place where domain errors meet HTTP.
+
+Native routes answer with RFC 9457 problem details, Flink's routes as Flink does:
+`{"errors": ["…"]}`. A route is Flink's if it carries the tag.
+"""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from jobmanager.core.errors import (
+    Conflict,
+    DomainError,
+    Forbidden,
+    InvalidJobGraph,
+    Malformed,
+    NotFound,
+    Rejected,
+    Unavailable,
+)
+
+FLINK = "flink"
+RETRY_AFTER_SECONDS = 2
+_STATUS: Mapping[type[DomainError], HTTPStatus] = {
+    NotFound: HTTPStatus.NOT_FOUND,
+    Conflict: HTTPStatus.CONFLICT,
+    Rejected: HTTPStatus.UNPROCESSABLE_ENTITY,
+    Malformed: HTTPStatus.BAD_REQUEST,
+    Forbidden: HTTPStatus.UNAUTHORIZED,
+    Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(DomainError, _on_domain_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid_request)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(Exception, _on_bug)
+
+
+def status_of(error: type[DomainError]) -> HTTPStatus:
+    return next(
+        _STATUS[family]
+        for family in error.__mro__
+        if issubclass(family, DomainError) and family in _STATUS
+    )
+
+
+async def _on_domain_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, DomainError)
+    more: dict[str, Any] = {}
+    if isinstance(error, InvalidJobGraph):
+        more["faults"] = [
+            {"vertex": fault.vertex, "field": fault.field, "message": fault.message}
+            for fault in error.faults
+        ]
+    kind = type(error)
+    return _answer(request, status_of(kind), kind.__name__, error.title, str(error), more)
+
+
+async def _on_invalid_request(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    faults = [
+        {
+            "vertex": None,
+            "field": ".".join(str(part) for part in one["loc"]),
+            "message": one["msg"],
+        }
+        for one in error.errors()
+    ]
+    detail = "; ".join(f"{fault['field']}: {fault['message']}" for fault in faults)
+    title = "The request cannot be understood"
+    return _answer(
+        request, HTTPStatus.BAD_REQUEST, "MalformedRequest", title, detail, {"faults": faults}
+    )
+
+
+async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    status = HTTPStatus(error.status_code)
+    if status is HTTPStatus.NOT_FOUND:
+        message = f"Unable to load requested file {request.url.path}."
+        return JSONResponse({"errors": [message]}, status)
+    detail = str(error.detail)
+    return _answer(request, status, status.phrase.replace(" ", ""), status.phrase, detail, {})
+
+
+async def _on_bug(request: Request, error: Exception) -> JSONResponse:
+    detail = f"{type(error).__name__}: the server's log has the details"
+    status = HTTPStatus.INTERNAL_SERVER_ERROR
+    return _answer(request, status, "InternalError", "Internal error", detail, {})
+
+
+def _answer(
+    request: Request,
+    status: HTTPStatus,
+    kind: str,
+    title: str,
+    detail: str,
+    more: Mapping[str, Any],
+) -> JSONResponse:
+    headers = {}
+    if status is HTTPStatus.SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    route = request.scope.get("route")
+    if FLINK in getattr(route, "tags", ()):
+        return JSONResponse({"errors": [f"{title}: {detail}"]}, status, headers)
+    problem = {
+        "type": f"/problems/{kind}",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "instance": request.url.path,
+        **more,
+    }
+    return JSONResponse(problem, status, headers, media_type="application/problem+json")

@@ -1,0 +1,200 @@
+"""The wire to the runners, and the list of them. `jobmanager.protocol` says what is sent."""
+
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Header, Query
+from pydantic import BaseModel
+
+from jobmanager.api.context import Ctx, Uow
+from jobmanager.core.checkpoint import (
+    AbortReason,
+    BarrierAcked,
+    BarrierDeclined,
+    Snapshot,
+    Stored,
+)
+from jobmanager.core.durations import milliseconds
+from jobmanager.core.errors import MalformedRequest, WrongRunnerToken
+from jobmanager.core.ids import (
+    AttemptNumber,
+    CheckpointNumber,
+    JobId,
+    RegionId,
+    RunnerId,
+    SubtaskRef,
+    VertexId,
+)
+from jobmanager.core.plan import SnapshotKind
+from jobmanager.protocol import messages
+from jobmanager.services import checkpoints, runners
+from jobmanager.services.ports import Runner
+
+router = APIRouter(tags=["runners"])
+POLL_WAIT_MS = 20_000
+_DECLINES = {
+    "not_running": AbortReason.DECLINED_NOT_RUNNING,
+    "no_boundary_in_time": AbortReason.DECLINED_NO_BOUNDARY,
+    "storage": AbortReason.DECLINED_STORAGE,
+    "superseded": AbortReason.DECLINED_SUPERSEDED,
+    "internal": AbortReason.DECLINED_INTERNAL,
+}
+
+
+class RunnerItem(BaseModel):
+    id: UUID
+    job: str
+    attempt: int
+    host: str
+    pid: int | None
+    spark_version: str | None
+    launched_at: datetime
+    registered_at: datetime | None
+    heartbeat_at: datetime | None
+    exited_at: datetime | None
+    exit: str | None
+
+
+class RunnerPage(BaseModel):
+    items: list[RunnerItem]
+    next: str | None
+
+
+@router.get("/runners", summary="Who runs what")
+async def runner_list(uow: Uow, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> RunnerPage:
+    async with uow:
+        found = await uow.runners.all(limit)
+    return RunnerPage(items=[_item(runner) for runner in found], next=None)
+
+
+async def _authenticated(
+    runner_id: UUID, uow: Uow, authorization: Annotated[str, Header()] = ""
+) -> Runner:
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer":
+        raise WrongRunnerToken("a runner says who it is by Authorization: Bearer <token>")
+    return await runners.authenticate(uow, RunnerId(runner_id), token)
+
+
+Caller = Annotated[Runner, Depends(_authenticated)]
+
+
+@router.post("/runners/{runner_id}/register")
+async def register(
+    caller: Caller, hello: messages.RunnerHello, context: Ctx, uow: Uow
+) -> messages.RunnerWelcome:
+    if hello.protocol != messages.PROTOCOL_VERSION:
+        raise MalformedRequest(
+            f"this server speaks version {messages.PROTOCOL_VERSION} of the runner protocol, "
+            f"not {hello.protocol}"
+        )
+    await runners.register(uow, caller, hello, context.clock())
+    return messages.RunnerWelcome(
+        heartbeat_interval_ms=milliseconds(context.heartbeat_interval), poll_wait_ms=POLL_WAIT_MS
+    )
+
+
+@router.get("/runners/{runner_id}/directives")
+async def directives(
+    caller: Caller,
+    context: Ctx,
+    after: Annotated[int, Query(ge=0)] = 0,
+    wait_ms: Annotated[int, Query(ge=0, le=60_000)] = 0,
+) -> messages.Directives:
+    """Waits for news with no transaction and no connection held."""
+    with context.bells.listen(caller.job_id) as listening:
+        found = await runners.fetch_directives(context.units(), caller, after, context.run_settings)
+        if not found and wait_ms and await listening.wait(wait_ms / 1000):
+            found = await runners.fetch_directives(
+                context.units(), caller, after, context.run_settings
+            )
+    return messages.Directives(directives=list(found))
+
+
+@router.post("/runners/{runner_id}/heartbeat")
+async def heartbeat(
+    caller: Caller, beat: messages.Heartbeat, context: Ctx, uow: Uow
+) -> messages.HeartbeatReply:
+    superseded = await runners.heartbeat(uow, caller, beat, context.clock())
+    return messages.HeartbeatReply(superseded=superseded)
+
+
+@router.post("/runners/{runner_id}/acks")
+async def acks(
+    caller: Caller, said: messages.BarrierAcks, context: Ctx, uow: Uow
+) -> messages.BarrierReply:
+    _check_attempt(caller, said.job, said.attempt)
+    event = BarrierAcked(
+        at=context.clock(),
+        attempt=AttemptNumber(said.attempt),
+        snapshots={_ref(one): _snapshot(one) for one in said.acks},
+        stored=Stored(said.manifest, said.batches, said.bytes, said.new_bytes),
+    )
+    number = CheckpointNumber(said.checkpoint)
+    outcome = await checkpoints.acknowledge(uow, caller.job_id, number, event)
+    return messages.BarrierReply(outcome=outcome.value)
+
+
+@router.post("/runners/{runner_id}/declines")
+async def declines(
+    caller: Caller, said: messages.BarrierDeclined, context: Ctx, uow: Uow
+) -> messages.BarrierReply:
+    _check_attempt(caller, said.job, said.attempt)
+    detail = f"region {said.region}: {said.detail}" if said.region else said.detail
+    event = BarrierDeclined(
+        context.clock(), AttemptNumber(said.attempt), _DECLINES[said.reason], detail
+    )
+    number = CheckpointNumber(said.checkpoint)
+    outcome = await checkpoints.decline(uow, caller.job_id, number, event)
+    return messages.BarrierReply(outcome=outcome.value)
+
+
+@router.post("/runners/{runner_id}/attempt")
+async def attempt(
+    caller: Caller, said: messages.AttemptReport, context: Ctx, uow: Uow
+) -> messages.AttemptReply:
+    _check_attempt(caller, said.job, said.attempt)
+    superseded = await runners.report(uow, caller, said, context.clock())
+    return messages.AttemptReply(superseded=superseded)
+
+
+def _check_attempt(caller: Runner, job: UUID, attempt: int) -> None:
+    """A runner speaks of its own attempt only: it has no other to speak of."""
+    if (caller.job_id, caller.attempt) != (JobId(job), attempt):
+        raise MalformedRequest(
+            f"runner {caller.id} runs attempt {caller.attempt} of job {caller.job_id.hex}, "
+            f"not attempt {attempt} of job {job.hex}"
+        )
+
+
+def _ref(ack: messages.SubtaskAck) -> SubtaskRef:
+    return SubtaskRef(RegionId(ack.region), VertexId(ack.vertex), ack.subtask)
+
+
+def _snapshot(ack: messages.SubtaskAck) -> Snapshot:
+    return Snapshot(
+        kind=SnapshotKind(ack.kind),
+        pointer=ack.pointer,
+        version=ack.version,
+        bytes=ack.bytes,
+        key_groups=tuple(ack.key_groups),
+        offsets=ack.offsets,
+        watermark=ack.watermark,
+    )
+
+
+def _item(runner: Runner) -> RunnerItem:
+    return RunnerItem(
+        id=runner.id,
+        job=runner.job_id.hex,
+        attempt=runner.attempt,
+        host=runner.host,
+        pid=runner.pid,
+        spark_version=runner.spark_version,
+        launched_at=runner.launched_at,
+        registered_at=runner.registered_at,
+        heartbeat_at=runner.heartbeat_at,
+        exited_at=runner.exited_at,
+        exit=runner.exit_description,
+    )

@@ -1,0 +1,96 @@
+"""The native status of a job."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel
+
+from jobmanager.api.flink import states
+from jobmanager.core.durations import milliseconds
+from jobmanager.services.ports import Runner, StoredAttempt, StoredCheckpoint, StoredJob
+
+
+class RunnerResponse(BaseModel):
+    id: str
+    host: str
+    pid: int | None
+
+
+class LastCheckpoint(BaseModel):
+    number: int
+    completed_at: datetime | None
+    duration_ms: int
+    bytes: int
+
+
+class StatusResponse(BaseModel):
+    status: str
+    """Flink's word for it, as Flink's own clients ask for it at this path."""
+    desired: str
+    observed: str
+    state: str
+    reason: str
+    since: datetime
+    attempt: int
+    runner: RunnerResponse | None
+    region_states: list[dict[str, Any]]
+    restored: list[dict[str, Any]]
+    last_checkpoint: LastCheckpoint | None
+    restarts: int
+    lag: int | None
+
+
+def status_of(
+    stored: StoredJob,
+    attempt: StoredAttempt,
+    runner: Runner | None,
+    last: StoredCheckpoint | None,
+) -> StatusResponse:
+    job = stored.job
+    return StatusResponse(
+        status=states.job_state(job),
+        desired=job.desired,
+        observed=attempt.attempt.status,
+        state=job.status,
+        reason=job.reason,
+        since=job.since,
+        attempt=job.attempt,
+        runner=_runner(runner),
+        region_states=[dict(one) for one in attempt.progress or ()],
+        restored=[dict(one) for one in attempt.restored or ()],
+        last_checkpoint=_last(last),
+        restarts=job.attempt - 1,
+        lag=_lag(attempt.progress or ()),
+    )
+
+
+def _runner(runner: Runner | None) -> RunnerResponse | None:
+    if runner is None:
+        return None
+    return RunnerResponse(id=str(runner.id), host=runner.host, pid=runner.pid)
+
+
+def _last(found: StoredCheckpoint | None) -> LastCheckpoint | None:
+    if found is None or found.checkpoint.ended_at is None:
+        return None
+    checkpoint = found.checkpoint
+    assert checkpoint.ended_at is not None
+    return LastCheckpoint(
+        number=checkpoint.number,
+        completed_at=checkpoint.ended_at,
+        duration_ms=milliseconds(checkpoint.ended_at - checkpoint.triggered_at),
+        bytes=checkpoint.stored.bytes if checkpoint.stored else 0,
+    )
+
+
+def _lag(progress: Sequence[Mapping[str, Any]]) -> int | None:
+    """Milliseconds between the slowest region's watermark and its last batch; None: unknown."""
+    lags = [
+        milliseconds(
+            datetime.fromisoformat(one["progressed_at"]) - datetime.fromisoformat(one["watermark"])
+        )
+        for one in progress
+        if one.get("watermark") and one.get("progressed_at")
+    ]
+    return max(lags) if lags else None

@@ -1,0 +1,325 @@
+"""The command line of the client. `jobmanager.command` adds what needs a server's code.
+
+Every command takes `--json`: then the server's answer, and nothing else, is on
+the standard output. What goes wrong is one line on the standard error, and a
+code other than 0: 1 where the server or the job says no, 2 for a command line
+that was not understood.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Annotated, Any
+
+import typer
+from typer.exceptions import Abort, TyperException
+
+from jobmanager.client import display, graph_file, job_reference
+from jobmanager.client.answers import Checkpoint
+from jobmanager.client.client import HeadgateClient
+from jobmanager.client.errors import HeadgateError, fault_line
+
+DEFAULT_URL = "http://127.0.0.1:8081"
+
+app = typer.Typer(
+    name="headgate",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Url = Annotated[
+    str, typer.Option("--url", envvar="HEADGATE_URL", metavar="URL", help="Where the server is.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable, and nothing else.")]
+Job = Annotated[
+    str, typer.Argument(metavar="JOB", help="A job's id, the beginning of it, or its name.")
+]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"headgate {metadata.version('headgate')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def headgate(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_show_version, help="Say the version."),
+    ] = False,
+) -> None:
+    """Job management for Apache Spark: submit job graphs, watch them, checkpoint them.
+
+    \b
+    Example:
+      headgate serve &
+      headgate submit examples/quickstart.yaml
+      headgate list
+    """
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def submit(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="YAML or JSON; - reads stdin.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check and plan the graph; store nothing.")
+    ] = False,
+    parallelism: Annotated[
+        int | None, typer.Option(min=1, help="Subtasks of each keyed vertex, for the graph's own.")
+    ] = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Submit a job graph.
+
+    \b
+    Example:
+      headgate submit examples/quickstart.yaml --parallelism 4
+    """
+    graph = graph_file.read(file)
+    with HeadgateClient(url) as client:
+        if dry_run:
+            _show_dry_run(client.dry_run(graph, parallelism=parallelism), as_json)
+            return
+        job_id = client.submit(graph, parallelism=parallelism)
+    if as_json:
+        _print_json({"jobid": job_id})
+    else:
+        typer.echo(f"submitted {graph.get('name')} as job {job_id}")
+
+
+@app.command("list")
+def list_jobs(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """List all jobs, the newest first.
+
+    \b
+    Example:
+      headgate list --json
+    """
+    with HeadgateClient(url) as client:
+        jobs = client.jobs()
+    if as_json:
+        _print_json(jobs)
+    elif jobs:
+        display.console().print(display.jobs(jobs))
+    else:
+        typer.echo("no jobs yet: headgate submit FILE")
+
+
+@app.command()
+def show(job: Job, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """Show one job: state and why, runner, progress, checkpoints.
+
+    \b
+    Example:
+      headgate show 3f2a
+    """
+    with HeadgateClient(url) as client:
+        job_id = job_reference.find(client, job)
+        details, status = client.job(job_id), client.status(job_id)
+        counts = client.checkpoints(job_id)["counts"]
+    if as_json:
+        _print_json({**details, "status": status, "checkpoints": counts})
+        return
+    for table in display.job(job_id, details["name"], status, counts):
+        display.console().print(table)
+
+
+@app.command()
+def cancel(
+    job: Job,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when the job has ended.")] = False,
+    timeout: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long --wait waits.")
+    ] = 120.0,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Cancel a job. It ends after the batch it is in.
+
+    \b
+    Example:
+      headgate cancel 3f2a --wait
+    """
+    with HeadgateClient(url) as client:
+        job_id = job_reference.find(client, job)
+        client.cancel(job_id)
+        if wait:
+            state = client.wait_until_ended(job_id, timeout=timeout)
+        else:
+            state = client.job(job_id)["state"]
+    if state is None:
+        raise HeadgateError(
+            f"job {job_id} has not ended within {timeout:.0f} s: headgate logs {job}"
+        )
+    if as_json:
+        _print_json({"jobid": job_id, "state": state})
+    else:
+        typer.echo(f"job {job_id} is {state}")
+
+
+@app.command()
+def logs(
+    job: Job,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on as long as the log grows.")
+    ] = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Print the log of a job's runner.
+
+    \b
+    Example:
+      headgate logs 3f2a -f
+    """
+    with HeadgateClient(url) as client:
+        job_id = job_reference.find(client, job)
+        for line in client.logs(job_id, follow=follow):
+            typer.echo(json.dumps({"line": line}, ensure_ascii=False) if as_json else line)
+
+
+@app.command()
+def checkpoints(
+    job: Job,
+    number: Annotated[
+        int | None, typer.Argument(metavar="[NUMBER]", help="One of them, with every ack.")
+    ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Look at every file of that one.")
+    ] = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """List a job's checkpoints, or show or verify one of them.
+
+    \b
+    Example:
+      headgate checkpoints 3f2a
+      headgate checkpoints 3f2a 7 --verify
+    """
+    with HeadgateClient(url) as client:
+        job_id = job_reference.find(client, job)
+        if verify:
+            _verify(client, job_id, number, as_json)
+        elif number is not None:
+            _show_checkpoint(client.checkpoint(job_id, number), as_json)
+        elif as_json:
+            _print_json(client.checkpoints(job_id))
+        else:
+            display.console().print(display.checkpoints(client.checkpoints(job_id)["history"]))
+
+
+@app.command()
+def checkpoint(
+    job: Job,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when it has completed.")] = False,
+    timeout: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long --wait waits.")
+    ] = 120.0,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Take a checkpoint now.
+
+    \b
+    Example:
+      headgate checkpoint 3f2a --wait
+    """
+    with HeadgateClient(url) as client:
+        job_id = job_reference.find(client, job)
+        number = client.take_checkpoint(job_id)
+        if wait:
+            _show_checkpoint(_await_checkpoint(client, job_id, number, timeout), as_json)
+            return
+    if as_json:
+        _print_json({"jobid": job_id, "number": number})
+    else:
+        typer.echo(f"checkpoint {number} of job {job_id} is under way")
+
+
+def run(application: typer.Typer, arguments: Sequence[str]) -> int:
+    """The exit code of one command line; what went wrong is said in one line."""
+    try:
+        code = application(list(arguments), prog_name="headgate", standalone_mode=False)
+    except HeadgateError as error:
+        _complain(str(error))
+        for fault in error.faults:
+            typer.echo(f"  {fault}", err=True)
+        return 1
+    except TyperException as error:
+        _complain(" ".join(error.format_message().split()))
+        return error.exit_code
+    except Abort:
+        return 130
+    return code if isinstance(code, int) else 0
+
+
+def main() -> None:
+    sys.exit(run(app, sys.argv[1:]))
+
+
+def _show_dry_run(answer: dict[str, Any], as_json: bool) -> None:
+    faults = answer.get("faults") or []
+    if as_json:
+        _print_json(answer)
+    elif not faults:
+        typer.echo("the graph has no faults; its plan:")
+        typer.echo(json.dumps(answer.get("plan"), indent=2))
+    if faults:
+        error = HeadgateError(f"the graph has faults ({len(faults)})")
+        error.faults = [fault_line(one) for one in faults]
+        raise error
+
+
+def _show_checkpoint(one: Checkpoint, as_json: bool) -> None:
+    if as_json:
+        _print_json(one)
+        return
+    for table in display.checkpoint(one):
+        display.console().print(table)
+
+
+def _verify(client: HeadgateClient, job_id: str, number: int | None, as_json: bool) -> None:
+    if number is None:
+        raise HeadgateError("--verify needs the number of a checkpoint")
+    found = client.verify_checkpoint(job_id, number)
+    if as_json:
+        _print_json(found)
+    if found["faults"]:
+        error = HeadgateError(f"checkpoint {number} has faults ({len(found['faults'])})")
+        error.faults = [str(fault) for fault in found["faults"]]
+        raise error
+    if not as_json:
+        size = display.size(found["bytes"])
+        typer.echo(f"checkpoint {number} is whole: {found['files']} files, {size}")
+
+
+def _await_checkpoint(
+    client: HeadgateClient, job_id: str, number: int, timeout: float
+) -> Checkpoint:
+    deadline = time.monotonic() + timeout
+    while True:
+        one = client.checkpoint(job_id, number)
+        if one["status"] == "completed":
+            return one
+        if one["status"] == "aborted":
+            raise HeadgateError(f"checkpoint {number} was aborted: {display.failure(one)}")
+        if time.monotonic() >= deadline:
+            raise HeadgateError(f"checkpoint {number} has not completed within {timeout:.0f} s")
+        time.sleep(0.2)
+
+
+def _print_json(value: object) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def _complain(message: str) -> None:
+    typer.echo(f"headgate: {message}", err=True)

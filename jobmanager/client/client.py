@@ -1,0 +1,166 @@
+"""A thin client of the REST API: one method a route, named as the route is.
+
+    with HeadgateClient("http://127.0.0.1:8081") as headgate:
+        job = headgate.submit(graph)
+        print(headgate.status(job)["state"])
+
+Answers are the server's own, as typed mappings; whatever goes wrong is a
+`HeadgateError` with a message of one line.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Self, cast
+
+import httpx
+
+from jobmanager.client import answers
+from jobmanager.client.errors import HeadgateError, ServerUnreachable, refusal_of
+
+ENDED = ("CANCELED", "FINISHED", "FAILED")
+"""The states, in Flink's words, that no job leaves."""
+
+
+class HeadgateClient:
+    """Speaks to the server at `url`. Close it, or use it as a context."""
+
+    def __init__(self, url: str, *, timeout: float = 30.0) -> None:
+        self.url = url.rstrip("/")
+        try:
+            here = httpx.URL(self.url).host in ("127.0.0.1", "localhost", "::1")
+        except httpx.InvalidURL as error:
+            raise HeadgateError(f"{url!r} is not the URL of a server: {error}") from error
+        # A proxy of the environment cannot know what runs on this machine.
+        self._http = httpx.Client(base_url=f"{self.url}/v1", timeout=timeout, trust_env=not here)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    # ── jobs ──────────────────────────────────────────────────────────────────
+
+    def submit(
+        self,
+        graph: Mapping[str, Any],
+        *,
+        parallelism: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> str:
+        """Hands in a job graph; the id of its job."""
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        params = _given(parallelism=parallelism)
+        answer = self._ask("POST", "/jobs", json=dict(graph), params=params, headers=headers)
+        return str(answer["jobid"])
+
+    def dry_run(
+        self, graph: Mapping[str, Any], *, parallelism: int | None = None
+    ) -> dict[str, Any]:
+        """The plan and the faults of a graph. Nothing is stored."""
+        params = _given(parallelism=parallelism, dry_run="true")
+        return cast(dict[str, Any], self._ask("POST", "/jobs", json=dict(graph), params=params))
+
+    def jobs(self) -> list[answers.JobSummary]:
+        return cast(list[answers.JobSummary], self._ask("GET", "/jobs/overview")["jobs"])
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        return cast(dict[str, Any], self._ask("GET", f"/jobs/{job_id}"))
+
+    def status(self, job_id: str) -> answers.JobStatus:
+        return cast(answers.JobStatus, self._ask("GET", f"/jobs/{job_id}/status"))
+
+    def graph(self, job_id: str) -> answers.JobGraphAnswer:
+        return cast(answers.JobGraphAnswer, self._ask("GET", f"/jobs/{job_id}/graph"))
+
+    def plan(self, job_id: str) -> dict[str, Any]:
+        return cast(dict[str, Any], self._ask("GET", f"/jobs/{job_id}/plan"))
+
+    def exceptions(self, job_id: str) -> dict[str, Any]:
+        return cast(dict[str, Any], self._ask("GET", f"/jobs/{job_id}/exceptions"))
+
+    def key_groups(self, job_id: str) -> answers.KeyGroups:
+        return cast(answers.KeyGroups, self._ask("GET", f"/jobs/{job_id}/key-groups"))
+
+    def history(self, job_id: str) -> dict[str, Any]:
+        return cast(dict[str, Any], self._ask("GET", f"/jobs/{job_id}/history"))
+
+    def cancel(self, job_id: str) -> None:
+        """Asks for the end of a job; `wait_until_ended` waits for it."""
+        self._ask("PATCH", f"/jobs/{job_id}", params={"mode": "cancel"})
+
+    def wait_until_ended(self, job_id: str, *, timeout: float, every: float = 0.3) -> str | None:
+        """The state the job ended in; None where it has not ended within `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        while True:
+            state = str(self.job(job_id)["state"])
+            if state in ENDED:
+                return state
+            if time.monotonic() >= deadline:
+                return None
+            time.sleep(every)
+
+    def logs(self, job_id: str, *, follow: bool = False) -> Iterator[str]:
+        """The runner's log, line by line; with `follow`, on as long as it grows."""
+        params = {"follow": "true"} if follow else {}
+        # A log may be silent for as long as it likes while it is followed.
+        timeout = httpx.Timeout(30.0, read=None if follow else 30.0)
+        path = f"/jobs/{job_id}/logs"
+        try:
+            with self._http.stream("GET", path, params=params, timeout=timeout) as response:
+                if response.is_error:
+                    response.read()
+                    raise refusal_of(response)
+                yield from response.iter_lines()
+        except httpx.TransportError as error:
+            raise ServerUnreachable(self.url, error) from error
+
+    # ── checkpoints ───────────────────────────────────────────────────────────
+
+    def checkpoints(self, job_id: str) -> answers.Checkpoints:
+        return cast(answers.Checkpoints, self._ask("GET", f"/jobs/{job_id}/checkpoints"))
+
+    def checkpoint(self, job_id: str, number: int) -> answers.Checkpoint:
+        """One checkpoint, with every ack."""
+        path = f"/jobs/{job_id}/checkpoints/{number}"
+        return cast(answers.Checkpoint, self._ask("GET", path))
+
+    def take_checkpoint(self, job_id: str) -> int:
+        """Asks for a checkpoint now; its number."""
+        return int(self._ask("POST", f"/jobs/{job_id}/checkpoints")["number"])
+
+    def verify_checkpoint(self, job_id: str, number: int) -> answers.Verification:
+        """Has every file of a checkpoint looked at."""
+        path = f"/jobs/{job_id}/checkpoints/{number}/verify"
+        return cast(answers.Verification, self._ask("POST", path, timeout=600.0))
+
+    # ── the server ────────────────────────────────────────────────────────────
+
+    def overview(self) -> answers.ClusterOverview:
+        return cast(answers.ClusterOverview, self._ask("GET", "/overview"))
+
+    def config(self) -> dict[str, Any]:
+        return cast(dict[str, Any], self._ask("GET", "/config"))
+
+    def is_ready(self) -> bool:
+        """Whether the server can serve."""
+        try:
+            return self._http.get(f"{self.url}/readyz", timeout=5.0).is_success
+        except httpx.TransportError:
+            return False
+
+    def _ask(self, method: str, path: str, **request: Any) -> Any:
+        try:
+            response = self._http.request(method, path, **request)
+        except httpx.TransportError as error:
+            raise ServerUnreachable(self.url, error) from error
+        if response.is_error:
+            raise refusal_of(response)
+        return response.json() if response.content else {}
+
+
+def _given(**params: object) -> dict[str, str]:
+    return {name: str(value) for name, value in params.items() if value is not None}

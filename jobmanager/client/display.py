@@ -1,0 +1,216 @@
+"""What the command line shows people. `--json` goes past all of it."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from jobmanager.client import answers
+
+_WIDE = 180
+"""Columns where there is no terminal to ask: enough that nothing is cut."""
+_COLOURS = {
+    "RUNNING": "green",
+    "FINISHED": "blue",
+    "COMPLETED": "green",
+    "FAILED": "red",
+    "ABORTED": "red",
+    "RESTARTING": "yellow",
+    "IN_PROGRESS": "yellow",
+}
+
+
+def console() -> Console:
+    standard = Console(highlight=False)
+    return standard if standard.is_terminal else Console(highlight=False, width=_WIDE)
+
+
+def jobs(listed: Iterable[answers.JobSummary]) -> Table:
+    table = _table("JOB", "NAME", "STATE", "STARTED", "FOR")
+    for job in sorted(listed, key=lambda one: one["start-time"], reverse=True):
+        table.add_row(
+            job["jid"],
+            job["name"],
+            state(job["state"]),
+            moment(job["start-time"]),
+            duration(job["duration"]),
+        )
+    return table
+
+
+def job(
+    job_id: str, name: str, status: answers.JobStatus, counts: Mapping[str, int]
+) -> Iterable[Table]:
+    facts = _facts(
+        ("job", job_id),
+        ("name", name),
+        ("state", f"{state(status['state'])}, since {status['since']}"),
+        ("reason", status["reason"]),
+        ("desired", status["desired"]),
+        ("attempt", f"{status['attempt']} ({status['restarts']} restarts)"),
+        ("runner", _runner(status["runner"])),
+        ("checkpoints", _counts(counts)),
+        ("last checkpoint", _last(status["last_checkpoint"])),
+        ("watermark lag", duration(status["lag"])),
+        *(("restored", f"{one['region']}: {one['why']}") for one in status["restored"]),
+    )
+    yield facts
+    regions = status["region_states"]
+    if regions:
+        yield _regions(regions)
+
+
+def checkpoints(listed: Iterable[answers.CheckpointSummary]) -> Table:
+    table = _table("NUMBER", "STATUS", "TRIGGERED", "TOOK", "ACKS", "STATE", "NEW", "KEPT")
+    for one in listed:
+        table.add_row(
+            str(one["id"]),
+            state(one["status"]),
+            moment(one["trigger_timestamp"]),
+            duration(one["end_to_end_duration"]),
+            f"{one['num_acknowledged_subtasks']}/{one['num_subtasks']}",
+            size(one["state_size"]),
+            size(one["checkpointed_size"]),
+            _kept(one),
+        )
+    return table
+
+
+def checkpoint(one: answers.Checkpoint) -> Iterable[Table]:
+    yield _facts(
+        ("checkpoint", str(one["number"])),
+        ("status", state(one["status"])),
+        ("kind", one["kind"]),
+        ("triggered", one["triggered_at"]),
+        ("completed", one["completed_at"] or "-"),
+        ("batches", ", ".join(f"{region} {batch}" for region, batch in one["batch"].items())),
+        ("bytes", f"{size(one['bytes'])}, new {size(one['new_bytes'])}"),
+        ("failure", failure(one)),
+        ("awaited", ", ".join(subtask(awaited) for awaited in one["awaited"]) or "nobody"),
+    )
+    if one["acks"]:
+        yield _acks(one["acks"])
+
+
+def state(word: str) -> str:
+    colour = _COLOURS.get(word.upper())
+    return f"[{colour}]{word}[/]" if colour else word
+
+
+def subtask(one: Mapping[str, Any]) -> str:
+    """As the project writes it: vertex/subtask."""
+    return f"{one['vertex']}/{one['subtask']}"
+
+
+def failure(one: answers.Checkpoint) -> str:
+    """Why a checkpoint was aborted."""
+    if one["failure"] is None:
+        return "-"
+    reason, detail = one["failure"]["reason"].replace("_", " "), one["failure"]["detail"]
+    return f"{reason}: {detail}" if detail else reason
+
+
+def moment(milliseconds: int | None) -> str:
+    if milliseconds is None or milliseconds < 0:
+        return "-"
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def duration(milliseconds: int | None) -> str:
+    if milliseconds is None or milliseconds < 0:
+        return "-"
+    if milliseconds < 1000:
+        return f"{milliseconds} ms"
+    seconds = milliseconds // 1000
+    if seconds < 60:
+        return f"{milliseconds / 1000:.1f} s"
+    if seconds < 3600:
+        return f"{seconds // 60} m {seconds % 60} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60} m"
+
+
+def size(count: int | None) -> str:
+    if count is None:
+        return "-"
+    amount = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def _kept(one: answers.CheckpointSummary) -> str:
+    if one["status"] != "COMPLETED":
+        return "-"
+    return "no" if one.get("discarded") else "yes"
+
+
+def _acks(acks: Iterable[answers.Ack]) -> Table:
+    table = _table("ACK", "KIND", "BYTES", "KEY GROUPS", "VERSION", "WATERMARK", "POINTER")
+    for ack in acks:
+        table.add_row(
+            subtask(ack),
+            ack["kind"],
+            size(ack["bytes"]),
+            str(len(ack["key_groups"] or ())) if ack["kind"] == "state" else "-",
+            _or_dash(ack["version"]),
+            _or_dash(ack["watermark"]),
+            _or_dash(ack["pointer"]),
+        )
+    return table
+
+
+def _regions(regions: Iterable[Mapping[str, Any]]) -> Table:
+    table = _table("REGION", "BATCH", "ROWS IN", "ROWS/S", "ROWS OUT", "WATERMARK", "BATCH TOOK")
+    for region in regions:
+        table.add_row(
+            str(region.get("region", "-")),
+            _or_dash(region.get("batch")),
+            _or_dash(region.get("input_rows")),
+            f"{region.get('input_rows_per_second') or 0.0:.0f}",
+            _or_dash(region.get("output_rows")),
+            _or_dash(region.get("watermark")),
+            duration(region.get("batch_duration_ms")),
+        )
+    return table
+
+
+def _runner(runner: answers.RunnerRef | None) -> str:
+    if not runner:
+        return "none"
+    return f"{runner['id']} (process {runner['pid']} on {runner['host']})"
+
+
+def _last(last: answers.LastCheckpoint | None) -> str:
+    if not last:
+        return "none yet"
+    took, how_much = duration(last["duration_ms"]), size(last["bytes"])
+    return f"{last['number']}, completed {last['completed_at']} in {took}, {how_much}"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{counts[key]} {key.replace('_', ' ')}" for key in counts) or "-"
+
+
+def _or_dash(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _facts(*facts: tuple[str, str]) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts:
+        if value != "-":
+            table.add_row(name, value)
+    return table

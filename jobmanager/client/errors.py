@@ -1,0 +1,103 @@
+"""What goes wrong between a client and its server.
+
+    HeadgateError
+      ServerUnreachable     no answer at all
+      RequestRefused        the server's own words: problem+json, or Flink's errors
+      AmbiguousJob          a prefix or name that fits several jobs, or none
+      UnreadableGraph       a job-graph file that is no mapping
+
+Every message is one line, with what to do about it where we know.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import httpx
+
+
+class HeadgateError(Exception):
+    """Base class of everything a client raises on purpose."""
+
+    faults: Sequence[str] = ()
+    """What is wrong with a job graph, one line each."""
+
+
+class ServerUnreachable(HeadgateError):
+    def __init__(self, url: str, cause: Exception) -> None:
+        if isinstance(cause, httpx.TimeoutException):
+            super().__init__(f"the server at {url} did not answer in time")
+        else:
+            super().__init__(
+                f"no server answers at {url}: is it running (headgate serve)? "
+                "HEADGATE_URL or --url names another"
+            )
+
+
+class AmbiguousJob(HeadgateError):
+    pass
+
+
+class UnreadableGraph(HeadgateError):
+    pass
+
+
+class RequestRefused(HeadgateError):
+    """The server answered, with an error."""
+
+    def __init__(self, status: int, message: str, faults: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.status = status
+        self.faults = tuple(faults)
+
+
+def refusal_of(response: httpx.Response) -> RequestRefused:
+    """The error in an answer, whichever of the two families it belongs to."""
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
+    if not isinstance(body, Mapping):
+        return RequestRefused(response.status_code, _bare(response))
+    if isinstance(body.get("errors"), list):
+        said = "; ".join(_one_line(error) for error in body["errors"])
+        return RequestRefused(response.status_code, said or _bare(response))
+    faults = [fault_line(fault) for fault in body.get("faults") or ()]
+    title, detail = _one_line(body.get("title", "")), _one_line(body.get("detail", ""))
+    if faults:
+        count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+        message = f"{title or 'The job graph was refused'} ({count})"
+    elif isinstance(body.get("detail"), list):
+        message = f"{title or 'The request is not valid'}: {_invalid_fields(body['detail'])}"
+    else:
+        message = ": ".join(part for part in (title, detail) if part) or _bare(response)
+    return RequestRefused(response.status_code, message, faults)
+
+
+def fault_line(fault: Any) -> str:
+    """One fault of a job graph, in one line."""
+    if not isinstance(fault, Mapping):
+        return _one_line(fault)
+    where = ".".join(str(part) for part in (fault.get("vertex"), fault.get("field")) if part)
+    message = _one_line(fault.get("message", ""))
+    return f"{where}: {message}" if where else message
+
+
+def _invalid_fields(details: Sequence[Any]) -> str:
+    """FastAPI's own words for a request that does not fit the route."""
+    return "; ".join(
+        f"{'.'.join(map(str, one.get('loc', ())))}: {_one_line(one.get('msg', ''))}"
+        for one in details
+        if isinstance(one, Mapping)
+    )
+
+
+def _bare(response: httpx.Response) -> str:
+    request = response.request
+    return (
+        f"{request.method} {request.url} was answered "
+        f"{response.status_code} {response.reason_phrase}"
+    )
+
+
+def _one_line(text: Any) -> str:
+    return " ".join(str(text).split())

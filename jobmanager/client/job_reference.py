@@ -1,0 +1,32 @@
+"""From what a user types for a job to its id."""
+
+import re
+from collections.abc import Sequence
+
+from jobmanager.client.answers import JobSummary
+from jobmanager.client.client import ENDED, HeadgateClient
+from jobmanager.client.errors import AmbiguousJob
+
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+def find(client: HeadgateClient, reference: str) -> str:
+    """The id of the job that `reference` means: an id, the beginning of one, or a name."""
+    plain = reference.replace("-", "").lower()
+    if _ID.fullmatch(plain):
+        return plain
+    return choose(client.jobs(), reference)
+
+
+def choose(jobs: Sequence[JobSummary], reference: str) -> str:
+    """A name means the one live job of that name, or else the only job of that name."""
+    named = [job for job in jobs if job["name"] == reference]
+    live = [job for job in named if job["state"] not in ENDED]
+    begun = [job for job in jobs if reference and job["jid"].startswith(reference.lower())]
+    for candidates in (live, named, begun):
+        if len(candidates) == 1:
+            return candidates[0]["jid"]
+    if named or begun:
+        fitting = ", ".join(job["jid"][:12] for job in (live or named or begun)[:5])
+        raise AmbiguousJob(f"{reference!r} means several jobs ({fitting} …): give more of the id")
+    raise AmbiguousJob(f"there is no job {reference!r}: headgate list shows those there are")

@@ -1,0 +1,121 @@
+"""The `headgate` command: the client's command line, and what needs a server's code.
+
+The client may not import the server, so the two meet here. Imports that only
+`serve` or `demo` need are made there: `headgate list` starts quickly.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jobmanager.client.cli import AsJson, app, run
+from jobmanager.client.errors import HeadgateError
+
+
+def main() -> None:
+    sys.exit(run(app, sys.argv[1:]))
+
+
+@app.command()
+def serve(
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port to listen on; 0 takes a free one. [default: 8081]")
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="What the server keeps. [default: .headgate]"),
+    ] = None,
+    database_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="A Postgres. [default: one embedded in the data dir]"),
+    ] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(metavar="URI", help="For checkpoints, file:///... [default: in the data dir]"),
+    ] = None,
+    spark_master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where jobs run. [default: local[cores]]")
+    ] = None,
+    data_root: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="What relative paths in job graphs are relative to. [default: in the data dir]",
+        ),
+    ] = None,
+    stop_jobs: Annotated[
+        bool | None,
+        typer.Option("--stop-jobs", help="Cancel the jobs when the server ends; else they go on."),
+    ] = None,
+) -> None:
+    """Run a server, until Ctrl-C or SIGTERM.
+
+    Each option can be set as an environment variable, such as HEADGATE_PORT or
+    HEADGATE_DATABASE_URL. The option counts where both are given.
+
+    \b
+    Example:
+      headgate serve --port 8081 --data-dir /var/lib/headgate
+    """
+    _serve(
+        host=host,
+        port=port,
+        data_dir=data_dir,
+        database_url=database_url,
+        storage=storage,
+        spark_master=spark_master,
+        data_root=data_root,
+        stop_jobs=stop_jobs,
+    )
+
+
+@app.command()
+def demo(
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=1, help="How long the job runs. [default: until Ctrl-C]"),
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Each run has a directory in it. [.headgate/demo]"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start a server, run the quickstart job on it, show what happens, and tidy up.
+
+    \b
+    Example:
+      headgate demo --seconds 40
+    """
+    from jobmanager import demo as the_demo
+
+    the_demo.run(seconds, data_dir or the_demo.DEFAULT_DIRECTORY, as_json)
+
+
+def _serve(**given: Any) -> None:
+    from pydantic import ValidationError
+
+    from jobmanager import server
+    from jobmanager.settings import Settings
+
+    try:
+        settings = Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        faults = "; ".join(
+            f"{_option(one['loc'])}: {one['msg'].removeprefix('Value error, ')}"
+            for one in error.errors()
+        )
+        raise HeadgateError(f"the settings do not fit: {faults}") from error
+    try:
+        server.serve(settings)
+    except server.CannotStart as error:
+        raise HeadgateError(" ".join(str(error).split())) from error
+
+
+def _option(location: tuple[int | str, ...]) -> str:
+    return "--" + "-".join(str(part) for part in location).replace("_", "-")

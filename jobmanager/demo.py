@@ -1,0 +1,199 @@
+"""`headgate demo`: a server, the quickstart job, and what happens to them, live.
+
+It ends with code 0 only if checkpoints completed, rows came out, and nothing it
+started is left behind.
+"""
+
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pyarrow.dataset as arrow_dataset
+
+from jobmanager.client import display, graph_file
+from jobmanager.client.answers import Checkpoint, JobStatus
+from jobmanager.client.client import ENDED, HeadgateClient
+from jobmanager.client.errors import HeadgateError
+from jobmanager.demo_server import DemoServer
+from jobmanager.demo_view import View, view
+
+DEFAULT_DIRECTORY = Path(".headgate") / "demo"
+STARTED_WITHIN = 180.0
+CANCELLED_WITHIN = 90.0
+LOOK_EVERY = 0.5
+FIRST_ROWS = 10
+SHOWN_ACKS = 12
+
+
+@dataclass
+class Outcome:
+    """What a run has come to."""
+
+    checkpoints: set[int] = field(default_factory=set)
+    rows: int = 0
+    survivors: list[str] = field(default_factory=list)
+
+    @property
+    def fault(self) -> str | None:
+        if self.survivors:
+            return f"these outlived the server and were killed: {', '.join(self.survivors)}"
+        if not self.checkpoints:
+            return "no checkpoint completed: let it run for longer"
+        if not self.rows:
+            return "no rows came out: let it run for longer"
+        return None
+
+
+def run(seconds: float | None, directory: Path, as_json: bool) -> None:
+    """Runs the demo for `seconds` after the job has started; None: until Ctrl-C.
+
+    Raises `HeadgateError` where it did not come to what it promises.
+    """
+    outcome = Outcome()
+    home = (directory / datetime.now(UTC).strftime("%Y%m%d-%H%M%S")).resolve()
+    home.mkdir(parents=True)
+    with view(as_json) as shown, _interrupted_by_sigterm():
+        shown.say("server_starting", f"starting a server in {home}", directory=str(home))
+        server = DemoServer(home)
+        try:
+            with HeadgateClient(server.url) as client:
+                server.await_ready(client)
+                _run_job(client, server, shown, seconds, outcome)
+        except KeyboardInterrupt:
+            shown.say("interrupted", "interrupted before the job ran")
+        finally:
+            outcome.survivors = server.shut_down()
+        if not outcome.survivors:
+            shown.say("server_ended", "the server is down, and so is all it started")
+    if outcome.fault:
+        raise HeadgateError(f"{outcome.fault} (server log: {server.log})")
+
+
+def quickstart() -> Path:
+    """The example, in an installed package or in a checkout."""
+    package = Path(__file__).parent
+    installed = package / "examples" / "quickstart.yaml"
+    return installed if installed.exists() else package.parent / "examples" / "quickstart.yaml"
+
+
+def _run_job(
+    client: HeadgateClient, server: DemoServer, shown: View, seconds: float | None, outcome: Outcome
+) -> None:
+    graph = graph_file.read(str(quickstart()))
+    output = server.data_root / next(v["path"] for v in graph["vertices"] if v["op"] == "sink")
+    job_id = client.submit(graph)
+    api = f"{server.url}/v1/jobs/{job_id}"
+    shown.say("job_submitted", f"submitted {graph['name']} as job {job_id}", job=job_id)
+    shown.say("output", f"  output    {output}", path=str(output))
+    shown.say("api", f"  REST API  {api}", url=api)
+    shown.say("docs", f"  docs      {server.url}/docs", url=f"{server.url}/docs")
+    try:
+        _watch(client, server, job_id, shown, seconds, outcome)
+    except KeyboardInterrupt:
+        shown.say("interrupted", "interrupted")
+    shown.say("cancelling", "cancelling the job")
+    client.cancel(job_id)
+    state = client.wait_until_ended(job_id, timeout=CANCELLED_WITHIN)
+    shown.say("job_ended", f"the job is {state or 'still not at its end'}", state=state)
+    _show_rows(output, shown, outcome)
+
+
+def _watch(
+    client: HeadgateClient,
+    server: DemoServer,
+    job_id: str,
+    shown: View,
+    seconds: float | None,
+    outcome: Outcome,
+) -> None:
+    """Shows progress until the time is over. The clock starts when the job first runs."""
+    submitted_at, began_at = time.monotonic(), None
+    while began_at is None or seconds is None or time.monotonic() - began_at < seconds:
+        server.check()
+        status = client.status(job_id)
+        now = time.monotonic()
+        if status["status"] in ENDED:
+            raise HeadgateError(f"the job has {status['state']}: {status['reason']}")
+        if began_at is None and status["status"] == "RUNNING":
+            began_at = now
+        if began_at is None and now - submitted_at > STARTED_WITHIN:
+            raise HeadgateError(f"the job did not start in {STARTED_WITHIN:.0f} s")
+        _show_new_checkpoints(client, job_id, shown, outcome)
+        _show_progress(status, now - submitted_at, shown)
+        time.sleep(LOOK_EVERY)
+
+
+def _show_progress(status: JobStatus, elapsed: float, shown: View) -> None:
+    regions = status["region_states"]
+    rate = sum(region.get("input_rows_per_second") or 0.0 for region in regions)
+    rows_in = sum(region.get("input_rows") or 0 for region in regions)
+    rows_out = sum(region.get("output_rows") or 0 for region in regions)
+    marks = sorted(str(r["watermark"]) for r in regions if r.get("watermark"))
+    watermark = marks[0] if marks else None
+    text = f"{elapsed:6.1f} s  {status['state']:<10}"
+    if regions:
+        text += f"  {rate:6.0f} records/s  {rows_in} in, {rows_out} out"
+        text += f"  watermark {watermark or 'none yet'}"
+    else:
+        text += f"  {status['reason']}"
+    shown.progress(
+        text,
+        state=status["state"],
+        records_per_second=rate,
+        rows_in=rows_in,
+        rows_out=rows_out,
+        watermark=watermark,
+    )
+
+
+def _show_new_checkpoints(
+    client: HeadgateClient, job_id: str, shown: View, outcome: Outcome
+) -> None:
+    for one in sorted(client.checkpoints(job_id)["history"], key=lambda found: found["id"]):
+        if one["status"] == "COMPLETED" and one["id"] not in outcome.checkpoints:
+            outcome.checkpoints.add(one["id"])
+            checkpoint = client.checkpoint(job_id, one["id"])
+            took = display.duration(one["end_to_end_duration"])
+            shown.say("checkpoint", _described(checkpoint, took), **checkpoint)
+
+
+def _described(checkpoint: Checkpoint, took: str) -> str:
+    acks = checkpoint["acks"]
+    listed = ", ".join(
+        f"{display.subtask(ack)} {display.size(ack['bytes'])}" for ack in acks[:SHOWN_ACKS]
+    )
+    more = f" and {len(acks) - SHOWN_ACKS} more" if len(acks) > SHOWN_ACKS else ""
+    size = display.size(checkpoint["bytes"])
+    return f"checkpoint {checkpoint['number']} completed in {took}, {size}; acks: {listed}{more}"
+
+
+def _show_rows(output: Path, shown: View, outcome: Outcome) -> None:
+    if not output.is_dir():
+        return
+    table = arrow_dataset.dataset(output, format="parquet").to_table()
+    outcome.rows = table.num_rows
+    if not table.num_rows:
+        return
+    table = table.sort_by([("window_start", "ascending"), ("auction", "ascending")])
+    rows: list[Mapping[str, Any]] = table.slice(0, FIRST_ROWS).to_pylist()
+    shown.rows(rows, f"{table.num_rows} rows; the first of them:", count=table.num_rows)
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """SIGTERM is Ctrl-C: the demo tidies up for either."""
+
+    def interrupt(signum: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

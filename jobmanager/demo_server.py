@@ -1,0 +1,112 @@
+"""A server of the demo's own: a child process, and the promise that nothing of it survives."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from jobmanager.client.client import HeadgateClient
+from jobmanager.client.errors import HeadgateError
+
+READY_WITHIN = 90.0
+GONE_WITHIN = 20.0
+
+
+class DemoServer:
+    """`headgate serve` on a free port, with all it keeps in `directory`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.data_root = directory / "data"
+        self.log = directory / "server.log"
+        self._directory = directory
+        port = _free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        self._seen: set[psutil.Process] = set()
+        self._process = self._start(port)
+
+    def await_ready(self, client: HeadgateClient) -> None:
+        deadline = time.monotonic() + READY_WITHIN
+        while not client.is_ready():
+            self.check()
+            if time.monotonic() >= deadline:
+                raise HeadgateError(f"the server was not ready in {READY_WITHIN:.0f} s: {self.log}")
+            time.sleep(0.2)
+
+    def check(self) -> None:
+        """Raises where the server has died; takes note of whatever it started."""
+        if self._process.poll() is not None:
+            last = self.log.read_text(errors="replace").strip().splitlines()[-1:] or ["no word"]
+            raise HeadgateError(
+                f"the server ended with code {self._process.returncode}: {last[0]} ({self.log})"
+            )
+        self._note_processes()
+
+    def shut_down(self) -> list[str]:
+        """Ends the server as an operator would; what had to be killed afterwards."""
+        self._note_processes()
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(timeout=60.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        return self._end_survivors()
+
+    def _start(self, port: int) -> subprocess.Popen[bytes]:
+        self.data_root.mkdir(parents=True)
+        command = [sys.executable, "-m", "jobmanager", "serve", "--host", "127.0.0.1"]
+        command += ["--port", str(port), "--data-dir", str(self._directory / "server")]
+        command += ["--data-root", str(self.data_root)]
+        # The demo is the same on every machine, whatever its operator has set for real servers.
+        # A session of its own keeps Ctrl-C to us: the job is cancelled before the server goes.
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("HEADGATE_")}
+        with self.log.open("wb") as log:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+            )
+
+    def _note_processes(self) -> None:
+        try:
+            self._seen.update(psutil.Process(self._process.pid).children(recursive=True))
+        except psutil.NoSuchProcess:
+            return
+
+    def _end_survivors(self) -> list[str]:
+        """Kills what is left, after it had time to go by itself; says what it was."""
+        suspects = self._seen | _processes_naming(str(self._directory))
+        _, alive = psutil.wait_procs(suspects, timeout=GONE_WITHIN)
+        described = []
+        for process in alive:
+            try:
+                described.append(f"{process.name()} ({process.pid})")
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+        return described
+
+
+def _processes_naming(text: str) -> set[psutil.Process]:
+    """Processes with `text` in their command line: the database detaches from its parent."""
+    found = set()
+    for process in psutil.process_iter(["cmdline"]):
+        command = process.info["cmdline"] or []
+        if process.pid != os.getpid() and any(text in part for part in command):
+            found.add(process)
+    return found
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,158 @@
+"""Runs each runner as a process of this machine, in a session of its own.
+
+A runner outlives the server that started it. The next server watches it through
+a pidfd, which works for a process that is not one's child.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import structlog
+
+from jobmanager.core.ids import RunnerId
+from jobmanager.launchers import processes
+from jobmanager.services.ports import Launched, Runner
+
+_log = structlog.get_logger(__name__)
+OnExit = Callable[[RunnerId, str], Awaitable[None]]
+
+
+class NoJava(Exception):
+    """Spark needs a JRE, and none was found."""
+
+
+class LocalLauncher:
+    def __init__(self, directory: Path, address_file: Path) -> None:
+        self._directory = directory
+        self._address_file = address_file
+        self._children: dict[RunnerId, subprocess.Popen[bytes]] = {}
+        self._watching: dict[RunnerId, asyncio.Task[None]] = {}
+        self._on_exit: OnExit | None = None
+
+    def on_exit(self, callback: OnExit) -> None:
+        """Who is told that a runner's process is gone. Until then nobody is."""
+        self._on_exit = callback
+
+    def host(self) -> str:
+        return socket.gethostname()
+
+    def log_path(self, runner_id: RunnerId) -> str:
+        return str(self._directory / str(runner_id) / "runner.log")
+
+    async def launch(self, runner_id: RunnerId, token: str) -> Launched:
+        _require_java()
+        child = await asyncio.to_thread(self._start, runner_id, token)
+        self._children[runner_id] = child
+        started_at = processes.started_at(child.pid)
+        _log.info("runner launched", runner=str(runner_id), pid=child.pid)
+        return Launched(self.host(), child.pid, started_at, self.log_path(runner_id))
+
+    async def watch(self, runner: Runner) -> None:
+        """Sees to it that the runner's end is reported, whoever started it."""
+        if runner.host != self.host() or runner.id in self._watching:
+            return
+        task = asyncio.create_task(self._await_exit(runner), name=f"watch {runner.id}")
+        self._watching[runner.id] = task
+        task.add_done_callback(lambda _: self._watching.pop(runner.id, None))
+
+    async def kill(self, runner: Runner) -> str:
+        """Ends the runner and all it started. Returns when none of them can run any more."""
+        if runner.host != self.host():
+            return f"runner {runner.id} is on {runner.host}, out of reach"
+        killed = await asyncio.to_thread(processes.kill_all_of, str(runner.id))
+        _log.info("runner killed", runner=str(runner.id), processes=killed)
+        return f"{killed} processes killed"
+
+    async def close(self) -> None:
+        """Stops watching. The runners go on."""
+        for task in list(self._watching.values()):
+            task.cancel()
+        await asyncio.gather(*self._watching.values(), return_exceptions=True)
+
+    def _start(self, runner_id: RunnerId, token: str) -> subprocess.Popen[bytes]:
+        home = self._directory / str(runner_id)
+        (home / "tmp").mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "taskrunner", "--runner-id", str(runner_id)]
+        command += ["--address-file", str(self._address_file)]
+        with Path(self.log_path(runner_id)).open("ab") as log:
+            return subprocess.Popen(
+                command,
+                cwd=home,
+                env=_environment(runner_id, token, home),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    async def _await_exit(self, runner: Runner) -> None:
+        pid, born = runner.pid, runner.process_started_at
+        if pid is not None and born is not None:
+            await _wait_for_end(pid, born)
+        child = self._children.pop(runner.id, None)
+        code = await asyncio.to_thread(child.wait) if child else None
+        description = processes.describe_exit(code)
+        # Only one that gave up by itself had something to say at the end.
+        if code and code > 0 and (said := _last_line(Path(runner.log_path))):
+            description += f"; last line of its log: {said}"
+        # What it started must not live on: Spark's JVM or its Python workers.
+        await asyncio.to_thread(processes.kill_all_of, str(runner.id))
+        shutil.rmtree(self._directory / str(runner.id) / "tmp", ignore_errors=True)
+        _log.info("runner exited", runner=str(runner.id), how=description)
+        if self._on_exit is not None:
+            await self._on_exit(runner.id, description)
+
+
+async def _wait_for_end(pid: int, born: float) -> None:
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        # Asked after the pidfd is held: from here on the number cannot be reused.
+        if not processes.is_same(pid, born):
+            return
+        ended = asyncio.Event()
+        asyncio.get_running_loop().add_reader(descriptor, ended.set)
+        try:
+            await ended.wait()
+        finally:
+            asyncio.get_running_loop().remove_reader(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _environment(runner_id: RunnerId, token: str, home: Path) -> dict[str, str]:
+    temporary = str(home / "tmp")
+    return {
+        **os.environ,
+        processes.MARKER: str(runner_id),
+        "HEADGATE_RUNNER_TOKEN": token,
+        "PYTHONUNBUFFERED": "1",
+        "TMPDIR": temporary,
+        "SPARK_LOCAL_DIRS": temporary,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+
+
+def _require_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    if (home and Path(home, "bin", "java").exists()) or shutil.which("java"):
+        return
+    raise NoJava("Spark needs Java 17 or newer: install one, or set JAVA_HOME")
+
+
+def _last_line(log: Path) -> str | None:
+    with contextlib.suppress(OSError), log.open("rb") as stream:
+        stream.seek(max(0, log.stat().st_size - 4096))
+        lines = [line.strip() for line in stream.read().decode(errors="replace").splitlines()]
+        return next((line[:300] for line in reversed(lines) if line), None)
+    return None

@@ -1,0 +1,53 @@
+"""Processes of this machine: which one is which, whether it lives, and its end."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+MARKER = "HEADGATE_RUNNER_ID"
+"""Set in a runner's environment; its JVM and Python workers inherit it."""
+
+
+def started_at(pid: int) -> float:
+    return float(psutil.Process(pid).create_time())
+
+
+def is_same(pid: int, process_started_at: float) -> bool:
+    """Whether `pid` is still the process that started then, and not another or a zombie."""
+    try:
+        process = psutil.Process(pid)
+        same = abs(process.create_time() - process_started_at) < 1.0
+        return same and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def kill_all_of(runner_id: str) -> int:
+    """Kills whatever carries the runner's mark: Spark's workers leave its process group."""
+    killed = 0
+    for pid in _marked(runner_id):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+            killed += 1
+    return killed
+
+
+def _marked(runner_id: str) -> Iterator[int]:
+    wanted = f"{MARKER}={runner_id}".encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                    yield int(entry.name)
+
+
+def describe_exit(code: int | None) -> str:
+    if code is None:
+        return "its exit code is unknown, this server did not start it"
+    if code < 0:
+        return f"killed by {signal.Signals(-code).name}"
+    return f"exit code {code}"

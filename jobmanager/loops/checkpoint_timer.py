@@ -1,0 +1,20 @@
+"""Triggers the periodic checkpoints that are due."""
+
+from jobmanager.services import checkpoints
+from jobmanager.services.clock import Clock
+from jobmanager.services.ports import UnitsOfWork
+
+
+class CheckpointTimer:
+    def __init__(self, units: UnitsOfWork, clock: Clock) -> None:
+        self._units = units
+        self._clock = clock
+
+    async def run_once(self) -> None:
+        async with self._units() as uow:
+            due = await uow.jobs.checkpoint_due(self._clock())
+        for job_id in due:
+            await checkpoints.trigger_periodic(self._units(), job_id, self._clock())
+
+    def failed(self) -> None:
+        """Nothing is remembered between rounds."""

@@ -1,0 +1,58 @@
+"""Carries out the outbox: what was decided, and is not known to be done."""
+
+from datetime import timedelta
+from typing import get_args
+
+import structlog
+
+from jobmanager.core.effects import ForJobManager, LaunchAttempt
+from jobmanager.services import runners
+from jobmanager.services.clock import Clock
+from jobmanager.services.dispatch import Dispatcher
+from jobmanager.services.ports import OutboxEntry, UnitsOfWork
+
+_log = structlog.get_logger(__name__)
+_LAUNCH_TRIES = 3
+_FOR_US = get_args(ForJobManager)
+
+
+class DispatchLoop:
+    def __init__(self, units: UnitsOfWork, dispatcher: Dispatcher, clock: Clock) -> None:
+        self._units = units
+        self._dispatcher = dispatcher
+        self._clock = clock
+
+    async def run_once(self) -> None:
+        async with self._units() as uow:
+            entries = await uow.outbox.due(self._clock(), limit=100)
+        for entry in entries:
+            await self._carry_out(entry)
+
+    def failed(self) -> None:
+        """Nothing is remembered between rounds."""
+
+    async def _carry_out(self, entry: OutboxEntry) -> None:
+        assert isinstance(entry.effect, _FOR_US)
+        try:
+            await self._dispatcher.carry_out(entry.job_id, entry.effect, self._clock())
+        except Exception as error:
+            await self._fail(entry, f"{type(error).__name__}: {error}")
+            return
+        async with self._units() as uow:
+            await uow.outbox.done(entry.id)
+            await uow.commit()
+
+    async def _fail(self, entry: OutboxEntry, error: str) -> None:
+        now = self._clock()
+        _log.warning("effect failed", job=entry.job_id.hex, effect=str(entry.effect), error=error)
+        effect = entry.effect
+        if isinstance(effect, LaunchAttempt) and entry.tries + 1 >= _LAUNCH_TRIES:
+            await runners.launch_failed(self._units(), entry.job_id, effect.attempt, error, now)
+            async with self._units() as uow:
+                await uow.outbox.done(entry.id)
+                await uow.commit()
+            return
+        delay = timedelta(seconds=min(2**entry.tries, 60))
+        async with self._units() as uow:
+            await uow.outbox.postpone(entry.id, now + delay, error)
+            await uow.commit()

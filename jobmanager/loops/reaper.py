@@ -1,0 +1,60 @@
+"""Notices what did not happen in time: acks, heartbeats, restarts, an end."""
+
+from datetime import datetime, timedelta
+
+from jobmanager.services import checkpoints, jobs, runners
+from jobmanager.services.clock import Clock
+from jobmanager.services.ports import Launcher, Runner, UnitsOfWork
+
+LINGER = timedelta(seconds=20)
+"""How long a runner may take to leave after its attempt has ended."""
+
+
+class Reaper:
+    def __init__(
+        self,
+        units: UnitsOfWork,
+        launcher: Launcher,
+        clock: Clock,
+        heartbeat_timeout: timedelta,
+        start_timeout: timedelta,
+    ) -> None:
+        self._units = units
+        self._launcher = launcher
+        self._clock = clock
+        self._heartbeat_timeout = heartbeat_timeout
+        self._start_timeout = start_timeout
+        self._listening_since = clock()
+
+    async def run_once(self) -> None:
+        now = self._clock()
+        async with self._units() as uow:
+            expired = await uow.checkpoints.expired(now)
+            restarts = await uow.jobs.restart_due(now)
+            overdue = await uow.attempts.grace_ended(now)
+            alive = await uow.runners.alive()
+        for job_id, number in expired:
+            await checkpoints.expire(self._units(), job_id, number, now)
+        for job_id in restarts:
+            await jobs.restart_due(self._units(), job_id, now)
+        for job_id, attempt in overdue:
+            await runners.grace_ended(self._units(), job_id, attempt, now)
+        for runner in alive:
+            await self._look_after(runner, now)
+
+    def failed(self) -> None:
+        """While we could not hear, silence meant nothing."""
+        self._listening_since = self._clock()
+
+    async def _look_after(self, runner: Runner, now: datetime) -> None:
+        async with self._units() as uow:
+            attempt = (await uow.attempts.get(runner.job_id, runner.attempt)).attempt
+        if attempt.ended_at is not None:
+            if now - attempt.ended_at > LINGER and runner.pid is not None:
+                await self._launcher.kill(runner)
+            return
+        heard = runner.heartbeat_at or runner.launched_at
+        limit = self._heartbeat_timeout if runner.heartbeat_at else self._start_timeout
+        silence = now - max(heard, self._listening_since)
+        if silence > limit:
+            await runners.went_silent(self._units(), runner.id, silence, now)

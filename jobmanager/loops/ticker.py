@@ -1,0 +1,47 @@
+"""Runs a loop's `run_once` again and again until told to stop."""
+
+import asyncio
+import contextlib
+from typing import Protocol
+
+import structlog
+
+_log = structlog.get_logger(__name__)
+_PAUSE_AFTER_ERROR = 1.0
+
+
+class Loop(Protocol):
+    async def run_once(self) -> None: ...
+    def failed(self) -> None:
+        """A round broke off: forget what was measured across rounds."""
+
+
+async def tick(
+    name: str,
+    loop: Loop,
+    every: float,
+    stop: asyncio.Event,
+    wake: asyncio.Event | None = None,
+) -> None:
+    """A round each `every` seconds, and at once when `wake` is set. Errors end a round only."""
+    while not stop.is_set():
+        if wake is not None:
+            wake.clear()
+        pause = every
+        try:
+            await loop.run_once()
+        except Exception as error:
+            _log.warning("loop failed", loop=name, error=str(error), kind=type(error).__name__)
+            loop.failed()
+            pause = _PAUSE_AFTER_ERROR
+        await _first(stop, wake, within=pause)
+
+
+async def _first(stop: asyncio.Event, wake: asyncio.Event | None, within: float) -> None:
+    waits = [asyncio.ensure_future(e.wait()) for e in (stop, wake) if e is not None]
+    try:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait(waits, timeout=within, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()

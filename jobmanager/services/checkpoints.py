@@ -1,0 +1,188 @@
+"""Use cases about checkpoints. Each one: load, decide, save, commit."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from jobmanager.core import checkpoint as checkpoints
+from jobmanager.core import plan
+from jobmanager.core.attempt import AttemptFailed
+from jobmanager.core.checkpoint import (
+    AbortReason,
+    AckOutcome,
+    BarrierAcked,
+    BarrierDeclined,
+    CheckpointKind,
+    CheckpointStatus,
+)
+from jobmanager.core.effects import DiscardAttempts, DiscardCheckpoint
+from jobmanager.core.errors import (
+    JobNotRunning,
+    NothingToVerify,
+    UnsupportedRequest,
+)
+from jobmanager.core.failure import Failure, FailureKind
+from jobmanager.core.graph import Mode
+from jobmanager.core.ids import CheckpointNumber, JobId
+from jobmanager.core.job import JobStatus
+from jobmanager.core.retention import superfluous
+from jobmanager.services import lifecycle
+from jobmanager.services.ports import (
+    HistoryEntry,
+    SnapshotStorage,
+    StoredJob,
+    UnitOfWork,
+    Verification,
+)
+
+
+async def request(uow: UnitOfWork, job_id: JobId, now: datetime) -> CheckpointNumber:
+    """Triggers a checkpoint now, beside the periodic ones."""
+    async with uow:
+        stored = await uow.jobs.get_for_update(job_id)
+        if stored.graph.mode is Mode.BATCH:
+            raise UnsupportedRequest("a batch job has no checkpoints: it is run again as a whole")
+        if stored.job.status is not JobStatus.RUNNING:
+            raise JobNotRunning(
+                f"job {job_id.hex} is {stored.job.status}: only a running job takes checkpoints"
+            )
+        number = await _trigger(uow, stored, CheckpointKind.REQUESTED, now)
+        await uow.commit()
+    return number
+
+
+async def trigger_periodic(uow: UnitOfWork, job_id: JobId, now: datetime) -> bool:
+    """Triggers the periodic checkpoint, if it is still due and none is under way."""
+    async with uow:
+        stored = await uow.jobs.get_for_update(job_id)
+        due = stored.next_checkpoint_at
+        if stored.job.status is not JobStatus.RUNNING or due is None or now < due:
+            return False
+        if await uow.checkpoints.in_progress(job_id):
+            return False
+        await _trigger(uow, stored, CheckpointKind.PERIODIC, now)
+        await uow.commit()
+    return True
+
+
+async def acknowledge(
+    uow: UnitOfWork, job_id: JobId, number: CheckpointNumber, ack: BarrierAcked
+) -> AckOutcome:
+    async with uow:
+        stored = await uow.jobs.get_for_update(job_id)
+        before = (await uow.checkpoints.get(job_id, number)).checkpoint
+        checkpoint, outcome, effects = checkpoints.transition(before, ack)
+        assert outcome is not None
+        await uow.outbox.add(job_id, effects, ack.at)
+        if checkpoint != before:
+            await uow.checkpoints.save(job_id, checkpoint, ack.at)
+        if outcome is AckOutcome.COMPLETED:
+            await _complete(uow, stored, checkpoint, ack.at)
+        await uow.commit()
+    return outcome
+
+
+async def decline(
+    uow: UnitOfWork, job_id: JobId, number: CheckpointNumber, event: BarrierDeclined
+) -> AckOutcome:
+    return await _abort(uow, job_id, number, event)
+
+
+async def expire(
+    uow: UnitOfWork, job_id: JobId, number: CheckpointNumber, now: datetime
+) -> AckOutcome:
+    return await _abort(uow, job_id, number, checkpoints.CheckpointExpired(now))
+
+
+async def verify(
+    uow: UnitOfWork, storage: SnapshotStorage, job_id: JobId, number: CheckpointNumber
+) -> Verification:
+    """Looks at every file of a completed checkpoint. Long work: outside of any transaction."""
+    async with uow:
+        await uow.jobs.get(job_id)
+        found = await uow.checkpoints.get(job_id, number)
+    checkpoint = found.checkpoint
+    if checkpoint.status is not CheckpointStatus.COMPLETED or checkpoint.stored is None:
+        raise NothingToVerify(f"checkpoint {number} is {checkpoint.status}")
+    if found.discarded_at is not None:
+        raise NothingToVerify(f"checkpoint {number} was discarded at {found.discarded_at}")
+    return await storage.verify(job_id, checkpoint.stored.manifest)
+
+
+async def _trigger(
+    uow: UnitOfWork, stored: StoredJob, kind: CheckpointKind, now: datetime
+) -> CheckpointNumber:
+    number, settings = stored.next_checkpoint, stored.graph.checkpointing
+    awaited = plan.awaited(stored.graph, stored.parallelism)
+    checkpoint, _, effects = checkpoints.trigger(
+        number, stored.job.attempt, kind, awaited, now, now + settings.timeout
+    )
+    await uow.checkpoints.add(stored.id, checkpoint)
+    await uow.outbox.add(stored.id, effects, now)
+    following = stored.next_checkpoint_at
+    if kind is CheckpointKind.PERIODIC:
+        following = now + settings.interval
+    await uow.jobs.save(
+        replace(
+            stored,
+            next_checkpoint=CheckpointNumber(number + 1),
+            next_checkpoint_at=following,
+        )
+    )
+    return number
+
+
+async def _complete(
+    uow: UnitOfWork, stored: StoredJob, checkpoint: checkpoints.Checkpoint, now: datetime
+) -> None:
+    """Resets the failure count, paces the next one, and lets old ones go."""
+    pause = now + stored.graph.checkpointing.min_pause
+    following = max(stored.next_checkpoint_at, pause) if stored.next_checkpoint_at else None
+    await uow.jobs.save(replace(stored, failed_checkpoints=0, next_checkpoint_at=following))
+    restorable = await uow.checkpoints.restorable(stored.id)
+    # Marked here, deleted later: from this commit on no restore picks them any more.
+    for old in superfluous(restorable, stored.graph.checkpointing.retained):
+        await uow.checkpoints.note_discarded(stored.id, old, now)
+        await uow.outbox.add(stored.id, [DiscardCheckpoint(old)], now)
+    if checkpoint.attempt > 1 and restorable[-1:] == [checkpoint.number]:
+        await uow.outbox.add(stored.id, [DiscardAttempts(checkpoint.attempt)], now)
+
+
+async def _abort(
+    uow: UnitOfWork,
+    job_id: JobId,
+    number: CheckpointNumber,
+    event: BarrierDeclined | checkpoints.CheckpointExpired,
+) -> AckOutcome:
+    async with uow:
+        stored = await uow.jobs.get_for_update(job_id)
+        before = (await uow.checkpoints.get(job_id, number)).checkpoint
+        checkpoint, outcome, effects = checkpoints.transition(before, event)
+        if checkpoint != before:
+            await uow.checkpoints.save(job_id, checkpoint, event.at)
+            await uow.outbox.add(job_id, effects, event.at)
+            await _count_failure(uow, stored, checkpoint, event.at)
+        await uow.commit()
+    return outcome or AckOutcome.TOO_LATE
+
+
+async def _count_failure(
+    uow: UnitOfWork, stored: StoredJob, checkpoint: checkpoints.Checkpoint, now: datetime
+) -> None:
+    """A job whose checkpoints fail is not safe: beyond what it tolerates it is restarted."""
+    assert checkpoint.aborted_because is not None
+    why = f"checkpoint {checkpoint.number} {checkpoint.aborted_because}: {checkpoint.detail}"
+    await uow.history.add(
+        stored.id,
+        HistoryEntry(now, "checkpoint_aborted", why, checkpoint.attempt, checkpoint.number),
+    )
+    counts = checkpoint.kind is CheckpointKind.PERIODIC
+    if not counts or checkpoint.aborted_because is AbortReason.DECLINED_SUPERSEDED:
+        return
+    stored = replace(stored, failed_checkpoints=stored.failed_checkpoints + 1)
+    await uow.jobs.save(stored)
+    tolerated = stored.graph.checkpointing.tolerable_failures
+    if stored.failed_checkpoints > tolerated and checkpoint.attempt == stored.job.attempt:
+        failure = Failure(FailureKind.CHECKPOINTS, f"{why} ({tolerated} failures are tolerated)")
+        await lifecycle.move_attempt(
+            uow, stored, checkpoint.attempt, AttemptFailed(now, failure), now
+        )

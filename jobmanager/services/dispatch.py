@@ -1,0 +1,73 @@
+"""Carries out the effects that are for the JobManager itself. Each may be done twice."""
+
+import secrets
+from dataclasses import replace
+from datetime import datetime
+from typing import assert_never
+from uuid import uuid4
+
+from jobmanager.core.effects import (
+    DiscardAttempts,
+    DiscardCheckpoint,
+    ForJobManager,
+    KillRunner,
+    LaunchAttempt,
+)
+from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
+from jobmanager.services import runners
+from jobmanager.services.ports import Launcher, Runner, SnapshotStorage, UnitsOfWork
+
+
+class Dispatcher:
+    def __init__(self, units: UnitsOfWork, launcher: Launcher, storage: SnapshotStorage) -> None:
+        self._units = units
+        self._launcher = launcher
+        self._storage = storage
+
+    async def carry_out(self, job_id: JobId, effect: ForJobManager, now: datetime) -> None:
+        match effect:
+            case LaunchAttempt():
+                await self._launch(job_id, effect.attempt, now)
+            case KillRunner():
+                await self._kill(job_id, effect)
+            case DiscardCheckpoint():
+                await self._storage.discard_checkpoint(job_id, effect.checkpoint)
+            case DiscardAttempts():
+                await self._storage.discard_attempts(job_id, effect.before)
+            case _:
+                assert_never(effect)
+
+    async def _launch(self, job_id: JobId, attempt: AttemptNumber, now: datetime) -> None:
+        """The runner is written down before its process starts, so that none is ever unknown."""
+        runner_id, token = RunnerId(uuid4()), secrets.token_urlsafe(24)
+        async with self._units() as uow:
+            known = await uow.runners.of_attempt(job_id, attempt)
+            stored = await uow.attempts.get(job_id, attempt)
+            if stored.attempt.status.is_terminal or (known and known.pid is not None):
+                return
+            runner = Runner(
+                id=known.id if known else runner_id,
+                job_id=job_id,
+                attempt=attempt,
+                token_hash=runners.token_hash(token),
+                host=self._launcher.host(),
+                log_path=self._launcher.log_path(known.id if known else runner_id),
+                launched_at=now,
+            )
+            await (uow.runners.save(runner) if known else uow.runners.add(runner))
+            await uow.commit()
+        launched = await self._launcher.launch(runner.id, token)
+        async with self._units() as uow:
+            current = await uow.runners.get(runner.id)
+            current = replace(
+                current, pid=launched.pid, process_started_at=launched.process_started_at
+            )
+            await uow.runners.save(current)
+            await uow.commit()
+        await self._launcher.watch(current)
+
+    async def _kill(self, job_id: JobId, effect: KillRunner) -> None:
+        async with self._units() as uow:
+            runner = await uow.runners.of_attempt(job_id, effect.attempt)
+        if runner is not None and runner.exited_at is None:
+            await self._launcher.kill(runner)

@@ -1,0 +1,110 @@
+"""Moves a job and its attempt together, and writes down what follows.
+
+The two machines decide; this module feeds the result of one to the other inside
+one transaction, so that no reader ever sees a job that runs on an attempt that
+has ended. The caller holds the job's lock and commits.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from jobmanager.core import attempt as attempts
+from jobmanager.core import checkpoint as checkpoints
+from jobmanager.core import job as jobs
+from jobmanager.core.effects import DiscardAttempts
+from jobmanager.core.graph import Mode
+from jobmanager.core.ids import AttemptNumber
+from jobmanager.services.ports import HistoryEntry, StoredJob, UnitOfWork
+
+CANCEL_GRACE = timedelta(seconds=30)
+
+
+async def move_job(
+    uow: UnitOfWork, stored: StoredJob, event: jobs.JobEvent, now: datetime
+) -> StoredJob:
+    """Applies `event` to the job and does what follows from it."""
+    job, step = jobs.transition(stored.job, event)
+    moved = await _save(uow, stored, job, now)
+    match step:
+        case jobs.Step.LAUNCH_NEXT:
+            await launch_attempt(uow, moved, now)
+        case jobs.Step.CANCEL_CURRENT:
+            cancel = attempts.CancelRequested(now, CANCEL_GRACE)
+            moved = await move_attempt(uow, moved, job.attempt, cancel, now)
+        case None:
+            pass
+    return moved
+
+
+async def move_attempt(
+    uow: UnitOfWork,
+    stored: StoredJob,
+    number: AttemptNumber,
+    event: attempts.AttemptEvent,
+    now: datetime,
+) -> StoredJob:
+    """Applies `event` to attempt `number`, then to the job what became of it."""
+    before = (await uow.attempts.get(stored.id, number)).attempt
+    attempt, effects = attempts.transition(before, event)
+    if attempt == before:
+        return stored
+    await uow.attempts.save(stored.id, attempt)
+    await uow.outbox.add(stored.id, effects, now)
+    if attempt.status is not before.status:
+        cause = attempt.failure.message if attempt.failure else type(event).__name__
+        await uow.history.add(
+            stored.id, HistoryEntry(now, f"attempt_{attempt.status}", cause, attempt=number)
+        )
+    if attempt.status.is_terminal:
+        await _abort_checkpoints(uow, stored, attempt, now)
+    return await move_job(uow, stored, jobs.AttemptMoved(now, attempt), now)
+
+
+async def launch_attempt(uow: UnitOfWork, stored: StoredJob, now: datetime) -> None:
+    attempt, effects = attempts.launch(stored.job.attempt, now)
+    await uow.attempts.add(stored.id, attempt)
+    await uow.outbox.add(stored.id, effects, now)
+    await uow.history.add(
+        stored.id,
+        HistoryEntry(now, "attempt_launching", stored.job.reason, attempt=attempt.number),
+    )
+
+
+async def _save(uow: UnitOfWork, stored: StoredJob, job: jobs.Job, now: datetime) -> StoredJob:
+    if job == stored.job:
+        return stored
+    moved = replace(stored, job=job)
+    if job.status is not stored.job.status:
+        moved = _enter(moved, now)
+        await uow.history.add(
+            stored.id, HistoryEntry(now, f"job_{job.status}", job.reason, attempt=job.attempt)
+        )
+        if job.status is jobs.JobStatus.FINISHED:
+            done = DiscardAttempts(AttemptNumber(job.attempt + 1))
+            await uow.outbox.add(stored.id, [done], now)
+    await uow.jobs.save(moved)
+    return moved
+
+
+def _enter(stored: StoredJob, now: datetime) -> StoredJob:
+    """What the shell keeps about a job that has just come into a status."""
+    status = stored.job.status
+    runs = status is jobs.JobStatus.RUNNING and stored.graph.mode is Mode.STREAMING
+    return replace(
+        stored,
+        status_times={**stored.status_times, status: int(now.timestamp() * 1000)},
+        ended_at=now if status.is_terminal else None,
+        next_checkpoint_at=now + stored.graph.checkpointing.interval if runs else None,
+        failed_checkpoints=0,
+    )
+
+
+async def _abort_checkpoints(
+    uow: UnitOfWork, stored: StoredJob, attempt: attempts.Attempt, now: datetime
+) -> None:
+    detail = f"attempt {attempt.number} ended: {attempt.status}"
+    ended = checkpoints.AttemptEnded(now, attempt.number, detail)
+    for checkpoint in await uow.checkpoints.in_progress(stored.id):
+        aborted, _, effects = checkpoints.transition(checkpoint, ended)
+        await uow.checkpoints.save(stored.id, aborted, now)
+        await uow.outbox.add(stored.id, effects, now)

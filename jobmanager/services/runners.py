@@ -1,0 +1,173 @@
+"""Use cases about runners: what they say, what they are told, and what their silence means."""
+
+import hashlib
+import hmac
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from jobmanager.core import attempt as attempts
+from jobmanager.core.errors import WrongRunnerToken
+from jobmanager.core.failure import Failure, FailureKind
+from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
+from jobmanager.protocol import messages
+from jobmanager.services import directives, lifecycle
+from jobmanager.services.ports import Runner, UnitOfWork
+
+
+def token_hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+async def authenticate(uow: UnitOfWork, runner_id: RunnerId, token: str) -> Runner:
+    async with uow:
+        runner = await uow.runners.get(runner_id)
+    if not hmac.compare_digest(runner.token_hash, token_hash(token)):
+        raise WrongRunnerToken(f"that is not the token of runner {runner_id}")
+    return runner
+
+
+async def register(
+    uow: UnitOfWork, runner: Runner, hello: messages.RunnerHello, now: datetime
+) -> None:
+    async with uow:
+        stored = await uow.jobs.get_for_update(runner.job_id)
+        runner = await uow.runners.get(runner.id)
+        await uow.runners.save(
+            replace(
+                runner,
+                registered_at=runner.registered_at or now,
+                heartbeat_at=now,
+                spark_version=hello.spark_version,
+            )
+        )
+        registered = attempts.RunnerRegistered(now)
+        await lifecycle.move_attempt(uow, stored, runner.attempt, registered, now)
+        await uow.commit()
+
+
+async def fetch_directives(
+    uow: UnitOfWork, runner: Runner, after: int, settings: directives.RunSettings
+) -> Sequence[messages.Directive]:
+    """What the runner has not taken yet; what it has taken is forgotten."""
+    async with uow:
+        entries = await uow.outbox.directives(runner.job_id, runner.attempt, 0)
+        found = [
+            await directives.directive(uow, entry, runner, settings)
+            for entry in entries
+            if entry.id > after
+        ]
+        if len(found) < len(entries):
+            await uow.outbox.taken(runner.job_id, runner.attempt, after)
+            await uow.commit()
+    return found
+
+
+async def heartbeat(
+    uow: UnitOfWork, runner: Runner, beat: messages.Heartbeat, now: datetime
+) -> bool:
+    """Notes that the runner lives and how far it is. True: its attempt was superseded."""
+    async with uow:
+        await uow.runners.save(replace(await uow.runners.get(runner.id), heartbeat_at=now))
+        attempt = (await uow.attempts.get(runner.job_id, runner.attempt)).attempt
+        if beat.attempt is not None and not attempt.status.is_terminal:
+            progress = [one.model_dump(mode="json") for one in beat.regions]
+            await uow.attempts.note_progress(runner.job_id, runner.attempt, progress, now)
+        await uow.commit()
+    return beat.attempt is not None and _is_superseded(attempt)
+
+
+async def report(
+    uow: UnitOfWork, runner: Runner, said: messages.AttemptReport, now: datetime
+) -> bool:
+    """Takes what a runner says of its attempt. True: nobody waits for it any more."""
+    async with uow:
+        stored = await uow.jobs.get_for_update(runner.job_id)
+        before = (await uow.attempts.get(runner.job_id, runner.attempt)).attempt
+        if isinstance(said.body, messages.AttemptRunning) and not before.status.is_terminal:
+            restored = [one.model_dump(mode="json") for one in said.body.restored]
+            await uow.attempts.note_restored(runner.job_id, runner.attempt, restored)
+        await lifecycle.move_attempt(uow, stored, runner.attempt, event_of(said, now), now)
+        await uow.commit()
+    return _is_superseded(before)
+
+
+async def exited(
+    uow: UnitOfWork,
+    runner_id: RunnerId,
+    description: str,
+    last_word: Mapping[str, Any] | None,
+    now: datetime,
+) -> None:
+    """The runner's process is gone. What it wrote as its last word counts, if it did."""
+    async with uow:
+        runner = await uow.runners.get(runner_id)
+        stored = await uow.jobs.get_for_update(runner.job_id)
+        await uow.runners.save(replace(runner, exited_at=now, exit_description=description))
+        if last_word is not None:
+            said = event_of(messages.AttemptReport.model_validate(last_word), now)
+            stored = await lifecycle.move_attempt(uow, stored, runner.attempt, said, now)
+        gone = attempts.RunnerExited(now, description)
+        await lifecycle.move_attempt(uow, stored, runner.attempt, gone, now)
+        await uow.commit()
+
+
+async def went_silent(
+    uow: UnitOfWork, runner_id: RunnerId, silence: timedelta, now: datetime
+) -> None:
+    async with uow:
+        runner = await uow.runners.get(runner_id)
+        stored = await uow.jobs.get_for_update(runner.job_id)
+        silent = attempts.RunnerWentSilent(now, silence)
+        await lifecycle.move_attempt(uow, stored, runner.attempt, silent, now)
+        await uow.commit()
+
+
+async def grace_ended(
+    uow: UnitOfWork, job_id: JobId, attempt: AttemptNumber, now: datetime
+) -> None:
+    async with uow:
+        stored = await uow.jobs.get_for_update(job_id)
+        await lifecycle.move_attempt(uow, stored, attempt, attempts.GraceEnded(now), now)
+        await uow.commit()
+
+
+async def launch_failed(
+    uow: UnitOfWork, job_id: JobId, attempt: AttemptNumber, error: str, now: datetime
+) -> None:
+    async with uow:
+        stored = await uow.jobs.get_for_update(job_id)
+        failure = Failure(FailureKind.INFRASTRUCTURE, f"no runner could be started: {error}")
+        event = attempts.AttemptFailed(now, failure)
+        await lifecycle.move_attempt(uow, stored, attempt, event, now)
+        await uow.commit()
+
+
+def event_of(said: messages.AttemptReport, now: datetime) -> attempts.AttemptEvent:
+    """What a runner said, as the attempt machine hears it. Our clock, not the runner's."""
+    match said.body:
+        case messages.AttemptRunning():
+            return attempts.QueriesStarted(now)
+        case messages.AttemptFinished():
+            return attempts.AttemptFinished(now)
+        case messages.AttemptCancelled():
+            return attempts.AttemptCancelled(now)
+        case messages.AttemptFailed(failure=failure):
+            return attempts.AttemptFailed(
+                now,
+                Failure(
+                    FailureKind(failure.kind),
+                    failure.message,
+                    failure.stack,
+                    failure.is_restartable,
+                    failure.region,
+                ),
+            )
+
+
+def _is_superseded(attempt: attempts.Attempt) -> bool:
+    """A failed attempt was replaced or will be: its runner must not touch anything any more."""
+    return attempt.status is attempts.AttemptStatus.FAILED or (
+        attempt.status is attempts.AttemptStatus.CANCELLED and attempt.failure is not None
+    )

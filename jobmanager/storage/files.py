@@ -1,0 +1,139 @@
+"""Snapshots on a local (or mounted) file system, as the JobManager sees them.
+
+The runner writes; this side verifies and deletes. Both hold `pool.lock` while
+they change the pool or the set of manifests, so that a file which a checkpoint
+under way is about to name is never taken from under it.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from jobmanager.core import manifest as manifests
+from jobmanager.core.errors import StorageUnavailable
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
+from jobmanager.services.ports import Verification
+
+_CHUNK = 1 << 20
+
+
+def local_path(storage: str) -> Path:
+    """The directory a `file:` URI means. Raises ValueError for any other scheme."""
+    parsed = urlparse(storage)
+    if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
+        return Path(unquote(parsed.path))
+    raise ValueError(
+        f"storage {storage!r} cannot be used: this version needs a file: URI, "
+        "such as file:///var/lib/headgate"
+    )
+
+
+class FileSnapshotStorage:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    async def verify(self, job_id: JobId, manifest: str) -> Verification:
+        return await asyncio.to_thread(self._verify, self._job(job_id), manifest)
+
+    async def discard_checkpoint(self, job_id: JobId, number: CheckpointNumber) -> None:
+        await asyncio.to_thread(self._discard_checkpoint, self._job(job_id), number)
+
+    async def discard_attempts(self, job_id: JobId, before: AttemptNumber) -> None:
+        await asyncio.to_thread(self._discard_attempts, self._job(job_id), before)
+
+    async def last_word(self, job_id: JobId, attempt: AttemptNumber) -> Mapping[str, Any] | None:
+        path = self._job(job_id) / "attempts" / str(attempt) / "result.json"
+        return await asyncio.to_thread(_read_json, path)
+
+    def _job(self, job_id: JobId) -> Path:
+        return self._root / "jobs" / job_id.hex
+
+    def _verify(self, job: Path, location: str) -> Verification:
+        try:
+            manifest = manifests.from_json((job / location).read_text())
+        except FileNotFoundError:
+            return Verification(0, 0, [f"{location}: missing"])
+        except manifests.InvalidManifest as error:
+            return Verification(0, 0, [f"{location}: {error}"])
+        except OSError as error:
+            raise StorageUnavailable(f"{location} cannot be read: {error}") from error
+        faults, size = [], 0
+        files = list(manifest.files())
+        for file in files:
+            size += file.bytes
+            if fault := _fault(job / file.location, file):
+                faults.append(f"{file.location}: {fault}")
+        return Verification(len(files), size, faults)
+
+    def _discard_checkpoint(self, job: Path, number: CheckpointNumber) -> None:
+        """The manifest goes first, then its own files, then those nobody else names."""
+        directory = job / "checkpoints" / str(number)
+        with _locked(job):
+            pooled = _pooled(directory / manifests.FILE_NAME)
+            (directory / manifests.FILE_NAME).unlink(missing_ok=True)
+            shutil.rmtree(directory, ignore_errors=True)
+            still_named: set[str] = set()
+            for other in (job / "checkpoints").glob(f"*/{manifests.FILE_NAME}"):
+                still_named |= _pooled(other)
+            for location in pooled - still_named:
+                (job / location).unlink(missing_ok=True)
+
+    def _discard_attempts(self, job: Path, before: AttemptNumber) -> None:
+        for directory in (job / "attempts").glob("*"):
+            if directory.name.isdigit() and int(directory.name) < before:
+                shutil.rmtree(directory, ignore_errors=True)
+
+
+def _fault(path: Path, file: manifests.SnapshotFile) -> str | None:
+    try:
+        size = path.stat().st_size
+        if size != file.bytes:
+            return f"has {size} bytes, not {file.bytes}"
+        digest = hashlib.sha256()
+        with path.open("rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                digest.update(chunk)
+    except FileNotFoundError:
+        return "missing"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return None if digest.hexdigest() == file.sha256 else "its content was altered"
+
+
+def _pooled(path: Path) -> set[str]:
+    """The pool files a manifest names; none where there is no manifest.
+
+    A manifest that cannot be understood stops the deletion: what it names is unknown.
+    """
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return set()
+    return {file.location for file in manifests.from_json(text).files() if file.is_pooled}
+
+
+@contextmanager
+def _locked(job: Path) -> Iterator[None]:
+    job.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(job / "pool.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _read_json(path: Path) -> Mapping[str, Any] | None:
+    try:
+        document: Mapping[str, Any] = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return document

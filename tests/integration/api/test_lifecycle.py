@@ -1,0 +1,227 @@
+"""A job's life through the API, with a runner played in the words of the protocol."""
+
+import json
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.support.builders import NOW, a_document
+from tests.support.cluster import EVERYONE, Cluster
+
+pytestmark = pytest.mark.anyio
+
+
+def leave_last_word(directory: Path, word: dict[str, Any]) -> None:
+    directory.mkdir(parents=True)
+    (directory / "result.json").write_text(json.dumps(word))
+
+
+async def test_a_submitted_job_runs_and_finishes(cluster: Cluster) -> None:
+    job = await cluster.submit(a_document())
+    assert await cluster.state(job) == "INITIALIZING"
+
+    runner = await cluster.runner(job)
+    [start] = await runner.directives()
+    await runner.run()
+    assert await cluster.state(job) == "RUNNING"
+    await runner.say("finished")
+
+    assert start["body"]["kind"] == "run"
+    assert start["body"]["graph"] == a_document()
+    assert start["body"]["checkpoint"] is None
+    assert await cluster.state(job) == "FINISHED"
+    [last] = await runner.directives(after=start["id"])
+    assert last["body"]["kind"] == "exit"
+
+
+async def test_directives_come_again_until_they_are_taken(cluster: Cluster) -> None:
+    _, runner = await cluster.running(a_document())
+
+    first = await runner.directives()
+    again = await runner.directives()
+    taken = await runner.directives(after=first[-1]["id"])
+
+    assert first == again
+    assert taken == []
+
+
+async def test_a_runner_that_dies_is_replaced_after_the_delay(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document())
+
+    await cluster.exit(runner)
+    assert await cluster.state(job) == "RESTARTING"
+    cluster.clock.pass_time(1)
+    await cluster.reaper.run_once()
+    second = await cluster.runner(job, attempt=2)
+    await second.run()
+
+    assert await cluster.state(job) == "RUNNING"
+    status = await cluster.get(f"/v1/jobs/{job}/status")
+    assert (status["attempt"], status["restarts"]) == (2, 1)
+    [entry] = (await cluster.get(f"/v1/jobs/{job}/exceptions"))["exceptionHistory"]["entries"]
+    assert "killed by SIGKILL" in entry["stacktrace"]
+
+
+async def test_whatever_a_replaced_runner_says_changes_nothing(cluster: Cluster) -> None:
+    job, old = await cluster.running(a_document())
+    number = (await cluster.http.post(f"/v1/jobs/{job}/checkpoints")).json()["number"]
+    await old.fail()
+    cluster.clock.pass_time(1)
+    await cluster.reaper.run_once()
+    new = await cluster.runner(job, attempt=2)
+    await new.run()
+
+    assert (await old.beat())["superseded"]
+    assert (await old.say("finished"))["superseded"]
+    assert await old.ack(number, *EVERYONE) == "too_late"
+    assert await cluster.state(job) == "RUNNING"
+
+
+async def test_a_runner_cannot_speak_for_another_attempt(cluster: Cluster) -> None:
+    _, runner = await cluster.running(a_document())
+    runner.attempt = 2
+
+    answer = await runner.post("acks", runner.acks(1, *EVERYONE))
+
+    assert answer.status_code == 400
+    assert "runs attempt 1" in answer.json()["detail"]
+
+
+async def test_a_stranger_is_not_let_in(cluster: Cluster) -> None:
+    _, runner = await cluster.running(a_document())
+    runner.token = "guessed"
+
+    assert (await runner.register()).status_code == 401
+
+
+async def test_the_last_word_of_a_runner_that_died_before_it_was_heard_counts(
+    cluster: Cluster,
+) -> None:
+    job, runner = await cluster.running(a_document())
+    word = {"job": job, "attempt": 1, "at": NOW.isoformat(), "body": {"event": "finished"}}
+    leave_last_word(cluster.storage / "jobs" / job / "attempts" / "1", word)
+
+    await cluster.exit(runner, "exit code 0")
+
+    assert await cluster.state(job) == "FINISHED"
+
+
+async def test_a_failure_no_restart_can_cure_fails_the_job_at_once(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document())
+
+    await runner.fail("no column 'prize'", restartable=False)
+
+    assert await cluster.state(job) == "FAILED"
+    reason = (await cluster.get(f"/v1/jobs/{job}/status"))["reason"]
+    assert reason.startswith("no column 'prize' (a restart would not help")
+
+
+async def test_silence_is_a_failure_and_the_silent_one_is_killed(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document())
+
+    cluster.clock.pass_time(29)
+    await cluster.reaper.run_once()
+    assert await cluster.state(job) == "RUNNING"
+    cluster.clock.pass_time(2)
+    await cluster.reaper.run_once()
+    await cluster.dispatch.run_once()
+
+    assert await cluster.state(job) == "RESTARTING"
+    assert runner.id in cluster.bench.killed
+
+
+async def test_silence_means_nothing_while_we_could_not_hear(cluster: Cluster) -> None:
+    job, _ = await cluster.running(a_document())
+
+    cluster.clock.pass_time(1000)
+    cluster.reaper.failed()
+    await cluster.reaper.run_once()
+
+    assert await cluster.state(job) == "RUNNING"
+
+
+async def test_cancel_tells_the_runner_and_ends_when_it_has_stopped(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document())
+    [start] = await runner.directives()
+
+    answer = await cluster.http.patch(f"/v1/jobs/{job}", params={"mode": "cancel"})
+    assert (answer.status_code, answer.json()) == (202, {})
+    assert await cluster.state(job) == "CANCELLING"
+    [cancel] = await runner.directives(after=start["id"])
+    await runner.say("cancelled", detail="at the boundary after batch 7")
+
+    assert cancel["body"] == {"kind": "cancel", "grace_ms": 30_000}
+    assert await cluster.state(job) == "CANCELED"
+    again = await cluster.http.patch(f"/v1/jobs/{job}")
+    assert again.status_code == 202
+
+
+async def test_a_runner_that_does_not_stop_is_killed(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document())
+    await cluster.http.patch(f"/v1/jobs/{job}")
+
+    cluster.clock.pass_time(39)
+    await runner.beat()
+    await cluster.reaper.run_once()
+    assert await cluster.state(job) == "CANCELLING"
+    cluster.clock.pass_time(1)
+    await runner.beat()
+    await cluster.reaper.run_once()
+    await cluster.dispatch.run_once()
+
+    assert await cluster.state(job) == "CANCELED"
+    assert runner.id in cluster.bench.killed
+
+
+async def test_a_finished_job_cannot_be_cancelled(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document())
+    await runner.say("finished")
+
+    answer = await cluster.http.patch(f"/v1/jobs/{job}")
+
+    assert answer.status_code == 409
+    assert "it is finished" in answer.json()["errors"][0]
+
+
+async def test_a_launch_that_fails_for_good_is_a_failed_attempt(cluster: Cluster) -> None:
+    cluster.bench.broken = "Spark needs Java 17 or newer"
+    job = await cluster.submit(a_document(restart={"strategy": "none"}))
+
+    for _ in range(3):
+        await cluster.dispatch.run_once()
+        cluster.clock.pass_time(5)
+
+    assert await cluster.state(job) == "FAILED"
+    status = await cluster.get(f"/v1/jobs/{job}/status")
+    assert "Spark needs Java 17 or newer" in status["reason"]
+
+
+async def test_a_submission_with_a_key_is_accepted_once(cluster: Cluster) -> None:
+    headers = {"Idempotency-Key": uuid4().hex}
+    first = await cluster.http.post("/v1/jobs", json=a_document(), headers=headers)
+    again = await cluster.http.post("/v1/jobs", json=a_document(), headers=headers)
+    other = await cluster.http.post("/v1/jobs", json=a_document(name="other"), headers=headers)
+
+    assert first.json() == again.json()
+    assert other.status_code == 409
+
+
+async def test_history_tells_everything_in_order(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document())
+    await runner.say("finished")
+
+    page = await cluster.get(f"/v1/jobs/{job}/history?limit=3")
+    rest = await cluster.get(f"/v1/jobs/{job}/history?cursor={page['next']}")
+
+    assert [item["kind"] for item in page["items"] + rest["items"]] == [
+        "job_submitted",
+        "attempt_launching",
+        "attempt_starting",
+        "attempt_running",
+        "job_running",
+        "attempt_finished",
+        "job_finished",
+    ]
+    assert rest["next"] is None
