@@ -1,0 +1,89 @@
+# Headgate. `make help` says what there is.
+#
+# Needs: python3 (3.11 or newer, with venv) and make. A Java runtime is installed
+# by apt where there is none and we are root. pip's own settings (PIP_*) hold.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+CHECKED := jobmanager taskrunner tests $(if $(wildcard bench/*.py),bench)
+FAST_TESTS := $(wildcard tests/unit tests/conformance)
+SLOW_TESTS := $(wildcard tests/integration tests/e2e)
+
+.PHONY: help
+help:
+	@echo 'make demo    set up, start a server, run examples/quickstart.yaml and show it live'
+	@echo '             (until Ctrl-C; SECONDS=40 make demo: for 40 seconds)'
+	@echo 'make test    set up, then lint, types, import rules and all tests'
+	@echo 'make setup   .venv with everything in it, and a Java runtime'
+	@echo 'make lint    ruff, mypy and import-linter only'
+	@echo 'make clean   remove .venv, caches and what the demo wrote'
+
+.PHONY: setup
+setup: $(INSTALLED) java
+
+.PHONY: demo
+demo: setup
+	@$(BIN)/headgate demo $(if $(SECONDS),--seconds $(SECONDS))
+
+.PHONY: test
+test: lint
+	@echo '== tests, the fast ones first'
+	@$(BIN)/python -m pytest -q $(FAST_TESTS)
+	@$(BIN)/python -m pytest -q $(SLOW_TESTS)
+	@echo 'make test: lint, types, import rules and all tests passed'
+
+.PHONY: lint
+lint: setup
+	@echo '== ruff'
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@echo '== mypy'
+	@$(BIN)/mypy $(CHECKED)
+	@echo '== import-linter'
+	@$(BIN)/lint-imports --no-cache
+
+.PHONY: clean
+clean:
+	rm -rf $(VENV) .headgate/demo build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .hypothesis .import_linter_cache *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Exact versions from constraints.txt, so that a new machine gets what was tested.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo 'Headgate needs Python 3.11 or newer: name one with make PYTHON=...' >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
+	  echo 'No virtual environment could be made: is python3-venv installed?' >&2; exit 1; }
+	@echo '== installing Python packages into $(VENV): PySpark alone is 450 MB, have some patience'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	  --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+# Spark needs a full Java runtime, 17 or newer; JAVA_HOME counts before PATH, as for Spark.
+.PHONY: java
+java:
+	@java=java; test -z "$$JAVA_HOME" || java="$$JAVA_HOME/bin/java"; \
+	version=$$("$$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p'); \
+	test "$${version:-0}" -lt 17 || exit 0; \
+	if test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null; then \
+	  echo "Spark needs a Java runtime, 17 or newer (found: $${version:-none})." \
+	    'Install one, such as openjdk-17-jre-headless, or set JAVA_HOME.' >&2; exit 1; \
+	fi; \
+	if test -n "$$JAVA_HOME"; then \
+	  echo "JAVA_HOME has no Java 17 or newer: $$JAVA_HOME. Unset it, or correct it." >&2; exit 1; \
+	fi; \
+	echo '== installing a Java runtime by apt'; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	apt-get update -qq; \
+	for version in 17 21; do \
+	  apt-get install -y -qq --no-install-recommends "openjdk-$$version-jre-headless" >/dev/null \
+	    && exit 0; \
+	done; \
+	echo 'apt-get could not install a Java runtime: install one by hand.' >&2; exit 1
