@@ -1,0 +1,1 @@
+"""The task runner: the PySpark driver of one job."""

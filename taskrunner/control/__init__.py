@@ -1,0 +1,1 @@
+"""Talking to the JobManager: only outward, and with patience."""

@@ -1,0 +1,152 @@
+"""The JobManager as a runner sees it. Every call may be repeated, so every call is retried."""
+
+import random
+import time
+from datetime import timedelta
+from threading import Event
+from types import TracebackType
+from typing import TypeVar
+
+import httpx
+from pydantic import ValidationError
+
+from jobmanager.core.ids import RunnerId
+from jobmanager.protocol.messages import (
+    AttemptReply,
+    AttemptReport,
+    BarrierAcks,
+    BarrierDeclined,
+    BarrierReply,
+    Directives,
+    Heartbeat,
+    HeartbeatReply,
+    Message,
+    RunnerHello,
+    RunnerWelcome,
+)
+from taskrunner.control.address import AddressFile
+
+_FIRST_PAUSE = 0.2
+_LONGEST_PAUSE = 5.0
+_TIMEOUT_SECONDS = 10.0
+_DISMISSALS = frozenset([401, 403, 404, 410])
+
+Reply = TypeVar("Reply", bound=Message)
+
+
+class NotDelivered(Exception):
+    """The JobManager could not be reached in the time there was."""
+
+
+class RunnerDismissed(Exception):
+    """The JobManager does not know this runner, or not with this token."""
+
+
+class CallRefused(Exception):
+    """The JobManager understood the call and refuses it: trying again would not help."""
+
+
+class JobManagerClient:
+    """Calls the JobManager until it answers. Threads may share it."""
+
+    def __init__(self, runner: RunnerId, addresses: AddressFile, token: str) -> None:
+        self._path = f"/v1/runners/{runner}"
+        self._addresses = addresses
+        self._http = httpx.Client(
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=_TIMEOUT_SECONDS,
+            trust_env=False,
+        )
+        self._closed = Event()
+
+    def __enter__(self) -> "JobManagerClient":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends all calls: those that wait for another try raise `NotDelivered`."""
+        self._closed.set()
+        self._http.close()
+
+    def register(self, hello: RunnerHello) -> RunnerWelcome:
+        return self._call("POST", "/register", hello, RunnerWelcome)
+
+    def directives(self, after: int, wait_ms: int) -> Directives:
+        """The directives after number `after`; empty if none came in `wait_ms`."""
+        path = f"/directives?after={after}&wait_ms={wait_ms}"
+        return self._call("GET", path, None, Directives, patience=wait_ms / 1000)
+
+    def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatReply:
+        """One try only: the next heartbeat says more."""
+        return self._call("POST", "/heartbeat", heartbeat, HeartbeatReply, within=timedelta(0))
+
+    def ack(self, acks: BarrierAcks, within: timedelta) -> BarrierReply:
+        return self._call("POST", "/acks", acks, BarrierReply, within=within)
+
+    def decline(self, declined: BarrierDeclined, within: timedelta) -> BarrierReply:
+        return self._call("POST", "/declines", declined, BarrierReply, within=within)
+
+    def report(self, report: AttemptReport, within: timedelta) -> AttemptReply:
+        return self._call("POST", "/attempt", report, AttemptReply, within=within)
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: Message | None,
+        reply: type[Reply],
+        within: timedelta | None = None,
+        patience: float = 0.0,
+    ) -> Reply:
+        """Calls until there is an answer; None: for ever. `patience` is how long one may take."""
+        deadline = None if within is None else time.monotonic() + within.total_seconds()
+        content = None if body is None else body.model_dump_json()
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return self._once(method, path, content, reply, patience)
+            except NotDelivered:
+                self._addresses.failed()
+                is_over = deadline is not None and time.monotonic() + pause > deadline
+                if is_over or self._closed.wait(pause * random.uniform(0.8, 1.2)):
+                    raise
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _once(
+        self, method: str, path: str, content: str | None, reply: type[Reply], patience: float
+    ) -> Reply:
+        if self._closed.is_set():
+            raise NotDelivered("this runner is ending")
+        try:
+            response = self._http.request(
+                method,
+                self._addresses.current() + self._path + path,
+                content=content,
+                headers={"Content-Type": "application/json"} if content else None,
+                timeout=httpx.Timeout(_TIMEOUT_SECONDS, read=_TIMEOUT_SECONDS + patience),
+            )
+        except (httpx.HTTPError, OSError, ValueError, RuntimeError) as error:
+            # RuntimeError: the client was closed by another thread
+            raise NotDelivered(f"{type(error).__name__}: {error}") from error
+        return _reply(response, reply)
+
+
+def _reply(response: httpx.Response, reply: type[Reply]) -> Reply:
+    status = response.status_code
+    if status in _DISMISSALS:
+        raise RunnerDismissed(f"{response.request.url}: {status} {response.text[:300]}")
+    if status >= 500 or status == 429:
+        raise NotDelivered(f"{response.request.url}: {status}")
+    if status >= 400:
+        raise CallRefused(f"{response.request.url}: {status} {response.text[:1000]}")
+    try:
+        return reply.model_validate_json(response.content)
+    except ValidationError as error:
+        raise CallRefused(f"{response.request.url}: an answer we cannot read: {error}") from error

@@ -1,0 +1,110 @@
+"""Where a region's new attempt starts from.
+
+The newest of: the last batch that a previous attempt committed, and the latest
+completed checkpoint. The choice always says why it was made.
+"""
+
+from dataclasses import dataclass
+
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousAttempt:
+    """What the newest attempt that committed a batch left behind."""
+
+    attempt: AttemptNumber
+    batch: int
+    """The last one it committed."""
+    has_pending_batch: bool
+    """It had begun batch + 1: the range of that batch is written down."""
+    fault: str | None = None
+    """Why its directory cannot be trusted; None: it can."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedCheckpoint:
+    checkpoint: CheckpointNumber
+    batch: int | None
+    """None: the region had no batch then."""
+
+
+@dataclass(frozen=True, slots=True)
+class FromScratch:
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class FromAttempt:
+    attempt: AttemptNumber
+    batch: int
+    replays: bool
+    """The batch after it had begun, and is run again with the same range."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class FromCheckpoint:
+    checkpoint: CheckpointNumber
+    batch: int
+    why: str
+
+
+Restore = FromScratch | FromAttempt | FromCheckpoint
+
+
+def choose(previous: PreviousAttempt | None, completed: CompletedCheckpoint | None) -> Restore:
+    """Where to start from, given what is there."""
+    if previous is not None and previous.fault is None:
+        return _from_attempt(previous, completed)
+    distrust = f"; attempt {previous.attempt} is not usable: {previous.fault}" if previous else ""
+    if completed is not None and completed.batch is not None:
+        nothing_newer = distrust or "; no previous attempt committed a batch"
+        return FromCheckpoint(
+            completed.checkpoint,
+            completed.batch,
+            f"checkpoint {completed.checkpoint} is at batch {completed.batch}{nothing_newer}",
+        )
+    if completed is not None:
+        return FromScratch(
+            f"checkpoint {completed.checkpoint} was taken before the first batch{distrust}"
+        )
+    return FromScratch(f"there is no checkpoint and no committed batch{distrust}")
+
+
+def batch_of(restore: Restore) -> int | None:
+    """The last batch whose effects the restored region has."""
+    return None if isinstance(restore, FromScratch) else restore.batch
+
+
+def last_kept_batch(restore: Restore) -> int:
+    """The last batch whose output stays: what was published after it is withdrawn.
+
+    A batch that is replayed with the same range gives the same rows, so what it
+    published already stays too.
+    """
+    match restore:
+        case FromScratch():
+            return -1
+        case FromAttempt(batch=batch, replays=replays):
+            return batch + 1 if replays else batch
+        case FromCheckpoint(batch=batch):
+            return batch
+
+
+def _from_attempt(previous: PreviousAttempt, completed: CompletedCheckpoint | None) -> Restore:
+    at = f"attempt {previous.attempt} committed batch {previous.batch}"
+    if completed is None:
+        why = f"{at}; there is no checkpoint"
+    elif completed.batch is None:
+        why = f"{at}; checkpoint {completed.checkpoint} was taken before the first batch"
+    elif completed.batch <= previous.batch:
+        why = f"{at}, checkpoint {completed.checkpoint} is at batch {completed.batch}"
+    else:
+        return FromCheckpoint(
+            completed.checkpoint,
+            completed.batch,
+            f"checkpoint {completed.checkpoint} is at batch {completed.batch}, "
+            f"{at}, which is older",
+        )
+    return FromAttempt(previous.attempt, previous.batch, previous.has_pending_batch, why)

@@ -1,0 +1,27 @@
+"""The order in which Spark numbers the parts of a region's query.
+
+Seen in Spark 4.3: both the sources of an `offsets` file and the stateful operators
+(`state/<number>`) are numbered in pre-order from the sink, left input first. A
+vertex that is reached along two paths is there twice.
+"""
+
+from collections.abc import Iterator
+
+from jobmanager.core.graph import KEYED, JobGraph, Source, Vertex
+from jobmanager.core.ids import VertexId
+
+
+def sources(graph: JobGraph, sink: VertexId) -> list[VertexId]:
+    """The source of each line of an `offsets` file."""
+    return [v.id for v in _pre_order(graph, graph.vertex(sink)) if isinstance(v, Source)]
+
+
+def keyed(graph: JobGraph, sink: VertexId) -> list[VertexId]:
+    """The keyed vertex of each of Spark's stateful operators."""
+    return [v.id for v in _pre_order(graph, graph.vertex(sink)) if isinstance(v, KEYED)]
+
+
+def _pre_order(graph: JobGraph, vertex: Vertex) -> Iterator[Vertex]:
+    yield vertex
+    for one in vertex.inputs:
+        yield from _pre_order(graph, graph.vertex(one.vertex))

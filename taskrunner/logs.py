@@ -1,0 +1,25 @@
+"""Logs: one line of JSON an event, to standard error."""
+
+import sys
+from typing import cast
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+
+def configure() -> None:
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(default=str),
+        ],
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def get(name: str) -> FilteringBoundLogger:
+    return cast(FilteringBoundLogger, structlog.get_logger(component=name))

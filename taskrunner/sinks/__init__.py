@@ -1,0 +1,1 @@
+"""Sinks whose output is exactly once: what they record, and how they publish."""

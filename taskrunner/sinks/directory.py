@@ -1,0 +1,212 @@
+"""A directory of plain files in which each committed row is seen exactly once.
+
+Spark writes a batch into a private directory next to the sink's own (not below it:
+DuckDB's `**` looks into hidden directories too). Then one record, created whole or not
+at all, decides that the batch counts; then the files are renamed into place, each in
+one step; then the record is renamed from `pending` to done. Whoever finds a record
+only ever finishes what it says.
+
+    <parent>/<name>/<job>-<region>-<batch>-<part>.parquet       what readers see
+    <parent>/.<name>.headgate/<job>/<region>/<batch>.json       published
+                                             <batch>.pending.json
+                                             <batch>.held.json
+                                             staging/<attempt>-<batch>-<id>/…
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from pathlib import Path
+from threading import RLock
+from uuid import uuid4
+
+from jobmanager.core.ids import AttemptNumber, JobId, RegionId
+from taskrunner.core.sink_records import (
+    OutputFile,
+    Record,
+    RecordState,
+    Recovery,
+    final_name,
+    recoveries,
+)
+from taskrunner.snapshots import durable
+
+_RECORD = re.compile(r"(\d+)(?:\.(held|pending|withdrawn))?\.json")
+
+Guard = Callable[[], AbstractContextManager[None]]
+"""Keeps newer attempts out for the length of a block, or raises `Superseded`."""
+
+
+class SinkDirectory:
+    """One region's output in one directory. Threads may share it."""
+
+    def __init__(
+        self,
+        directory: Path,
+        job: JobId,
+        region: RegionId,
+        attempt: AttemptNumber,
+        guard: Guard,
+        after_step: Callable[[str], None] = lambda step: None,
+    ) -> None:
+        self._directory = directory
+        self._private = directory.parent / f".{directory.name}.headgate" / job.hex / region
+        self._job = job
+        self._region = region
+        self._attempt = attempt
+        self._guard = guard
+        self._after_step = after_step
+        """Told after each step that a crash may follow."""
+        self._lock = RLock()
+
+    def state_of(self, batch: int) -> RecordState | None:
+        """What is decided about a batch; None: nothing yet."""
+        return self._records().get(batch)
+
+    def stage(self, batch: int) -> Path:
+        """A place for a batch's files that does not exist yet, out of readers' sight."""
+        durable.make_directory(self._staging)
+        durable.make_directory(self._directory)
+        return self._staging / f"{self._attempt}-{batch}-{uuid4().hex[:12]}"
+
+    def commit(
+        self, batch: int, staged: Path, rows: int, files: Sequence[Path], held: bool
+    ) -> None:
+        """Decides that `files`, written below `staged`, are the batch's output; shows them
+        unless they are to be `held`. Raises `Superseded` if a newer attempt has taken over.
+        """
+        durable.sync_all(files)
+        self._after_step("staged")
+        record = Record(batch, rows, self._attempt, tuple(self._output(batch, staged, files)))
+        state = RecordState.HELD if held else RecordState.PENDING
+        with self._lock, self._guard():
+            if batch not in self._records():
+                durable.create(self._path(batch, state), json.dumps(asdict(record), indent=1))
+                self._after_step("decided")
+            if not held:
+                self._publish(batch)
+
+    def finish(self, batch: int) -> None:
+        """Finishes what the record of a replayed batch says."""
+        with self._lock, self._guard():
+            if self.state_of(batch) is RecordState.PENDING:
+                self._publish(batch)
+
+    def show_up_to(self, batch: int) -> None:
+        """Publishes what was held for a checkpoint at `batch`."""
+        with self._lock, self._guard():
+            for one, state in sorted(self._records().items()):
+                if one <= batch and state in (RecordState.HELD, RecordState.PENDING):
+                    self._publish(one)
+
+    def recover(self, last_kept: int, last_visible: int | None) -> None:
+        """Puts the directory right before an attempt starts after a restore."""
+        with self._lock, self._guard():
+            for batch, recovery in recoveries(self._records(), last_kept, last_visible).items():
+                match recovery:
+                    case Recovery.WITHDRAW:
+                        self._withdraw(batch)
+                    case Recovery.PUBLISH:
+                        self._publish(batch)
+                    case Recovery.KEEP:
+                        pass
+            self._delete_orphans()
+
+    def discard(self, staged: Path) -> None:
+        """Deletes what was staged and is not wanted."""
+        shutil.rmtree(staged, ignore_errors=True)
+
+    @property
+    def _staging(self) -> Path:
+        return self._private / "staging"
+
+    def _records(self) -> dict[int, RecordState]:
+        if not self._private.exists():
+            return {}
+        matches = [_RECORD.fullmatch(path.name) for path in self._private.iterdir()]
+        return {int(m[1]): RecordState(m[2] or RecordState.PUBLISHED) for m in matches if m}
+
+    def _path(self, batch: int, state: RecordState) -> Path:
+        infix = "" if state is RecordState.PUBLISHED else f".{state}"
+        return self._private / f"{batch}{infix}.json"
+
+    def _output(self, batch: int, staged: Path, files: Sequence[Path]) -> list[OutputFile]:
+        return [
+            OutputFile(
+                staged=path.relative_to(self._private).as_posix(),
+                final=final_name(
+                    self._job, self._region, batch, part, path.relative_to(staged).as_posix()
+                ),
+                bytes=path.stat().st_size,
+            )
+            for part, path in enumerate(sorted(files))
+        ]
+
+    def _publish(self, batch: int) -> None:
+        state = self._records()[batch]
+        if state is RecordState.HELD:
+            self._move(batch, state, RecordState.PENDING)
+        record = self._read(batch, RecordState.PENDING)
+        parents = set()
+        for file in record.files:
+            final = self._directory / file.final
+            staged = self._private / file.staged
+            durable.make_directory(final.parent)
+            if staged.exists():
+                staged.replace(final)
+                self._after_step("renamed")
+            parents.add(final.parent)
+        for parent in parents:
+            durable.sync(parent)
+        self._move(batch, RecordState.PENDING, RecordState.PUBLISHED)
+        self._delete_staged(record)
+
+    def _withdraw(self, batch: int) -> None:
+        state = self._records()[batch]
+        if state is not RecordState.WITHDRAWN:
+            self._move(batch, state, RecordState.WITHDRAWN)
+        record = self._read(batch, RecordState.WITHDRAWN)
+        for file in record.files:
+            final = self._directory / file.final
+            final.unlink(missing_ok=True)
+            self._after_step("unlinked")
+            if final.parent.exists():
+                durable.sync(final.parent)
+        self._delete_staged(record)
+        self._path(batch, RecordState.WITHDRAWN).unlink()
+        durable.sync(self._private)
+        self._after_step("withdrawn")
+
+    def _move(self, batch: int, before: RecordState, after: RecordState) -> None:
+        self._path(batch, before).rename(self._path(batch, after))
+        durable.sync(self._private)
+        self._after_step(after)
+
+    def _read(self, batch: int, state: RecordState) -> Record:
+        document = json.loads(self._path(batch, state).read_text(encoding="utf-8"))
+        files = tuple(OutputFile(**file) for file in document.pop("files"))
+        return Record(files=files, **document)
+
+    def _delete_staged(self, record: Record) -> None:
+        for directory in {self._staging_of(file) for file in record.files}:
+            self.discard(directory)
+
+    def _delete_orphans(self) -> None:
+        """Staging that no record names was never decided: nobody will miss it."""
+        if not self._staging.exists():
+            return
+        named = {
+            self._staging_of(file)
+            for batch, state in self._records().items()
+            if state in (RecordState.HELD, RecordState.PENDING)
+            for file in self._read(batch, state).files
+        }
+        for directory in self._staging.iterdir():
+            if directory not in named:
+                self.discard(directory)
+
+    def _staging_of(self, file: OutputFile) -> Path:
+        return self._staging / Path(file.staged).parts[1]

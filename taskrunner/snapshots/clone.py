@@ -1,0 +1,130 @@
+"""The Spark checkpoint directory of a new attempt, cloned by hard links.
+
+An attempt works in a directory of its own, so nothing an older attempt still does can
+reach it. A clone appears under its name only when it is whole.
+"""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from jobmanager.core import manifest as manifests
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, RegionId
+from jobmanager.core.manifest import Manifest
+from taskrunner.core import restore
+from taskrunner.core.restore import (
+    CompletedCheckpoint,
+    FromAttempt,
+    FromCheckpoint,
+    FromScratch,
+    PreviousAttempt,
+    Restore,
+)
+from taskrunner.snapshots import durable, spark_state
+from taskrunner.snapshots.layout import JobLayout
+from taskrunner.snapshots.spark_log import SparkLog
+
+
+class DamagedCheckpoint(Exception):
+    """A file that a manifest names is missing or has another size."""
+
+
+class Clones:
+    """Makes the directories of one attempt. The epoch must have been raised before."""
+
+    def __init__(self, layout: JobLayout, attempt: AttemptNumber) -> None:
+        self._layout = layout
+        self._attempt = attempt
+
+    def restore(self, region: RegionId, completed: Manifest | None) -> Restore:
+        """Makes the region's directory from the newest state there is; says which, and why."""
+        choice = restore.choose(self._previous(region), _completed(region, completed))
+        target = self._layout.spark_checkpoint_dir(self._attempt, region)
+        draft = target.with_name(f".{target.name}.clone")
+        for leftover in (draft, target):
+            shutil.rmtree(leftover, ignore_errors=True)
+        durable.make_directory(draft)
+        match choice:
+            case FromAttempt(attempt=attempt, batch=batch):
+                source = self._layout.spark_checkpoint_dir(attempt, region)
+                _clone_directory(source, draft, batch)
+            case FromCheckpoint() if completed is not None:
+                _clone_manifest(self._layout.directory, completed, region, draft)
+            case FromScratch() | FromCheckpoint():
+                pass
+        draft.rename(target)
+        durable.sync(target.parent)
+        return choice
+
+    def _previous(self, region: RegionId) -> PreviousAttempt | None:
+        for attempt in self._older_attempts():
+            directory = self._layout.spark_checkpoint_dir(attempt, region)
+            log = SparkLog(directory)
+            batch = log.last_committed()
+            if batch is not None:
+                return PreviousAttempt(
+                    attempt, batch, batch + 1 in log.begun(), _fault(directory, batch)
+                )
+        return None
+
+    def _older_attempts(self) -> list[AttemptNumber]:
+        if not self._layout.attempts.exists():
+            return []
+        numbers = [int(p.name) for p in self._layout.attempts.iterdir() if p.name.isdigit()]
+        return [AttemptNumber(n) for n in sorted(numbers, reverse=True) if n < self._attempt]
+
+
+def read_manifest(layout: JobLayout, checkpoint: CheckpointNumber) -> Manifest:
+    """Raises `DamagedCheckpoint` if there is no readable one."""
+    path = layout.manifest(checkpoint)
+    try:
+        return manifests.from_json(path.read_text(encoding="utf-8"))
+    except (OSError, manifests.InvalidManifest) as error:
+        raise DamagedCheckpoint(f"checkpoint {checkpoint} cannot be read: {error}") from error
+
+
+def _completed(region: RegionId, manifest: Manifest | None) -> CompletedCheckpoint | None:
+    if manifest is None or region not in manifest.regions:
+        return None
+    return CompletedCheckpoint(manifest.checkpoint, manifest.regions[region].batch)
+
+
+def _fault(directory: Path, batch: int) -> str | None:
+    """Why the directory of an attempt cannot be trusted."""
+    try:
+        SparkLog(directory).offsets(batch)
+        spark_state.state_of(directory, batch)
+    except Exception as error:  # whatever is wrong with it, it is not to be trusted
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _clone_directory(source: Path, target: Path, batch: int) -> None:
+    for path in _visible_files(source):
+        inside = path.relative_to(source)
+        match inside.parts:
+            case ("offsets", name) if int(name) > batch + 1:
+                continue
+            case ("commits", name) if int(name) > batch:
+                continue
+            case _:
+                durable.link(path, target / inside)
+
+
+def _clone_manifest(job: Path, manifest: Manifest, region: RegionId, target: Path) -> None:
+    for file in manifest.regions[region].files:
+        source = job / file.location
+        if not source.is_file() or source.stat().st_size != file.bytes:
+            raise DamagedCheckpoint(
+                f"checkpoint {manifest.checkpoint} is damaged: {file.location} "
+                f"is missing or does not have {file.bytes} bytes"
+            )
+        durable.link(source, target / file.path)
+
+
+def _visible_files(directory: Path) -> Iterator[Path]:
+    """All but hidden ones: those are checksums that Hadoop makes again, and temporary files."""
+    for path in sorted(directory.rglob("*")):
+        inside = path.relative_to(directory)
+        if path.is_file() and not any(part.startswith(".") for part in inside.parts):
+            yield path

@@ -1,0 +1,85 @@
+"""Where things are in a job's directory.
+
+<root>/jobs/<job>/
+    epoch, epoch.lock                 the attempt that may write
+    attempts/<n>/<region>/            Spark checkpoint directory of that attempt
+    attempts/<n>/result.json          how the attempt ended
+    inputs/<vertex>/rows.json         the rows of a `table` source, the same for all attempts
+    pool/<region>/…                   immutable state files that checkpoints share
+    pool.lock                         held around any change of the pool or the manifests
+    checkpoints/<n>/manifest.json     written last
+    checkpoints/<n>/<region>/…        the small files of that checkpoint
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from jobmanager.core import manifest
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
+
+
+class UnsupportedStorage(Exception):
+    """The storage is of a kind that this version cannot write to."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobLayout:
+    directory: Path
+
+    @property
+    def epoch(self) -> Path:
+        return self.directory / "epoch"
+
+    @property
+    def epoch_lock(self) -> Path:
+        return self.directory / "epoch.lock"
+
+    @property
+    def pool_lock(self) -> Path:
+        return self.directory / "pool.lock"
+
+    @property
+    def attempts(self) -> Path:
+        return self.directory / "attempts"
+
+    def attempt(self, attempt: AttemptNumber) -> Path:
+        return self.attempts / str(attempt)
+
+    def result(self, attempt: AttemptNumber) -> Path:
+        return self.attempt(attempt) / "result.json"
+
+    def spark_checkpoint_dir(self, attempt: AttemptNumber, region: RegionId) -> Path:
+        return self.attempt(attempt) / region
+
+    def rows(self, vertex: VertexId) -> Path:
+        """The directory of a `table` source's rows."""
+        return self.directory / "inputs" / vertex
+
+    def checkpoint(self, checkpoint: CheckpointNumber) -> Path:
+        return self.directory / "checkpoints" / str(checkpoint)
+
+    def manifest(self, checkpoint: CheckpointNumber) -> Path:
+        return self.directory / manifest.location_of(checkpoint)
+
+    def relative(self, path: Path) -> str:
+        """`path` as it is written in a manifest."""
+        return path.relative_to(self.directory).as_posix()
+
+
+def layout_of(storage: str, job: JobId) -> JobLayout:
+    """The directory of `job` below the storage root, a file: URI."""
+    return JobLayout(local_path(storage) / "jobs" / job.hex)
+
+
+def local_path(uri: str) -> Path:
+    """The local path that a file: URI (or a plain absolute path) means."""
+    parsed = urlparse(uri)
+    if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
+        return Path(unquote(parsed.path))
+    if not parsed.scheme and uri.startswith("/"):
+        return Path(uri)
+    raise UnsupportedStorage(
+        f"storage {uri!r} cannot be used: this version of Headgate needs a file: URI, "
+        "such as file:///var/lib/headgate"
+    )

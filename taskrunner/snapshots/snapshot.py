@@ -1,0 +1,219 @@
+"""Taking a checkpoint: from Spark's directories to a manifest."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from jobmanager.core import manifest as manifests
+from jobmanager.core.graph import JobGraph
+from jobmanager.core.ids import (
+    AttemptNumber,
+    CheckpointNumber,
+    JobId,
+    RegionId,
+    VertexId,
+)
+from jobmanager.core.key_groups import subtasks
+from jobmanager.core.manifest import Manifest, RegionManifest, SnapshotFile, StatePointer
+from jobmanager.core.plan import layout_of
+from taskrunner.core import spark_order
+from taskrunner.snapshots import durable, locks, spark_state
+from taskrunner.snapshots.fence import Fence
+from taskrunner.snapshots.layout import JobLayout
+from taskrunner.snapshots.pool import Pool
+from taskrunner.snapshots.spark_log import SparkLog, moment_of
+from taskrunner.snapshots.spark_state import PartitionState
+
+
+class StateMismatch(Exception):
+    """Spark's state is not laid out as the plan says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is snapshotted: one attempt of one job."""
+
+    job: JobId
+    attempt: AttemptNumber
+    graph: JobGraph
+    parallelism: int
+    spark_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    manifest: Manifest
+    new_bytes: int
+    """What it added to the pool."""
+
+
+class Snapshots:
+    """Takes the checkpoints of one attempt."""
+
+    def __init__(self, subject: Subject, layout: JobLayout, fence: Fence) -> None:
+        self._subject = subject
+        self._layout = layout
+        self._fence = fence
+        self._pool = Pool(layout)
+
+    def learn(self, manifest: Manifest) -> None:
+        """Takes over what an earlier checkpoint knows about the pool."""
+        self._pool.learn(manifest)
+
+    def take(
+        self,
+        checkpoint: CheckpointNumber,
+        directories: Mapping[RegionId, Path],
+        at: datetime,
+    ) -> Taken:
+        """Snapshots the last committed batch of each region, and writes the manifest.
+
+        Everything the manifest names is durable before the manifest is. Raises
+        `Superseded`, `MissingState`, `StateMismatch` or `OSError`; then there is no manifest.
+        """
+        with locks.held(self._layout.pool_lock):
+            self._fence.check()
+            self._pool.new_bytes = 0
+            regions = {
+                region: self._region(checkpoint, region, directory)
+                for region, directory in directories.items()
+            }
+            manifest = Manifest(
+                job=self._subject.job,
+                checkpoint=checkpoint,
+                attempt=self._subject.attempt,
+                created_at=at,
+                spark_version=self._subject.spark_version,
+                parallelism=self._subject.parallelism,
+                max_parallelism=self._subject.graph.max_parallelism,
+                regions=regions,
+            )
+            self._sync(manifest)
+            self._fence.check()
+            durable.write(self._layout.manifest(checkpoint), manifests.to_json(manifest))
+            return Taken(manifest, self._pool.new_bytes)
+
+    def _region(
+        self, checkpoint: CheckpointNumber, region: RegionId, directory: Path
+    ) -> RegionManifest:
+        log = SparkLog(directory)
+        batch = log.last_committed()
+        if batch is None:
+            return RegionManifest(None, None, {}, (), ())
+        states = spark_state.state_of(directory, batch)
+        kept = {
+            path: self._pool.keep(region, path, path.relative_to(directory).as_posix())
+            for state in states
+            for path in state.files
+        }
+        small = [
+            self._keep_small(checkpoint, region, path, path.relative_to(directory).as_posix())
+            for path in _small_files(directory, batch, states)
+        ]
+        return RegionManifest(
+            batch=batch,
+            watermark=moment_of(log.offsets(batch).watermark_ms),
+            offsets=offsets_by_source(self._subject.graph, region, log, batch),
+            files=(*kept.values(), *small),
+            pointers=tuple(self._pointers(region, states, kept)),
+        )
+
+    def _keep_small(
+        self, checkpoint: CheckpointNumber, region: RegionId, source: Path, path: str
+    ) -> SnapshotFile:
+        """Spark replaces such a file, it never changes one, so a link is a copy."""
+        target = self._layout.checkpoint(checkpoint) / region / path
+        target.unlink(missing_ok=True)  # of an earlier try
+        durable.make_directory(target.parent)
+        durable.link(source, target)
+        size = target.stat().st_size
+        return SnapshotFile(path, self._layout.relative(target), size, durable.sha256(target))
+
+    def _pointers(
+        self,
+        region: RegionId,
+        states: list[PartitionState],
+        kept: Mapping[Path, SnapshotFile],
+    ) -> Iterator[StatePointer]:
+        found: dict[tuple[VertexId, int], StatePointer] = {}
+        for vertex, state in self._attributed(region, states):
+            files = [kept[path] for path in state.files]
+            before = found.get((vertex, state.partition))
+            size = sum(file.bytes for file in files) + (before.bytes if before else 0)
+            pointer = before.pointer if before else files[0].location
+            found[vertex, state.partition] = StatePointer(
+                vertex, state.partition, state.version, pointer, size
+            )
+        yield from found.values()
+
+    def _attributed(
+        self, region: RegionId, states: list[PartitionState]
+    ) -> Iterator[tuple[VertexId, PartitionState]]:
+        """Each state with the keyed vertex it belongs to, checked against the plan."""
+        graph = self._subject.graph
+        keyed = spark_order.keyed(graph, VertexId(region))
+        operators = sorted({state.operator for state in states})
+        if operators != list(range(len(keyed))):
+            raise StateMismatch(
+                f"region {region}: Spark has stateful operators {operators}, "
+                f"the plan has {len(keyed)} keyed vertices: {', '.join(keyed) or 'none'}"
+            )
+        for operator, vertex in enumerate(keyed):
+            mine = [state for state in states if state.operator == operator]
+            wanted = subtasks(layout_of(graph.vertex(vertex)), self._subject.parallelism)
+            if [state.partition for state in mine] != list(range(wanted)):
+                raise StateMismatch(
+                    f"region {region}, vertex {vertex}: Spark has {len(mine)} state partitions, "
+                    f"the plan has {wanted}"
+                )
+            yield from ((vertex, state) for state in mine)
+
+    def _sync(self, manifest: Manifest) -> None:
+        """Pooled files were synced as they came in; here their names, and the small files."""
+        small = [f for f in manifest.files() if not f.is_pooled]
+        durable.sync_all(self._layout.directory / file.location for file in small)
+        pooled = {
+            (self._layout.directory / file.location).parent
+            for file in manifest.files()
+            if file.is_pooled
+        }
+        for directory in pooled:
+            durable.sync(directory)
+
+
+def offsets_by_source(
+    graph: JobGraph, region: RegionId, log: SparkLog, batch: int
+) -> dict[VertexId, Any]:
+    """Spark's offset of each source vertex after `batch`."""
+    sources = spark_order.sources(graph, VertexId(region))
+    offsets = log.offsets(batch).offsets
+    if len(offsets) != len(sources):
+        raise StateMismatch(
+            f"region {region}: Spark has {len(offsets)} sources, the plan has {len(sources)}"
+        )
+    return dict(zip(sources, offsets, strict=True))
+
+
+def _small_files(directory: Path, batch: int, states: list[PartitionState]) -> Iterator[Path]:
+    """What a Spark checkpoint directory needs beside state files to start after `batch`.
+
+    Commits are kept as far back as they name state files: the next snapshot needs them.
+    """
+    oldest = spark_state.oldest_version(states, otherwise=batch + 1) - 1
+    for one in sorted(directory.rglob("*")):
+        inside = one.relative_to(directory)
+        if any(part.startswith(".") for part in inside.parts) or not one.is_file():
+            continue
+        match inside.parts:
+            case ("offsets", name):
+                wanted = int(name) in (batch - 1, batch)
+            case ("commits", name):
+                wanted = min(oldest, batch - 1) <= int(name) <= batch
+            case ("state", *_):
+                wanted = not spark_state.is_state_file(one)
+            case _:
+                wanted = True
+        if wanted:
+            yield one

@@ -1,0 +1,109 @@
+"""Spark's own logs in a checkpoint directory: `offsets` (begun) and `commits` (done)."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from taskrunner.snapshots import durable
+
+END_OF_TIME_MS = 253_402_300_799_000
+"""The last second of the year 9999: a watermark after every event."""
+
+
+class UnreadableSparkLog(Exception):
+    """A file of Spark's log is not in a format we know."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOffsets:
+    """What a batch was planned with."""
+
+    version: str
+    metadata: Mapping[str, Any]
+    offsets: Sequence[Any]
+    """One a source, in Spark's order; None: the source had nothing yet."""
+
+    @property
+    def watermark_ms(self) -> int:
+        return int(self.metadata.get("batchWatermarkMs", 0))
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCommit:
+    next_watermark_ms: int
+    state_ids: Mapping[int, Sequence[Sequence[str]]]
+    """Stateful operator to the ids of its state files: one list a partition, one id a store."""
+
+
+class SparkLog:
+    """The logs of one Spark checkpoint directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def last_begun(self) -> int | None:
+        return max(self.begun(), default=None)
+
+    def last_committed(self) -> int | None:
+        return max(self.committed(), default=None)
+
+    def begun(self) -> list[int]:
+        return _batches(self.directory / "offsets")
+
+    def committed(self) -> list[int]:
+        return _batches(self.directory / "commits")
+
+    def offsets(self, batch: int) -> BatchOffsets:
+        path = self.directory / "offsets" / str(batch)
+        version, *lines = path.read_text(encoding="utf-8").splitlines()
+        if version != "v1" or not lines:
+            raise UnreadableSparkLog(f"{path} has version {version!r}, not v1")
+        sources = [None if line == "-" else json.loads(line) for line in lines[1:]]
+        return BatchOffsets(version, json.loads(lines[0]), sources)
+
+    def commit(self, batch: int) -> BatchCommit:
+        path = self.directory / "commits" / str(batch)
+        version, *lines = path.read_text(encoding="utf-8").splitlines()
+        if version not in ("v1", "v2") or not lines:
+            raise UnreadableSparkLog(f"{path} has version {version!r}, not v1 or v2")
+        document = json.loads(lines[0])
+        ids = document.get("stateUniqueIds") or {}
+        return BatchCommit(
+            next_watermark_ms=int(document.get("nextBatchWatermarkMs", 0)),
+            state_ids={int(operator): partitions for operator, partitions in ids.items()},
+        )
+
+    def begin_last_batch(self) -> int:
+        """Writes down a batch that reads nothing and has the watermark at the end of time.
+
+        Spark runs a batch that was begun and not committed when the query starts, so
+        every open window is emitted. The query must be stopped, with nothing pending.
+        """
+        last = self.last_committed()
+        if last is None or last != self.last_begun():
+            raise UnreadableSparkLog(f"{self.directory} has a batch under way")
+        offsets = self.offsets(last)
+        metadata = {**offsets.metadata, "batchWatermarkMs": END_OF_TIME_MS}
+        lines = [offsets.version, _compact(metadata)]
+        lines += ["-" if one is None else _compact(one) for one in offsets.offsets]
+        durable.write(self.directory / "offsets" / str(last + 1), "\n".join(lines))
+        return last + 1
+
+
+def moment_of(watermark_ms: int) -> datetime | None:
+    """A watermark as a time; None: there is none yet."""
+    return datetime.fromtimestamp(watermark_ms / 1000, UTC) if watermark_ms > 0 else None
+
+
+def _batches(directory: Path) -> list[int]:
+    try:
+        return sorted(int(path.name) for path in directory.iterdir() if path.name.isdigit())
+    except FileNotFoundError:
+        return []
+
+
+def _compact(document: Any) -> str:
+    return json.dumps(document, separators=(",", ":"))

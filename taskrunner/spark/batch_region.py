@@ -1,0 +1,79 @@
+"""One region of a batch job: its rows are computed once, as batch 0, in a thread."""
+
+from datetime import timedelta
+from threading import Thread
+
+from pyspark.sql import DataFrame, SparkSession
+
+from jobmanager.core.ids import RegionId
+from jobmanager.core.plan import Region
+from jobmanager.protocol.messages import RegionProgress
+from taskrunner.spark.batch_sinks import BatchSink
+from taskrunner.spark.region_query import Phase
+
+_STOP_SECONDS = 30
+
+
+class BatchRegion:
+    """Runs one region of a batch job. It has the same shape as a `RegionQuery`."""
+
+    def __init__(
+        self, spark: SparkSession, region: Region, rows: DataFrame, sink: BatchSink, is_done: bool
+    ) -> None:
+        self.region = region
+        self.phase = Phase.FINISHED if is_done else Phase.RUNNING
+        self.error: BaseException | None = None
+        self.output_rows = 0
+        self._spark = spark
+        self._rows = rows
+        self._sink = sink
+        self._thread = Thread(target=self._run, name=f"batch-{region.id}", daemon=True)
+
+    @property
+    def id(self) -> RegionId:
+        return self.region.id
+
+    def start(self) -> None:
+        if self.phase is Phase.RUNNING:
+            self._thread.start()
+
+    def poll(self) -> Phase:
+        return self.phase
+
+    def ask_to_stop(self) -> bool:
+        """A batch job has no boundary before its end."""
+        return self.phase is not Phase.RUNNING
+
+    def await_stop(self, within: timedelta) -> bool:
+        """Whether it came to its end in time. It is stopped in any case."""
+        self._thread.join(within.total_seconds())
+        ended = not self._thread.is_alive()
+        self.stop()
+        return ended
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self.phase = Phase.STOPPED
+            self._spark.sparkContext.cancelAllJobs()
+            self._thread.join(_STOP_SECONDS)
+
+    def progress(self) -> RegionProgress:
+        is_done = self.phase is Phase.FINISHED
+        return RegionProgress(
+            region=self.id,
+            batch=0 if is_done else None,
+            batches=int(is_done),
+            is_active=self.phase is Phase.RUNNING,
+            output_rows=self.output_rows,
+        )
+
+    def _run(self) -> None:
+        try:
+            self.output_rows = self._sink.write(self._rows, 0)
+        except BaseException as error:
+            if self.phase is Phase.RUNNING:
+                self.error = error
+                self.phase = Phase.FAILED
+        else:
+            if self.phase is Phase.RUNNING:
+                self.phase = Phase.FINISHED

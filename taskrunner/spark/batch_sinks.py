@@ -1,0 +1,95 @@
+"""What becomes of the rows of one batch. Each sink runs the batch exactly once."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+from uuid import uuid4
+
+import pyarrow.parquet
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as sql
+
+from jobmanager.core.graph import FileFormat, FilesSink, Sink
+from taskrunner.sinks.directory import SinkDirectory
+
+_ROWS_SHOWN = 20
+
+
+class BatchSink(Protocol):
+    def write(self, rows: DataFrame, batch: int) -> int:
+        """Takes the rows of a batch; how many there were."""
+        ...
+
+
+class ExactlyOnceFiles:
+    """The `files` sink. A batch that is replayed is computed (its state is needed), not written."""
+
+    def __init__(
+        self, sink: Sink, files: FilesSink, directory: SinkDirectory, is_held: bool
+    ) -> None:
+        self._sink = sink
+        self._files = files
+        self._directory = directory
+        self._is_held = is_held
+
+    def write(self, rows: DataFrame, batch: int) -> int:
+        if self._directory.state_of(batch) is not None:
+            count = Discarded().write(rows, batch)
+            self._directory.finish(batch)
+            return count
+        staged = self._directory.stage(batch)
+        observed, counted = _counting(rows)
+        writer = observed.write.format(self._files.format).options(**self._sink.options)
+        if self._files.partition_by:
+            writer = writer.partitionBy(*self._files.partition_by)
+        writer.save(staged.as_uri())
+        count = counted()
+        if count == 0:
+            self._directory.discard(staged)
+        else:
+            files = _with_rows(staged, self._files.format)
+            self._directory.commit(batch, staged, count, files, self._is_held)
+        return count
+
+
+class Discarded:
+    """The `blackhole` sink."""
+
+    def write(self, rows: DataFrame, batch: int) -> int:
+        observed, counted = _counting(rows)
+        observed.write.format("noop").mode("overwrite").save()
+        return counted()
+
+
+class Shown:
+    """The `console` sink: the first rows of each batch, as text."""
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+
+    def write(self, rows: DataFrame, batch: int) -> int:
+        found = rows.collect()
+        if found:
+            lines = [f"batch {batch}: {len(found)} rows", " | ".join(rows.columns)]
+            lines += [" | ".join(str(value) for value in row) for row in found[:_ROWS_SHOWN]]
+            self._show("\n".join(lines))
+        return len(found)
+
+
+def _counting(rows: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
+    """The same rows, counted as they pass: call the second when they have."""
+    observation = Observation(f"rows-{uuid4().hex}")
+    observed = rows.observe(observation, sql.count(sql.lit(1)).alias("rows"))
+    return observed, lambda: int(observation.get["rows"])
+
+
+def _with_rows(staged: Path, file_format: FileFormat) -> list[Path]:
+    """The files Spark wrote that are not empty: it writes one for an empty partition 0."""
+    files = [
+        path
+        for path in sorted(staged.rglob("*"))
+        if path.is_file() and not path.name.startswith((".", "_"))
+    ]
+    if file_format is FileFormat.PARQUET:
+        return [path for path in files if pyarrow.parquet.read_metadata(path).num_rows > 0]
+    return [path for path in files if path.stat().st_size > 0]

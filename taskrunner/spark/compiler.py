@@ -1,0 +1,162 @@
+"""From the vertices of a region to a Spark DataFrame, streaming or batch."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import assert_never
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from jobmanager.core.durations import milliseconds
+from jobmanager.core.graph import (
+    KEYED,
+    Aggregate,
+    Filter,
+    Input,
+    JobGraph,
+    Map,
+    SessionWindow,
+    Ship,
+    Sink,
+    SlidingWindow,
+    Source,
+    TumblingWindow,
+    Union,
+    Vertex,
+    Window,
+)
+from jobmanager.core.ids import VertexId
+
+ReadSource = Callable[[Source], DataFrame]
+_WINDOW = "__headgate_window"
+_GROUP = "__headgate_group"
+
+
+class InvalidVertex(Exception):
+    """Spark refuses what a vertex says."""
+
+    def __init__(self, vertex: VertexId, message: str) -> None:
+        self.vertex = vertex
+        super().__init__(f"vertex {vertex}: {message}")
+
+
+class Compiler:
+    """Compiles the vertices of one region. A vertex that is used twice is compiled once."""
+
+    def __init__(self, graph: JobGraph, parallelism: int, read: ReadSource) -> None:
+        self._graph = graph
+        self._parallelism = parallelism
+        self._read = read
+        self._compiled: dict[VertexId, DataFrame] = {}
+
+    def rows_into(self, sink: Sink) -> DataFrame:
+        """The rows that the region's sink is given."""
+        return self._input(sink, sink.inputs[0])
+
+    def _frame(self, vertex_id: VertexId) -> DataFrame:
+        if vertex_id not in self._compiled:
+            vertex = self._graph.vertex(vertex_id)
+            inputs = [self._input(vertex, one) for one in vertex.inputs]
+            with _naming(vertex_id):
+                self._compiled[vertex_id] = self._compile(vertex, inputs)
+        return self._compiled[vertex_id]
+
+    def _input(self, vertex: Vertex, one: Input) -> DataFrame:
+        """The rows of one input, spread over subtasks as its edge says.
+
+        A keyed vertex shuffles by its key itself, so no other shuffle is put before it.
+        """
+        frame = self._frame(one.vertex)
+        if isinstance(vertex, KEYED):
+            return frame
+        ship = one.ship or (Ship.FORWARD if vertex.parallelism is None else Ship.REBALANCE)
+        if ship is Ship.REBALANCE:
+            return frame.repartition(vertex.parallelism or self._parallelism)
+        return frame
+
+    def _compile(self, vertex: Vertex, inputs: list[DataFrame]) -> DataFrame:
+        match vertex:
+            case Source():
+                return self._read(vertex)
+            case Map():
+                return _map(vertex, inputs[0])
+            case Filter():
+                return inputs[0].where(vertex.where)
+            case Union():
+                return _union(inputs)
+            case Aggregate():
+                keys = [column(name) for name in vertex.key]
+                return inputs[0].groupBy(*keys).agg(*_results(vertex))
+            case Window():
+                return _window(vertex, inputs[0])
+            case Sink():
+                return inputs[0]
+            case _:
+                assert_never(vertex)
+
+
+def column(name: str) -> Column:
+    """The column of that very name, whatever characters are in it."""
+    return sql.col("`" + name.replace("`", "``") + "`")
+
+
+@contextmanager
+def _naming(vertex: VertexId) -> Iterator[None]:
+    try:
+        yield
+    except PySparkException as error:
+        raise InvalidVertex(vertex, str(error)) from error
+
+
+def _map(vertex: Map, rows: DataFrame) -> DataFrame:
+    if vertex.select is not None:
+        return rows.select(*(sql.expr(text).alias(name) for name, text in vertex.select.items()))
+    # at once: each expression sees the columns as they came in
+    added = rows.withColumns({name: sql.expr(text) for name, text in vertex.add.items()})
+    missing = [name for name in vertex.drop if name not in added.columns]
+    if missing:
+        raise InvalidVertex(
+            vertex.id, f"drop: there is no column {', '.join(missing)}, only {added.columns}"
+        )
+    return added.drop(*vertex.drop)
+
+
+def _union(inputs: list[DataFrame]) -> DataFrame:
+    rows, *others = inputs
+    for other in others:
+        rows = rows.unionByName(other)
+    return rows
+
+
+def _results(vertex: Aggregate | Window) -> list[Column]:
+    return [sql.expr(text).alias(name) for name, text in vertex.aggregate.items()]
+
+
+def _window(vertex: Window, rows: DataFrame) -> DataFrame:
+    time = column(vertex.time)
+    keys = [column(name) for name in vertex.key]
+    match vertex.window:
+        case TumblingWindow(size=size):
+            window = sql.window(time, _spark(milliseconds(size)))
+        case SlidingWindow(size=size, every=every):
+            window = sql.window(time, _spark(milliseconds(size)), _spark(milliseconds(every)))
+        case SessionWindow(gap=gap):
+            window = sql.session_window(time, _spark(milliseconds(gap)))
+            if not keys:
+                # Spark wants a key for sessions: one that is 0 for every row, though not
+                # a constant, which its optimiser would take away again
+                keys = [sql.pmod(sql.hash(time), sql.lit(1)).alias(_GROUP)]
+        case _:
+            assert_never(vertex.window)
+    grouped = rows.groupBy(window.alias(_WINDOW), *keys).agg(*_results(vertex))
+    return grouped.select(
+        *(column(name) for name in vertex.key),
+        sql.col(f"{_WINDOW}.start").alias("window_start"),
+        sql.col(f"{_WINDOW}.end").alias("window_end"),
+        *(column(name) for name in vertex.aggregate),
+    )
+
+
+def _spark(duration_ms: int) -> str:
+    return f"{duration_ms} milliseconds"

@@ -1,0 +1,208 @@
+"""One region's streaming query: start, stop at a batch boundary, drain.
+
+    RUNNING ──its sources gave all──▶ DRAINING ──last windows emitted──▶ FINISHED
+       └──asked to stop──▶ STOPPED           any ──query failed──▶ FAILED
+
+A bounded region without windows has nothing to drain and goes to FINISHED at once.
+"""
+
+import time
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from py4j.protocol import Py4JError
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from jobmanager.core.durations import milliseconds
+from jobmanager.core.graph import JobGraph, Source, SourceConnector, Window
+from jobmanager.core.ids import RegionId, VertexId
+from jobmanager.core.plan import Region
+from jobmanager.protocol.messages import RegionProgress
+from taskrunner.core import exhaustion
+from taskrunner.snapshots.snapshot import offsets_by_source
+from taskrunner.snapshots.spark_log import END_OF_TIME_MS, SparkLog
+from taskrunner.spark.batch_sinks import BatchSink
+from taskrunner.spark.progress import ProgressMeter
+
+_NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+_BOUNDARY = timedelta(minutes=10)
+"""How long the last batches of a bounded region may take."""
+
+
+class Phase(StrEnum):
+    RUNNING = "running"
+    DRAINING = "draining"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+class RegionQuery:
+    """The query of one region in one attempt. `poll` moves it on; one thread drives it."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        graph: JobGraph,
+        region: Region,
+        rows: DataFrame,
+        sink: BatchSink,
+        spark_checkpoint_dir: Path,
+    ) -> None:
+        self.region = region
+        self.log = SparkLog(spark_checkpoint_dir)
+        self.phase = Phase.RUNNING
+        self.error: BaseException | None = None
+        self.output_rows = 0
+        self.query: StreamingQuery | None = None
+        self._spark = spark
+        self._graph = graph
+        self._rows = rows
+        self._sink = sink
+        self._meter = ProgressMeter(graph, region.id, self.log)
+        self._connectors = _connectors(graph, region)
+        vertices = [graph.vertex(vertex) for vertex in region.vertices]
+        self._has_windows = any(isinstance(vertex, Window) for vertex in vertices)
+
+    @property
+    def id(self) -> RegionId:
+        return self.region.id
+
+    def start(self) -> None:
+        """Starts the query from where its directory says."""
+        # only windows have something to emit when the watermark moves and no rows come
+        self._spark.conf.set(_NO_DATA_BATCHES, str(self._has_windows).lower())
+        writer = (
+            self._rows.writeStream.queryName(f"{self.id}-{uuid4().hex[:8]}")
+            .outputMode(self.region.output_mode)
+            .option("checkpointLocation", self.log.directory.as_uri())
+            .foreachBatch(self._take_batch)
+        )
+        interval = milliseconds(self._graph.execution.batch_interval)
+        if interval:
+            writer = writer.trigger(processingTime=f"{interval} milliseconds")
+        self.query = writer.start()
+
+    def poll(self) -> Phase:
+        """Moves on if there is reason to, and says where it is."""
+        if self.phase in (Phase.RUNNING, Phase.DRAINING):
+            if not self._is_active():
+                self._fail()
+            elif self.region.is_bounded and self._is_exhausted():
+                self._finish()
+        return self.phase
+
+    def ask_to_stop(self) -> bool:
+        """Lets the batch under way be the last. False: this Spark cannot; use `stop`."""
+        if self.query is None or not self._is_active():
+            return True
+        return _terminate_after_batch(self._spark, self.query)
+
+    def await_stop(self, within: timedelta) -> bool:
+        """Whether the query ended by itself in time. It is stopped in any case."""
+        ended = self._await(within)
+        self.stop()
+        return ended
+
+    def stop(self) -> None:
+        """Stops the query, if need be in the middle of a batch."""
+        if self.query is not None:
+            self.query.stop()
+        if self.phase in (Phase.RUNNING, Phase.DRAINING):
+            self.phase = Phase.STOPPED
+
+    def progress(self) -> RegionProgress:
+        is_active = self.phase in (Phase.RUNNING, Phase.DRAINING)
+        return self._meter.read(self.query, is_active, self.output_rows)
+
+    def offsets(self) -> dict[VertexId, Any]:
+        """Each source's offset after the last committed batch."""
+        batch = self.log.last_committed()
+        return {} if batch is None else offsets_by_source(self._graph, self.id, self.log, batch)
+
+    def _take_batch(self, rows: DataFrame, batch: int) -> None:
+        try:
+            self.output_rows += self._sink.write(rows, batch)
+        except BaseException as error:
+            self.error = error  # as it was here: through the JVM only its text comes back
+            raise
+
+    def _is_active(self) -> bool:
+        return self.query is not None and bool(self.query.isActive)
+
+    def _is_exhausted(self) -> bool:
+        return exhaustion.all_exhausted(self._connectors, self.offsets())
+
+    def _finish(self) -> None:
+        """The sources gave all: emits what is open, then ends at a boundary."""
+        if self._has_windows and not self._is_drained():
+            if self.phase is Phase.RUNNING:
+                self._begin_draining()
+            return
+        self._end_at_boundary()
+        if self.phase is not Phase.FAILED:
+            self.phase = Phase.FINISHED
+
+    def _is_drained(self) -> bool:
+        batch = self.log.last_committed()
+        return batch is not None and self.log.offsets(batch).watermark_ms >= END_OF_TIME_MS
+
+    def _begin_draining(self) -> None:
+        self._end_at_boundary()
+        if self.phase is Phase.FAILED:
+            return
+        if self.log.last_begun() == self.log.last_committed():
+            self.log.begin_last_batch()
+            self.phase = Phase.DRAINING
+        self.start()
+
+    def _end_at_boundary(self) -> None:
+        if self.ask_to_stop():
+            self._await(_BOUNDARY)
+        if self.query is not None:
+            error = self.query.exception()
+            self.query.stop()
+            if error is not None:
+                self._fail()
+
+    def _fail(self) -> None:
+        self.phase = Phase.FAILED
+        if self.error is None and self.query is not None:
+            self.error = self.query.exception() or RuntimeError("the query ended by itself")
+
+    def _await(self, within: timedelta) -> bool:
+        """Whether the query's thread ended in time (`isActive` is false before it does)."""
+        deadline = time.monotonic() + within.total_seconds()
+        while self.query is not None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            try:
+                if self.query.awaitTermination(max(0.001, min(left, 1.0))):  # type: ignore[arg-type]
+                    return True
+            except StreamingQueryException:
+                return True
+        return True
+
+
+def _connectors(graph: JobGraph, region: Region) -> dict[VertexId, SourceConnector]:
+    sources = (graph.vertex(vertex) for vertex in region.sources)
+    return {one.id: one.connector for one in sources if isinstance(one, Source)}
+
+
+def _terminate_after_batch(spark: SparkSession, query: StreamingQuery) -> bool:
+    """Ends the query's loop after the batch under way. A private API, so it may be missing."""
+    try:
+        jvm: Any = spark._jvm
+        execution: Any = query._jsq.streamingQuery()
+        runtime = jvm.org.apache.spark.sql.execution.streaming.runtime
+        terminated = getattr(getattr(runtime, "TERMINATED$"), "MODULE$")
+        execution.state().set(terminated)
+    except (Py4JError, AttributeError, TypeError):
+        return False
+    return True

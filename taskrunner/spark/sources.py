@@ -1,0 +1,93 @@
+"""Sources as DataFrames: streaming in a streaming job, bounded in a batch one."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import assert_never
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from jobmanager.core.durations import milliseconds
+from jobmanager.core.graph import (
+    FilesSource,
+    GeneratorSource,
+    Mode,
+    Source,
+    TableSource,
+)
+from taskrunner.snapshots import durable
+from taskrunner.snapshots.layout import JobLayout
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Reads the sources of one job."""
+
+    spark: SparkSession
+    mode: Mode
+    parallelism: int
+    resolve: Callable[[str], Path]
+    """The place a path in the graph means."""
+    layout: JobLayout
+    started_at: datetime
+
+    def read(self, source: Source) -> DataFrame:
+        match source.connector:
+            case FilesSource():
+                rows = self._files(source, source.connector)
+            case GeneratorSource():
+                rows = self._generator(source.connector)
+            case TableSource():
+                rows = self._table(source, source.connector)
+            case _:
+                assert_never(source.connector)
+        if source.watermark is None or self.mode is Mode.BATCH:
+            return rows
+        delay = f"{milliseconds(source.watermark.delay)} milliseconds"
+        return rows.withWatermark(source.watermark.column, delay)
+
+    def _files(self, source: Source, files: FilesSource) -> DataFrame:
+        options = dict(source.options)
+        if files.max_files_per_batch is not None and self.mode is Mode.STREAMING:
+            options["maxFilesPerTrigger"] = str(files.max_files_per_batch)
+        return self._load(files.format, source.schema, options, self.resolve(files.path))
+
+    def _table(self, source: Source, table: TableSource) -> DataFrame:
+        """The rows as a file of the job, so that they are read like any other."""
+        directory = self.layout.rows(source.id)
+        lines = (json.dumps(row, ensure_ascii=False, default=str) for row in table.rows)
+        durable.create(directory / "rows.json", "".join(line + "\n" for line in lines))
+        return self._load("json", source.schema, {"mode": "FAILFAST"}, directory)
+
+    def _load(
+        self, file_format: str, schema: str | None, options: dict[str, str], path: Path
+    ) -> DataFrame:
+        if self.mode is Mode.STREAMING:
+            stream = self.spark.readStream.format(file_format).options(**options)
+            return (stream.schema(schema) if schema else stream).load(path.as_uri())
+        reader = self.spark.read.format(file_format).options(**options)
+        return (reader.schema(schema) if schema else reader).load(path.as_uri())
+
+    def _generator(self, generator: GeneratorSource) -> DataFrame:
+        ids = self._stream(generator) if self.mode is Mode.STREAMING else self._range(generator)
+        if generator.rows is not None:
+            ids = ids.where(sql.col("id") < generator.rows)
+        return ids.select(*(sql.expr(text).alias(name) for name, text in generator.columns.items()))
+
+    def _stream(self, generator: GeneratorSource) -> DataFrame:
+        rate = (
+            self.spark.readStream.format("rate")
+            .option("rowsPerSecond", generator.rows_per_second)
+            .option("numPartitions", self.parallelism)
+            .load()
+        )
+        return rate.select(sql.col("value").alias("id"), sql.col("timestamp").alias("ts"))
+
+    def _range(self, generator: GeneratorSource) -> DataFrame:
+        ids = self.spark.range(0, generator.rows or 0, 1, self.parallelism)
+        micros = int(self.started_at.timestamp() * 1_000_000)
+        offset = sql.floor(sql.col("id") * sql.lit(1_000_000) / sql.lit(generator.rows_per_second))
+        return ids.withColumn("ts", sql.timestamp_micros(sql.lit(micros) + offset))

@@ -1,0 +1,189 @@
+"""A job in a test: its graph, its attempts, and what readers see of its output."""
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow.dataset
+from pyspark.sql import SparkSession
+
+from jobmanager.core import graph_document
+from jobmanager.core.graph import JobGraph
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
+from jobmanager.core.manifest import Manifest
+from taskrunner.core import spark_order
+from taskrunner.snapshots.fence import Fence
+from taskrunner.snapshots.layout import JobLayout
+from taskrunner.snapshots.snapshot import Snapshots, Subject
+from taskrunner.snapshots.spark_log import SparkLog
+from taskrunner.spark.job import SPARK_VERSION, Places, SparkJob
+from taskrunner.spark.region_query import Phase
+
+Row = dict[str, Any]
+OUT = RegionId("out")
+
+
+class JobUnderTest:
+    """Runs attempts of one job in the tests' Spark session, without a JobManager."""
+
+    def __init__(self, spark: SparkSession, root: Path) -> None:
+        self.spark = spark
+        self.root = root
+        self.id = JobId(uuid4())
+        self.layout = JobLayout(root / "jobs" / self.id.hex)
+        self.attempt = AttemptNumber(0)
+        self.running: SparkJob | None = None
+        self.graph: JobGraph
+
+    def define(self, *vertices: Row, parallelism: int = 2, **fields: Any) -> "JobUnderTest":
+        document = {
+            "name": "test",
+            "parallelism": parallelism,
+            "max_parallelism": 12,
+            "vertices": list(vertices),
+            **fields,
+        }
+        self.graph = graph_document.parse(document)
+        return self
+
+    def start(self, completed: Manifest | None = None) -> SparkJob:
+        """Starts the next attempt, restored as the rules say."""
+        self.attempt = AttemptNumber(self.attempt + 1)
+        self.spark.conf.set("spark.sql.shuffle.partitions", str(self.graph.parallelism))
+        fence = Fence(self.layout, self.attempt)
+        fence.raise_epoch()
+        places = Places(self.layout, self.root)
+        self.running = SparkJob(self.spark, self._subject(), places, fence, completed)
+        self.running.prepare()
+        for region in self.running.regions:
+            region.start()
+        return self.running
+
+    def finish(self) -> None:
+        """Lets the attempt under way come to its own end."""
+        job = self.running
+        assert job is not None
+        self.wait(lambda: {region.poll() for region in job.regions} == {Phase.FINISHED})
+        job.show_everything()
+
+    def run(self) -> "JobUnderTest":
+        self.start()
+        self.finish()
+        return self
+
+    def stop(self) -> None:
+        """Stops the attempt under way at once, wherever it is."""
+        for region in self.running.regions if self.running else []:
+            region.stop()
+
+    def stop_at_boundary(self) -> None:
+        for region in self.running.regions if self.running else []:
+            assert region.ask_to_stop()
+            assert region.await_stop(timedelta(seconds=30))
+
+    def checkpoint(self, number: int) -> Manifest:
+        """Takes a checkpoint of the attempt under way."""
+        snapshots = Snapshots(self._subject(), self.layout, Fence(self.layout, self.attempt))
+        directories = {
+            RegionId(vertex.id): self.spark_dir(vertex.id)
+            for vertex in self.graph.vertices
+            if type(vertex).__name__ == "Sink"
+        }
+        return snapshots.take(CheckpointNumber(number), directories, datetime.now(UTC)).manifest
+
+    def log(self, region: str = "out") -> SparkLog:
+        return SparkLog(self.spark_dir(region))
+
+    def spark_dir(self, region: str = "out") -> Path:
+        return self.layout.spark_checkpoint_dir(self.attempt, RegionId(region))
+
+    def state_operators(self, region: str = "out") -> dict[str, str]:
+        """Keyed vertex to the name that Spark wrote down for its stateful operator."""
+        vertices = spark_order.keyed(self.graph, VertexId(region))
+        return {
+            vertex: json.loads(
+                (self.spark_dir(region) / f"state/{number}/_metadata/metadata")
+                .read_text()
+                .splitlines()[1]
+            )["operatorInfo"]["operatorName"]
+            for number, vertex in enumerate(vertices)
+        }
+
+    def forget_attempts(self) -> None:
+        """The directories of all attempts are lost."""
+        shutil.rmtree(self.layout.attempts)
+
+    def wait(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            for region in self.running.regions if self.running else []:
+                if region.phase is Phase.FAILED and region.error is not None:
+                    raise region.error
+            assert time.monotonic() < deadline, f"it took more than {seconds} s"
+            time.sleep(0.05)
+
+    def wait_for_commit(self, is_wanted: Callable[[SparkLog, int], bool]) -> None:
+        """Waits until the last committed batch of the region `out` is as wanted."""
+        job = self.running
+        assert job is not None
+
+        def is_there() -> bool:
+            for one in job.regions:
+                one.poll()
+            batch = self.log().last_committed()
+            return batch is not None and is_wanted(self.log(), batch)
+
+        self.wait(is_there)
+
+    def output(self, path: str = "out") -> list[Row]:
+        """What a plain reader of the sink's directory sees."""
+        if not (self.root / path).exists():
+            return []
+        found = pyarrow.dataset.dataset(self.root / path, format="parquet", partitioning="hive")
+        rows: list[Row] = found.to_table().to_pylist()
+        return rows
+
+    def _subject(self) -> Subject:
+        return Subject(self.id, self.attempt, self.graph, self.graph.parallelism, SPARK_VERSION)
+
+
+def table(rows: list[Row], **fields: Any) -> Row:
+    """A source `rows` of (id, k, v, ts) with a watermark."""
+    return {
+        "id": "rows",
+        "op": "source",
+        "connector": "table",
+        "schema": "id BIGINT, k STRING, v BIGINT, ts TIMESTAMP",
+        "rows": rows,
+        "watermark": {"column": "ts", "delay": "5s"},
+        **fields,
+    }
+
+
+def files_sink(after: str, **fields: Any) -> Row:
+    return {
+        "id": "out",
+        "op": "sink",
+        "inputs": [after],
+        "connector": "files",
+        "format": "parquet",
+        "path": "out",
+        **fields,
+    }
+
+
+def second(n: int) -> datetime:
+    return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=n)
+
+
+def some_rows(count: int = 300, first: int = 0) -> list[Row]:
+    """Rows in time order, about five a second, seven keys."""
+    return [
+        {"id": n, "k": f"k{n * n % 7}", "v": n * 37 % 101, "ts": second(n // 5).isoformat()}
+        for n in range(first, first + count)
+    ]

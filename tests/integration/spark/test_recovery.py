@@ -1,0 +1,233 @@
+"""Snapshots, restores and where state lives, on real Spark directories."""
+
+import json
+from collections import Counter
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobmanager.core.key_groups import owner
+from jobmanager.core.plan import layout_of
+from taskrunner.core.restore import FromAttempt, FromCheckpoint
+from taskrunner.snapshots import durable
+from taskrunner.snapshots.fence import Superseded
+from taskrunner.spark.region_query import Phase
+from tests.integration.spark.jobs import OUT, JobUnderTest, Row, files_sink, some_rows, table
+
+FILES = 8
+ROWS_A_FILE = 40
+ALL_ROWS = some_rows(FILES * ROWS_A_FILE)
+
+
+def files_source(**fields: object) -> Row:
+    return {
+        "id": "rows",
+        "op": "source",
+        "connector": "files",
+        "format": "json",
+        "path": "in",
+        "schema": "id BIGINT, k STRING, v BIGINT, ts TIMESTAMP",
+        "max_files_per_batch": 1,
+        "watermark": {"column": "ts", "delay": "2s"},
+        **fields,
+    }
+
+
+SUMS = {
+    "id": "sums",
+    "op": "aggregate",
+    "inputs": ["rows"],
+    "key": ["k"],
+    "aggregate": {"n": "count(*)", "total": "sum(v)"},
+}
+
+
+def feed(job: JobUnderTest, first: int, last: int) -> None:
+    """Puts the input files `first` to `last` where the job reads."""
+    for number in range(first, last + 1):
+        rows = ALL_ROWS[number * ROWS_A_FILE : (number + 1) * ROWS_A_FILE]
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        durable.write(job.root / "in" / f"{number:03d}.json", lines)
+
+
+def wait_until_read(job: JobUnderTest, files: int) -> None:
+    """Waits for the commit that covers so many files. A batch may take in two of them: one
+    that was found by an attempt which died before it began the batch, and the next.
+    """
+    job.wait_for_commit(lambda log, batch: log.offsets(batch).offsets[0]["logOffset"] >= files - 1)
+
+
+def sums_after(files: int) -> dict[str, tuple[int, int]]:
+    rows = ALL_ROWS[: files * ROWS_A_FILE]
+    return {
+        key: (
+            sum(1 for row in rows if row["k"] == key),
+            sum(row["v"] for row in rows if row["k"] == key),
+        )
+        for key in {row["k"] for row in rows}
+    }
+
+
+def sums_seen(job: JobUnderTest) -> dict[str, tuple[int, int]]:
+    """The newest result of each key: counts only grow."""
+    newest: dict[str, tuple[int, int]] = {}
+    for row in job.output():
+        newest[row["k"]] = max(newest.get(row["k"], (0, 0)), (row["n"], row["total"]))
+    return newest
+
+
+def check_updates_are_seen_once(job: JobUnderTest) -> None:
+    counts = Counter((row["k"], row["n"]) for row in job.output())
+    assert max(counts.values()) == 1, "an update was published twice"
+
+
+def test_a_restore_from_a_checkpoint_withdraws_what_came_after_and_goes_on(
+    job: JobUnderTest,
+) -> None:
+    # Given a checkpoint in the middle, and batches after it whose output is visible
+    feed(job, 0, 3)
+    job.define(files_source(), SUMS, files_sink("sums")).start()
+    wait_until_read(job, 4)
+    manifest = job.checkpoint(1)
+    feed(job, 4, 5)
+    wait_until_read(job, 6)
+    job.stop_at_boundary()
+    assert sums_seen(job) == sums_after(6)
+    # When the attempt's directory is lost, and the next one starts from the checkpoint
+    job.forget_attempts()
+    started = job.start(manifest)
+    assert isinstance(started.restored[OUT], FromCheckpoint)
+    feed(job, 6, 7)
+    wait_until_read(job, 8)
+    # Then the result is that of an undisturbed run
+    assert sums_seen(job) == sums_after(8)
+    check_updates_are_seen_once(job)
+
+
+def test_an_attempt_goes_on_where_the_one_before_was_cut_off(job: JobUnderTest) -> None:
+    feed(job, 0, 4)
+    job.define(files_source(), SUMS, files_sink("sums")).start()
+    wait_until_read(job, 3)
+    job.stop()  # wherever it is
+
+    started = job.start()
+    feed(job, 5, 7)
+    wait_until_read(job, 8)
+
+    assert isinstance(started.restored[OUT], FromAttempt)
+    assert sums_seen(job) == sums_after(8)
+    check_updates_are_seen_once(job)
+
+
+def test_a_checkpoint_of_a_restored_attempt_restores_too(job: JobUnderTest) -> None:
+    feed(job, 0, 3)
+    job.define(files_source(), SUMS, files_sink("sums")).start()
+    wait_until_read(job, 4)
+    first = job.checkpoint(1)
+    job.stop_at_boundary()
+    job.forget_attempts()
+    job.start(first)
+    feed(job, 4, 4)
+    wait_until_read(job, 5)
+    second = job.checkpoint(2)
+    job.stop_at_boundary()
+    job.forget_attempts()
+
+    job.start(second)
+    feed(job, 5, 7)
+    wait_until_read(job, 8)
+
+    assert sums_seen(job) == sums_after(8)
+    check_updates_are_seen_once(job)
+
+
+def test_a_superseded_attempt_publishes_nothing_more(job: JobUnderTest) -> None:
+    feed(job, 0, 1)
+    job.define(files_source(), SUMS, files_sink("sums")).start()
+    wait_until_read(job, 2)
+    old = job.running
+    assert old is not None
+    job.start()  # the old one still runs
+    feed(job, 2, 3)
+
+    wait_until_read(job, 4)
+    job.wait(lambda: old.regions[0].poll() is Phase.FAILED)
+
+    assert isinstance(old.regions[0].error, Superseded)
+    assert sums_seen(job) == sums_after(4)
+    check_updates_are_seen_once(job)
+
+
+def test_held_output_appears_with_its_checkpoint(job: JobUnderTest) -> None:
+    feed(job, 0, 3)
+    job.define(files_source(), files_sink("rows", visibility="checkpoint")).start()
+    wait_until_read(job, 4)
+    assert job.output() == []
+    manifest = job.checkpoint(1)
+    batch = manifest.regions[OUT].batch
+    assert batch is not None
+
+    assert job.running is not None
+    job.running.held_sinks[OUT].show_up_to(batch)
+
+    assert sorted(row["id"] for row in job.output()) == list(range(4 * ROWS_A_FILE))
+
+
+def test_a_drain_that_was_cut_off_is_finished_by_the_next_attempt(job: JobUnderTest) -> None:
+    windows = {
+        "id": "windows",
+        "op": "window",
+        "inputs": ["rows"],
+        "key": ["k"],
+        "time": "ts",
+        "window": {"tumbling": "10s"},
+        "aggregate": {"n": "count(*)"},
+    }
+    job.define(table(ALL_ROWS), windows, files_sink("windows")).start()
+    assert job.running is not None
+    region = job.running.regions[0]
+    job.wait(lambda: region.poll() is Phase.DRAINING)
+    job.stop()
+
+    job.start()
+    job.finish()
+
+    assert sum(row["n"] for row in job.output()) == len(ALL_ROWS)
+    keys = Counter((row["k"], row["window_start"]) for row in job.output())
+    assert max(keys.values()) == 1
+
+
+@pytest.mark.parametrize("parallelism", [1, 3, 4])
+def test_a_key_lives_where_the_key_group_map_says(
+    spark: SparkSession, job: JobUnderTest, parallelism: int
+) -> None:
+    rows = [{**row, "k": f"key {row['id']}"} for row in some_rows(200)]
+    job.define(table(rows), SUMS, files_sink("sums"), parallelism=parallelism).run()
+
+    state = spark.read.format("statestore").load(job.spark_dir().as_uri())
+    found = state.selectExpr("partition_id", "pmod(hash(key.k), 12) AS key_group").collect()
+
+    layout = layout_of(job.graph.vertex(job.graph.vertices[1].id))
+    assert len(found) == 200
+    for row in found:
+        assert row["partition_id"] == owner(layout, row["key_group"], parallelism)
+
+
+@pytest.mark.parametrize("kind", ["tumbling", "session"])
+def test_window_state_lives_where_the_key_group_map_says(
+    spark: SparkSession, job: JobUnderTest, kind: str
+) -> None:
+    # Given windows that stay open: an unbounded source
+    feed(job, 0, 1)
+    windows = {**SUMS, "op": "window", "time": "ts", "window": {kind: "1h"}}
+    job.define(files_source(), windows, files_sink("sums"), parallelism=3).start()
+    wait_until_read(job, 2)
+    job.stop_at_boundary()
+
+    state = spark.read.format("statestore").load(job.spark_dir().as_uri())
+    key = "key.k" if kind == "session" else "key.__headgate_window, key.k"
+    found = state.selectExpr("partition_id", f"pmod(hash({key}), 12) AS key_group").collect()
+
+    assert found
+    for row in found:
+        assert row["partition_id"] == row["key_group"] % 3

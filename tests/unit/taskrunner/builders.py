@@ -1,0 +1,113 @@
+"""Builders: fabricated Spark directories and graphs. Say what matters, default the rest."""
+
+import json
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from jobmanager.core import graph_document
+from jobmanager.core.graph import JobGraph
+from jobmanager.core.ids import AttemptNumber, JobId, RegionId
+from taskrunner.snapshots.layout import JobLayout
+
+JOB = JobId(UUID(int=7))
+OUT = RegionId("out")
+
+
+def a_graph(*, parallelism: int = 2, max_parallelism: int = 8, **fields: Any) -> JobGraph:
+    """A generator, a count per key and window, and a files sink `out`."""
+    document = {
+        "name": "orders",
+        "parallelism": parallelism,
+        "max_parallelism": max_parallelism,
+        "vertices": [
+            {
+                "id": "orders",
+                "op": "source",
+                "connector": "generator",
+                "rows_per_second": 10,
+                "rows": 100,
+                "columns": {"id": "id", "ts": "ts", "k": "id % 3"},
+                "watermark": {"column": "ts", "delay": "1s"},
+            },
+            {
+                "id": "counts",
+                "op": "window",
+                "inputs": ["orders"],
+                "key": ["k"],
+                "time": "ts",
+                "window": {"tumbling": "2s"},
+                "aggregate": {"n": "count(*)"},
+            },
+            {
+                "id": "out",
+                "op": "sink",
+                "inputs": ["counts"],
+                "connector": "files",
+                "format": "json",
+                "path": "out",
+            },
+        ],
+    }
+    return graph_document.parse({**document, **fields})
+
+
+def state_id(operator: int, partition: int, version: int) -> str:
+    return str(UUID(int=operator * 10_000 + partition * 1_000 + version + 1))
+
+
+class SparkDirectory:
+    """A Spark checkpoint directory as Spark 4.3 writes it, with one stateful operator."""
+
+    def __init__(self, path: Path, partitions: int = 2) -> None:
+        self.path = path
+        self._partitions = partitions
+        self._write("metadata", '{"id":"x"}')
+        self._write("sources/0/0", "v1\n1700000000000")
+        self._write("state/0/_metadata/metadata", "v1\n{}")
+        self._write("state/0/0/_metadata/schema", "schema")
+
+    def begin(self, batch: int, offset: int | None = None, watermark_ms: int = 0) -> None:
+        metadata = json.dumps({"batchWatermarkMs": watermark_ms, "conf": {}})
+        self._write(f"offsets/{batch}", f"v1\n{metadata}\n{batch if offset is None else offset}")
+        self._write(f"offsets/.{batch}.crc", "checksum")
+
+    def commit(self, batch: int) -> None:
+        """Begins the batch, writes its changelogs, and commits it."""
+        self.begin(batch)
+        version = batch + 1
+        for partition in range(self._partitions):
+            name = f"{version}_{state_id(0, partition, version)}.changelog"
+            self._write(f"state/0/{partition}/{name}", f"changes of {partition} at {version}")
+            self._write(f"state/0/{partition}/{name}.crc", "crc")
+        ids = [[state_id(0, p, version)] for p in range(self._partitions)]
+        document = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": ids}}
+        self._write(f"commits/{batch}", "v2\n" + json.dumps(document))
+
+    def snapshot(self, version: int, shared: Sequence[str]) -> None:
+        """Writes a state snapshot of each partition, and the shared files it names."""
+        for partition in range(self._partitions):
+            home = self.path / "state/0" / str(partition)
+            names = [{"dfsSstFileName": f"{name}-{partition}.sst"} for name in shared]
+            for one in names:
+                self._write(f"state/0/{partition}/SSTs/{one['dfsSstFileName']}", "sorted")
+            archive = home / f"{version}_{state_id(0, partition, version)}.zip"
+            with zipfile.ZipFile(archive, "w") as file:
+                file.writestr("metadata", "v1\n" + json.dumps({"sstFiles": names}))
+
+    def names(self, inside: str) -> set[str]:
+        return {p.name for p in (self.path / inside).iterdir() if p.is_file()}
+
+    def _write(self, name: str, text: str) -> None:
+        target = self.path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists():
+            target.write_text(text)
+
+
+def spark_directory(layout: JobLayout, attempt: int, partitions: int = 2) -> SparkDirectory:
+    """The directory of the region `out` in an attempt."""
+    path = layout.spark_checkpoint_dir(AttemptNumber(attempt), OUT)
+    return SparkDirectory(path, partitions)

@@ -1,0 +1,66 @@
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber
+from taskrunner.core.restore import (
+    CompletedCheckpoint,
+    FromAttempt,
+    FromCheckpoint,
+    FromScratch,
+    PreviousAttempt,
+    choose,
+    last_kept_batch,
+)
+
+
+def previous(batch: int, pending: bool = False, fault: str | None = None) -> PreviousAttempt:
+    return PreviousAttempt(AttemptNumber(2), batch, pending, fault)
+
+
+def completed(batch: int | None) -> CompletedCheckpoint:
+    return CompletedCheckpoint(CheckpointNumber(7), batch)
+
+
+def test_the_last_batch_of_the_previous_attempt_wins_when_it_is_newer() -> None:
+    choice = choose(previous(9), completed(5))
+
+    assert choice == FromAttempt(
+        AttemptNumber(2), 9, False, "attempt 2 committed batch 9, checkpoint 7 is at batch 5"
+    )
+
+
+def test_at_the_same_batch_the_attempt_wins_since_it_knows_the_batch_it_had_begun() -> None:
+    choice = choose(previous(5, pending=True), completed(5))
+
+    assert isinstance(choice, FromAttempt)
+    assert choice.replays
+
+
+def test_the_checkpoint_wins_when_it_is_newer() -> None:
+    choice = choose(previous(3), completed(5))
+
+    assert isinstance(choice, FromCheckpoint)
+    assert choice.why == "checkpoint 7 is at batch 5, attempt 2 committed batch 3, which is older"
+
+
+def test_a_directory_that_lacks_state_is_not_trusted_and_the_choice_says_so() -> None:
+    choice = choose(previous(9, fault="MissingState: 3.zip"), completed(5))
+
+    assert isinstance(choice, FromCheckpoint)
+    assert choice.batch == 5
+    assert "attempt 2 is not usable: MissingState: 3.zip" in choice.why
+
+
+def test_with_nothing_at_all_the_region_starts_from_scratch() -> None:
+    assert choose(None, None) == FromScratch("there is no checkpoint and no committed batch")
+
+
+def test_a_checkpoint_before_the_first_batch_is_scratch() -> None:
+    assert isinstance(choose(None, completed(None)), FromScratch)
+
+
+def test_output_after_the_restored_batch_does_not_stay() -> None:
+    assert last_kept_batch(choose(None, completed(5))) == 5
+    assert last_kept_batch(choose(previous(9), None)) == 9
+    assert last_kept_batch(choose(None, None)) == -1
+
+
+def test_output_of_a_batch_that_is_replayed_with_the_same_range_stays() -> None:
+    assert last_kept_batch(choose(previous(9, pending=True), None)) == 10

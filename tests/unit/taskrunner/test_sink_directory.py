@@ -1,0 +1,154 @@
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from pathlib import Path
+
+import pytest
+
+from jobmanager.core.ids import AttemptNumber
+from taskrunner.core.sink_records import RecordState, final_name
+from taskrunner.sinks.directory import SinkDirectory
+from tests.unit.taskrunner.builders import JOB, OUT
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+def crash_after(steps: int) -> Callable[[str], None]:
+    left = [steps]
+
+    def step(name: str) -> None:
+        left[0] -= 1
+        if left[0] <= 0:
+            raise Crash(name)
+
+    return step
+
+
+def a_sink(
+    root: Path, attempt: int = 1, after_step: Callable[[str], None] = lambda step: None
+) -> SinkDirectory:
+    return SinkDirectory(
+        root / "sink", JOB, OUT, AttemptNumber(attempt), nullcontext, after_step=after_step
+    )
+
+
+def write(sink: SinkDirectory, batch: int, parts: int = 2, held: bool = False) -> None:
+    """What the Spark sink does with a batch: rows are `<batch>:<part>`."""
+    if sink.state_of(batch) is not None:
+        sink.finish(batch)
+        return
+    staged = sink.stage(batch)
+    staged.mkdir()
+    files = [staged / f"part-{part:05d}-x-c000.json" for part in range(parts)]
+    for part, file in enumerate(files):
+        file.write_text(f"{batch}:{part}\n")
+    sink.commit(batch, staged, parts, files, held)
+
+
+def rows(root: Path) -> list[str]:
+    """What `cat sink/*` shows."""
+    return sorted(
+        line
+        for path in (root / "sink").rglob("*")
+        if path.is_file()
+        for line in path.read_text().splitlines()
+    )
+
+
+def test_a_batch_is_seen_under_names_that_do_not_know_the_attempt(tmp_path: Path) -> None:
+    write(a_sink(tmp_path, attempt=3), batch=5)
+
+    names = sorted(path.name for path in (tmp_path / "sink").iterdir())
+    assert names == [f"{JOB.hex}-out-0000000005-0000{part}.json" for part in range(2)]
+
+
+def test_a_partition_directory_and_the_endings_stay() -> None:
+    name = final_name(JOB, OUT, 1, 2, "day=1/part-00000-x-c000.snappy.parquet")
+
+    assert name == f"day=1/{JOB.hex}-out-0000000001-00002.snappy.parquet"
+
+
+def test_a_replayed_batch_is_left_alone(tmp_path: Path) -> None:
+    write(a_sink(tmp_path), batch=0)
+    write(a_sink(tmp_path, attempt=2), batch=0)
+
+    assert rows(tmp_path) == ["0:0", "0:1"]
+
+
+@pytest.mark.parametrize("steps", range(1, 8))
+@pytest.mark.parametrize("is_replayed", [True, False])
+def test_wherever_it_crashes_each_row_is_seen_once_in_the_end(
+    tmp_path: Path, steps: int, is_replayed: bool
+) -> None:
+    # Given a batch in place, and a crash somewhere in the next
+    write(a_sink(tmp_path), batch=0)
+    with suppress(Crash):
+        write(a_sink(tmp_path, after_step=crash_after(steps)), batch=1)
+    # When the next attempt replays it, or goes back behind it and does it anew
+    sink = a_sink(tmp_path, attempt=2)
+    sink.recover(last_kept=1 if is_replayed else 0, last_visible=None)
+    if not is_replayed:
+        assert rows(tmp_path) == ["0:0", "0:1"]
+    write(sink, batch=1)
+    # Then every row is there once, and nothing is left behind
+    assert rows(tmp_path) == ["0:0", "0:1", "1:0", "1:1"]
+    assert list(tmp_path.glob(".sink.headgate/*/*/staging/*")) == []
+
+
+@pytest.mark.parametrize("steps", range(1, 8))
+def test_a_withdrawal_that_crashes_is_finished_by_the_next_attempt(
+    tmp_path: Path, steps: int
+) -> None:
+    for batch in range(2):
+        write(a_sink(tmp_path), batch)
+    with suppress(Crash):
+        a_sink(tmp_path, 2, crash_after(steps)).recover(last_kept=0, last_visible=None)
+
+    a_sink(tmp_path, 3).recover(last_kept=0, last_visible=None)
+
+    assert rows(tmp_path) == ["0:0", "0:1"]
+
+
+def test_held_output_is_seen_when_its_checkpoint_completes_and_not_before(tmp_path: Path) -> None:
+    sink = a_sink(tmp_path)
+    for batch in range(3):
+        write(sink, batch, held=True)
+    assert rows(tmp_path) == []
+
+    sink.show_up_to(1)
+
+    assert rows(tmp_path) == ["0:0", "0:1", "1:0", "1:1"]
+    assert sink.state_of(2) is RecordState.HELD
+
+
+def test_a_restart_shows_held_output_of_the_completed_checkpoint_and_keeps_the_rest(
+    tmp_path: Path,
+) -> None:
+    for batch in range(3):
+        write(a_sink(tmp_path), batch, held=True)
+
+    sink = a_sink(tmp_path, attempt=2)
+    sink.recover(last_kept=2, last_visible=0)
+    assert rows(tmp_path) == ["0:0", "0:1"]
+    sink.show_up_to(2)
+
+    assert len(rows(tmp_path)) == 6
+
+
+def test_a_restore_behind_held_output_drops_it(tmp_path: Path) -> None:
+    for batch in range(3):
+        write(a_sink(tmp_path), batch, held=True)
+
+    sink = a_sink(tmp_path, attempt=2)
+    sink.recover(last_kept=1, last_visible=1)
+
+    assert sink.state_of(2) is None
+    assert rows(tmp_path) == ["0:0", "0:1", "1:0", "1:1"]
+
+
+def test_nothing_is_private_inside_the_readers_directory(tmp_path: Path) -> None:
+    with pytest.raises(Crash):
+        write(a_sink(tmp_path, after_step=crash_after(1)), batch=0)
+
+    assert list((tmp_path / "sink").rglob("*")) == []

@@ -1,0 +1,107 @@
+"""Random crashes, replays and restores: each committed row is seen exactly once."""
+
+import contextlib
+import shutil
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from taskrunner.sinks.directory import SinkDirectory
+from tests.unit.taskrunner.test_sink_directory import Crash, a_sink, crash_after, rows, write
+
+NEVER = 1_000
+STEPS = st.one_of(st.just(NEVER), st.integers(1, 9))
+
+
+class SinkUnderFire(RuleBasedStateMachine):
+    """A region's batches as Spark runs them, with a process that may die after any step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Path(tempfile.mkdtemp())
+        self.attempt = 1
+        self.begun = -1
+        self.committed = -1
+        self.checkpoint = -1
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.root)
+
+    @initialize(held=st.booleans())
+    def choose_visibility(self, held: bool) -> None:
+        self.held = held
+
+    @rule(steps=STEPS)
+    def run_batch(self, steps: int) -> None:
+        batch = self.begun = self.committed + 1
+        try:
+            write(self.sink(steps), batch, held=self.held)
+        except Crash:
+            self.restart_from_attempt(NEVER)
+        else:
+            self.committed = batch
+            self.check_settled()
+
+    @rule(steps=STEPS)
+    def publish_and_die_before_spark_commits(self, steps: int) -> None:
+        self.begun = self.committed + 1
+        with contextlib.suppress(Crash):
+            write(self.sink(steps), self.begun, held=self.held)
+        self.restart_from_attempt(NEVER)
+
+    @rule()
+    def complete_checkpoint(self) -> None:
+        self.checkpoint = self.committed
+        if self.held:
+            self.sink(NEVER).show_up_to(self.checkpoint)
+            self.check_settled()
+
+    @rule(steps=STEPS)
+    def restart_from_attempt(self, steps: int) -> None:
+        self.recover(last_kept=max(self.begun, self.committed), steps=steps)
+
+    @rule(steps=STEPS)
+    def restart_from_checkpoint(self, steps: int) -> None:
+        self.begun = self.committed = self.checkpoint
+        self.recover(last_kept=self.checkpoint, steps=steps)
+        self.check_settled()
+
+    @invariant()
+    def no_row_is_seen_twice_and_none_that_was_never_written(self) -> None:
+        for row, count in Counter(rows(self.root)).items():
+            assert count == 1
+            assert int(row.split(":")[0]) <= self.begun
+
+    @invariant()
+    def every_row_of_a_committed_batch_is_seen(self) -> None:
+        last = self.checkpoint if self.held else self.committed
+        assert set(_expected(last)) <= set(rows(self.root))
+
+    def check_settled(self) -> None:
+        last = self.checkpoint if self.held else self.committed
+        assert rows(self.root) == _expected(last)
+
+    def recover(self, last_kept: int, steps: int) -> None:
+        """The next attempt recovers; if it dies of it, the one after that does."""
+        self.attempt += 1
+        try:
+            self.sink(steps).recover(last_kept, self.checkpoint)
+        except Crash:
+            self.recover(last_kept, NEVER)
+
+    def sink(self, steps: int) -> SinkDirectory:
+        return a_sink(self.root, self.attempt, crash_after(steps))
+
+
+def _expected(last_batch: int) -> list[str]:
+    return sorted(f"{batch}:{part}" for batch in range(last_batch + 1) for part in range(2))
+
+
+SinkUnderFire.TestCase.settings = settings(
+    max_examples=60, stateful_step_count=20, deadline=None, database=None
+)
+TestSinkUnderFire = SinkUnderFire.TestCase

@@ -1,0 +1,46 @@
+from jobmanager.core.graph import GeneratorSource, TableSource
+from jobmanager.core.ids import VertexId
+from taskrunner.core import exhaustion, spark_order
+from tests.unit.taskrunner.builders import a_graph
+
+SINK = VertexId("out")
+
+
+def union_graph_vertices() -> list[dict[str, object]]:
+    table = {"op": "source", "connector": "table", "schema": "k STRING, ts TIMESTAMP", "rows": []}
+    watermark = {"column": "ts", "delay": "1s"}
+    window = {"op": "window", "key": ["k"], "time": "ts", "aggregate": {"n": "count(*)"}}
+    return [
+        {"id": "a", **table, "watermark": watermark},
+        {"id": "b", **table, "watermark": watermark},
+        {"id": "wa", **window, "inputs": ["a"], "window": {"tumbling": "1s"}},
+        {"id": "wb", **window, "inputs": ["b"], "window": {"session": "1s"}},
+        {"id": "both", "op": "union", "inputs": ["wb", "wa"]},
+        {"id": "out", "op": "sink", "inputs": ["both"], "connector": "blackhole"},
+    ]
+
+
+def test_operators_and_sources_are_numbered_from_the_sink_left_first() -> None:
+    graph = a_graph(vertices=union_graph_vertices())
+
+    assert spark_order.keyed(graph, SINK) == ["wb", "wa"]
+    assert spark_order.sources(graph, SINK) == ["b", "a"]
+
+
+def test_a_generator_is_exhausted_when_its_seconds_cover_its_rows() -> None:
+    generator = GeneratorSource(rows_per_second=10, rows=25, columns={"id": "id"})
+
+    assert not exhaustion.is_exhausted(generator, None)
+    assert not exhaustion.is_exhausted(generator, 2)
+    assert exhaustion.is_exhausted(generator, 3)
+
+
+def test_rows_that_a_generator_gives_after_its_end_are_not_counted() -> None:
+    generator = GeneratorSource(rows_per_second=10, rows=25, columns={"id": "id"})
+
+    assert exhaustion.rows_read(generator, start=1, end=9, counted=80) == 15
+
+
+def test_a_table_is_exhausted_by_its_first_offset() -> None:
+    assert not exhaustion.is_exhausted(TableSource(()), None)
+    assert exhaustion.is_exhausted(TableSource(()), {"logOffset": 0})
