@@ -66,9 +66,10 @@ def run(seconds: float | None, directory: Path, as_json: bool) -> None:
                 server.await_ready(client)
                 _run_job(client, server, shown, seconds, outcome)
         except KeyboardInterrupt:
-            shown.say("interrupted", "interrupted before the job ran")
+            shown.say("interrupted", "interrupted")
         finally:
-            outcome.survivors = server.shut_down()
+            with _uninterrupted():
+                outcome.survivors = server.shut_down()
         if not outcome.survivors:
             shown.say("server_ended", "the server is down, and so is all it started")
     if outcome.fault:
@@ -183,6 +184,17 @@ def _show_rows(output: Path, shown: View, outcome: Outcome) -> None:
     table = table.sort_by([("window_start", "ascending"), ("auction", "ascending")])
     rows: list[Mapping[str, Any]] = table.slice(0, FIRST_ROWS).to_pylist()
     shown.rows(rows, f"{table.num_rows} rows; the first of them:", count=table.num_rows)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """A second Ctrl-C must not leave behind what the first one was to end."""
+    before = {one: signal.signal(one, signal.SIG_IGN) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, Protocol
 
 from rich.console import Console
@@ -96,7 +97,11 @@ def view(as_json: bool) -> Iterator[View]:
 def _table(rows: list[Mapping[str, Any]]) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in rows[0] if rows else ():
-        table.add_column(column)
+        table.add_column(column, no_wrap=True)
     for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
+        table.add_row(*(_cell(value) for value in row.values()))
     return table
+
+
+def _cell(value: object) -> str:
+    return f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else str(value)

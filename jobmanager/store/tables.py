@@ -19,7 +19,7 @@ from sqlalchemy import (
     Uuid,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, INTEGER, JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, INTEGER, JSON, JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from jobmanager.core.attempt import AttemptStatus
@@ -63,7 +63,8 @@ class JobRow(Table):
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     name: Mapped[str]
-    graph: Mapped[dict[str, Any]]
+    # JSON, not JSONB, which sorts the keys: their order is the order of the columns.
+    graph: Mapped[dict[str, Any]] = mapped_column(JSON)
     revision: Mapped[int]
     parallelism: Mapped[int]
     max_parallelism: Mapped[int]

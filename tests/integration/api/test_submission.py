@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.builders import a_document
+from tests.support.builders import a_document, a_document_with
 from tests.support.cluster import Cluster
 
 pytestmark = pytest.mark.anyio
@@ -22,6 +22,15 @@ async def test_yaml_is_as_good_as_json(cluster: Cluster) -> None:
     job = answer.json()["jobid"]
     assert len(job) == 32
     assert (await cluster.get(f"/v1/jobs/{job}/graph"))["graph"] == a_document()
+
+
+async def test_the_order_of_columns_is_kept(cluster: Cluster) -> None:
+    columns = {"revenue": "sum(price)", "n": "count(*)", "a": "max(price)"}
+    job = await cluster.submit(a_document_with("revenue", aggregate=columns))
+
+    graph = (await cluster.get(f"/v1/jobs/{job}/graph"))["graph"]
+
+    assert list(graph["vertices"][2]["aggregate"]) == ["revenue", "n", "a"]
 
 
 async def test_five_faults_get_one_answer_that_names_all_five(cluster: Cluster) -> None:

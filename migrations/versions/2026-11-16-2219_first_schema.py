@@ -3,7 +3,7 @@
 The constraints are the invariants of the design, so that a bug in the code meets
 an error and not a job that runs twice or a checkpoint that completes without acks.
 
-Revision ID: bfe3fbdd31c0
+Revision ID: 8fffb75ba80f
 Revises:
 """
 
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "bfe3fbdd31c0"
+revision = "8fffb75ba80f"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -23,9 +23,7 @@ def upgrade() -> None:
         "jobs",
         sa.Column("id", sa.Uuid(), nullable=False),
         sa.Column("name", sa.Text(), nullable=False),
-        sa.Column(
-            "graph", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False
-        ),
+        sa.Column("graph", postgresql.JSON(astext_type=sa.Text()), nullable=False),
         sa.Column("revision", sa.BigInteger(), nullable=False),
         sa.Column("parallelism", sa.BigInteger(), nullable=False),
         sa.Column("max_parallelism", sa.BigInteger(), nullable=False),

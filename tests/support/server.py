@@ -1,0 +1,149 @@
+"""A real server in a process of its own, and everything it starts."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import psutil
+
+from jobmanager.launchers import processes
+
+Found = TypeVar("Found")
+START_SECONDS = 60
+
+
+class ServerProcess:
+    """`headgate serve` with its data in `directory`. Nothing of it survives `clean_up`."""
+
+    def __init__(self, directory: Path, *options: str) -> None:
+        self.directory = directory
+        self._options = options
+        self._process: subprocess.Popen[str] | None = None
+        self.http = httpx.Client()
+
+    def start(self, *more: str) -> "ServerProcess":
+        command = [sys.executable, "-m", "jobmanager", "serve", "--port", "0"]
+        command += ["--data-dir", str(self.directory), *self._options, *more]
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with self.log.open("a") as log:
+            self._process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+            )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert "ready at" in line, f"the server did not start: {self.log.read_text()[-2000:]}"
+        self.http = httpx.Client(base_url=line.split()[-1], timeout=30)
+        return self
+
+    @property
+    def url(self) -> str:
+        return str(self.http.base_url)
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "server.log"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def stop(self, number: signal.Signals = signal.SIGTERM, within: float = 90) -> int:
+        """Ends the server with a signal; its exit code."""
+        assert self._process is not None
+        self._process.send_signal(number)
+        assert self._process.stdout is not None
+        code = self._process.wait(within)
+        self._process.stdout.close()
+        self.http.close()
+        return code
+
+    def clean_up(self) -> None:
+        with contextlib.suppress(Exception):
+            self.stop(signal.SIGKILL)
+        for runner in (self.directory / "runners").glob("*"):
+            processes.kill_all_of(runner.name)
+        for process in psutil.process_iter(["cmdline"]):
+            if str(self.directory / "postgres") in " ".join(process.info["cmdline"] or []):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.terminate()
+
+    def get(self, path: str) -> Any:
+        answer = self.http.get(path)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def submit(self, document: dict[str, Any]) -> str:
+        answer = self.http.post("/v1/jobs", json=document)
+        assert answer.status_code == 202, answer.text
+        return str(answer.json()["jobid"])
+
+    def status(self, job: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.get(f"/v1/jobs/{job}/status")
+        return found
+
+    def until_state(self, job: str, *states: str, within: float = 120) -> dict[str, Any]:
+        """Waits until the job is in one of `states`; fails at once if it ended in another."""
+
+        def reached() -> dict[str, Any] | None:
+            status = self.status(job)
+            if status["state"] in states:
+                return status
+            ended = status["state"] in ("failed", "finished", "cancelled")
+            assert not ended, f"{status['state']}: {status['reason']}"
+            return None
+
+        return eventually(reached, within, lambda: str(self.status(job)))
+
+    def until_checkpoint(self, job: str, number: int, within: float = 120) -> dict[str, Any]:
+        """Waits until a checkpoint of at least `number` is complete; that checkpoint."""
+
+        def completed() -> dict[str, Any] | None:
+            last = self.status(job)["last_checkpoint"]
+            return last if last and last["number"] >= number else None
+
+        last = eventually(completed, within, lambda: str(self.status(job)))
+        found: dict[str, Any] = self.get(f"/v1/jobs/{job}/checkpoints/{last['number']}")
+        return found
+
+    def runner_processes(self) -> list[int]:
+        """Every process that any runner of this server started and that still runs."""
+        marks = {
+            f"{processes.MARKER}={one.name}".encode()
+            for one in (self.directory / "runners").glob("*")
+        }
+        return [pid for pid in _pids() if marks & _environment(pid)]
+
+
+def eventually(
+    look: Callable[[], Found | None], within: float, explain: Callable[[], str] = lambda: ""
+) -> Found:
+    """What `look` finds, tried again until it finds something."""
+    deadline = time.monotonic() + within
+    while True:
+        found = look()
+        if found is not None and found is not False:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within} s: {explain()}")
+        time.sleep(0.1)
+
+
+def _pids() -> Iterator[int]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            yield int(entry.name)
+
+
+def _environment(pid: int) -> set[bytes]:
+    with contextlib.suppress(OSError):
+        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+            return set(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
+    return set()

@@ -1,0 +1,219 @@
+"""The command line against a real HTTP server that gives the answers it was told to give."""
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobmanager.client.cli import app, run
+
+JOB = "3f" * 16
+GRAPH = "name: revenue\nvertices: []\n"
+
+
+@dataclass
+class Answers:
+    """Answers by "METHOD /path", and the requests that came."""
+
+    url: str = ""
+    of: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    asked: list[tuple[str, Any]] = field(default_factory=list)
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Answers]:
+    given = Answers()
+
+    class Handler(BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            given.asked.append((f"{self.command} {self.path}", json.loads(body or b"null")))
+            status, answer = given.of.get(
+                f"{self.command} {self.path}", (404, {"errors": [f"no route {self.path}"]})
+            )
+            content = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_PATCH = _answer  # noqa: N815 - as http.server calls them
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        given.url = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setenv("HEADGATE_URL", given.url)
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        yield given
+        server.shutdown()
+        thread.join()
+
+
+def a_job(state: str = "RUNNING") -> dict[str, Any]:
+    return {
+        "jid": JOB,
+        "name": "revenue",
+        "state": state,
+        "start-time": 1_794_793_562_780,
+        "end-time": -1,
+        "duration": 61_000,
+        "last-modification": 0,
+        "tasks": {},
+    }
+
+
+def test_submit_sends_the_graph_and_says_the_job(
+    answers: Answers, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "graph.yaml").write_text(GRAPH)
+    answers.of["POST /v1/jobs?parallelism=4"] = (202, {"jobid": JOB})
+
+    code = run(app, ["submit", str(tmp_path / "graph.yaml"), "--parallelism", "4"])
+
+    assert code == 0
+    assert capsys.readouterr().out == f"submitted revenue as job {JOB}\n"
+    assert answers.asked == [("POST /v1/jobs?parallelism=4", {"name": "revenue", "vertices": []})]
+
+
+def test_faults_of_a_graph_come_one_a_line_after_the_summary(
+    answers: Answers, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "graph.yaml").write_text(GRAPH)
+    faults = [
+        {"vertex": None, "field": "vertices", "message": "missing"},
+        {"vertex": "big", "field": "where", "message": "missing"},
+    ]
+    answers.of["POST /v1/jobs"] = (422, {"title": "The job graph has faults", "faults": faults})
+
+    code = run(app, ["submit", str(tmp_path / "graph.yaml"), "--json"])
+
+    out, err = capsys.readouterr()
+    assert (code, out) == (1, "")
+    assert err.splitlines() == [
+        "headgate: The job graph has faults (2 faults)",
+        "  vertices: missing",
+        "  big.where: missing",
+    ]
+
+
+def test_list_shows_a_table_or_json_and_nothing_else(
+    answers: Answers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers.of["GET /v1/jobs/overview"] = (200, {"jobs": [a_job()]})
+
+    assert run(app, ["list"]) == 0
+    table = capsys.readouterr().out
+    assert run(app, ["list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+
+    assert JOB in table
+    assert "1 m 1 s" in table
+    assert listed == [a_job()]
+
+
+def test_cancel_finds_the_job_by_its_beginning_and_waits(
+    answers: Answers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers.of["GET /v1/jobs/overview"] = (200, {"jobs": [a_job()]})
+    answers.of[f"PATCH /v1/jobs/{JOB}?mode=cancel"] = (202, {})
+    answers.of[f"GET /v1/jobs/{JOB}"] = (200, a_job("CANCELED"))
+
+    code = run(app, ["cancel", "3f3f", "--wait", "--json"])
+
+    assert code == 0
+    assert json.loads(capsys.readouterr().out) == {"jobid": JOB, "state": "CANCELED"}
+
+
+def test_cancel_that_waits_in_vain_says_so(
+    answers: Answers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers.of[f"PATCH /v1/jobs/{JOB}?mode=cancel"] = (202, {})
+    answers.of[f"GET /v1/jobs/{JOB}"] = (200, a_job("CANCELLING"))
+
+    code = run(app, ["cancel", JOB, "--wait", "--timeout", "0"])
+
+    assert code == 1
+    assert f"job {JOB} has not ended within 0 s" in capsys.readouterr().err
+
+
+def test_logs_are_printed_line_by_line(
+    answers: Answers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers.of[f"GET /v1/jobs/{JOB}/logs"] = (200, "first\nsecond\n")
+
+    assert run(app, ["logs", JOB]) == 0
+    plain = capsys.readouterr().out
+    assert run(app, ["logs", JOB, "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert plain == "first\nsecond\n"
+    assert lines == [{"line": "first"}, {"line": "second"}]
+
+
+def test_a_checkpoint_with_damaged_files_is_an_error(
+    answers: Answers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {"files": 2, "bytes": 10, "faults": ["pool/a: missing"]}
+    answers.of[f"POST /v1/jobs/{JOB}/checkpoints/7/verify"] = (200, found)
+
+    code = run(app, ["checkpoints", JOB, "7", "--verify"])
+
+    assert code == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "headgate: checkpoint 7 has faults (1)",
+        "  pool/a: missing",
+    ]
+
+
+def test_an_error_of_the_server_is_one_line(
+    answers: Answers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers.of[f"POST /v1/jobs/{JOB}/checkpoints"] = (
+        409,
+        {"title": "The job is not running", "detail": f"job {JOB} is starting"},
+    )
+
+    assert run(app, ["checkpoint", JOB]) == 1
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == f"headgate: The job is not running: job {JOB} is starting\n"
+
+
+def test_a_server_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(app, ["list", "--url", "http://127.0.0.1:1"]) == 1
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("headgate: no server answers at http://127.0.0.1:1: is it running")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["submit"], ["frobnicate"], ["list", "--port", "1"]])
+def test_a_command_line_that_is_not_understood_is_one_line(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(app, arguments) == 2
+
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "command", ["submit", "list", "show", "cancel", "logs", "checkpoints", "checkpoint"]
+)
+def test_every_command_has_help_with_an_example(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(app, [command, "--help"]) == 0
+
+    shown = capsys.readouterr().out
+    assert f"headgate {command}" in shown.split("Example:")[1]
+    assert "--json" in shown

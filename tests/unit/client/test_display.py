@@ -1,0 +1,32 @@
+import pytest
+
+from jobmanager.client import display
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "shown"),
+    [
+        (None, "-"),
+        (-1, "-"),
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1_500, "1.5 s"),
+        (61_000, "1 m 1 s"),
+        (7_260_000, "2 h 1 m"),
+    ],
+)
+def test_durations_are_shown_in_the_unit_that_fits(milliseconds: int | None, shown: str) -> None:
+    assert display.duration(milliseconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(None, "-"), (0, "0 B"), (999, "999 B"), (1_500, "1.5 KB"), (2_000_000, "2.0 MB")],
+)
+def test_sizes_are_shown_in_the_unit_that_fits(count: int | None, shown: str) -> None:
+    assert display.size(count) == shown
+
+
+def test_times_are_shown_in_utc() -> None:
+    assert display.moment(1_794_793_562_780) == "2026-11-16 01:46:02"
+    assert display.moment(-1) == "-"
