@@ -4,6 +4,7 @@ The client may not import the server, so the two meet here. Imports that only
 `serve` or `demo` need are made there: `headgate list` starts quickly.
 """
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -52,6 +53,7 @@ def serve(
         bool | None,
         typer.Option("--stop-jobs", help="Cancel the jobs when the server ends; else they go on."),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Run a server, until Ctrl-C or SIGTERM.
 
@@ -63,6 +65,7 @@ def serve(
       headgate serve --port 8081 --data-dir /var/lib/headgate
     """
     _serve(
+        as_json,
         host=host,
         port=port,
         data_dir=data_dir,
@@ -97,7 +100,7 @@ def demo(
     the_demo.run(seconds, data_dir or the_demo.DEFAULT_DIRECTORY, as_json)
 
 
-def _serve(**given: Any) -> None:
+def _serve(as_json: bool, **given: Any) -> None:
     from pydantic import ValidationError
 
     from jobmanager import server
@@ -112,9 +115,13 @@ def _serve(**given: Any) -> None:
         )
         raise HeadgateError(f"the settings do not fit: {faults}") from error
     try:
-        server.serve(settings)
+        server.serve(settings, lambda url: typer.echo(_ready(url, as_json)))
     except server.CannotStart as error:
         raise HeadgateError(" ".join(str(error).split())) from error
+
+
+def _ready(url: str, as_json: bool) -> str:
+    return json.dumps({"url": url}) if as_json else f"Headgate is ready at {url}"
 
 
 def _option(location: tuple[int | str, ...]) -> str:

@@ -6,6 +6,7 @@ started is left behind.
 
 import signal
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +30,24 @@ CANCELLED_WITHIN = 90.0
 LOOK_EVERY = 0.5
 FIRST_ROWS = 10
 SHOWN_ACKS = 12
+
+
+class Rate:
+    """Records a second over the last seconds. Spark's own is that of one batch, often empty."""
+
+    def __init__(self, over: float = 6.0) -> None:
+        self._over = over
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def note(self, at: float, rows: int) -> float:
+        """The rate, now that `rows` were read in all at the time `at`."""
+        if self._seen and rows < self._seen[-1][1]:
+            self._seen.clear()  # a new attempt counts from 0
+        self._seen.append((at, rows))
+        while at - self._seen[0][0] > self._over:
+            self._seen.popleft()
+        first_at, first_rows = self._seen[0]
+        return (rows - first_rows) / (at - first_at) if at > first_at else 0.0
 
 
 @dataclass
@@ -114,7 +133,7 @@ def _watch(
     outcome: Outcome,
 ) -> None:
     """Shows progress until the time is over. The clock starts when the job first runs."""
-    submitted_at, began_at = time.monotonic(), None
+    submitted_at, began_at, rate = time.monotonic(), None, Rate()
     while began_at is None or seconds is None or time.monotonic() - began_at < seconds:
         server.check()
         status = client.status(job_id)
@@ -126,27 +145,27 @@ def _watch(
         if began_at is None and now - submitted_at > STARTED_WITHIN:
             raise HeadgateError(f"the job did not start in {STARTED_WITHIN:.0f} s")
         _show_new_checkpoints(client, job_id, shown, outcome)
-        _show_progress(status, now - submitted_at, shown)
+        _show_progress(status, now - submitted_at, rate, shown)
         time.sleep(LOOK_EVERY)
 
 
-def _show_progress(status: JobStatus, elapsed: float, shown: View) -> None:
+def _show_progress(status: JobStatus, elapsed: float, rate: Rate, shown: View) -> None:
     regions = status["region_states"]
-    rate = sum(region.get("input_rows_per_second") or 0.0 for region in regions)
     rows_in = sum(region.get("input_rows") or 0 for region in regions)
     rows_out = sum(region.get("output_rows") or 0 for region in regions)
+    per_second = rate.note(elapsed, rows_in)
     marks = sorted(str(r["watermark"]) for r in regions if r.get("watermark"))
     watermark = marks[0] if marks else None
     text = f"{elapsed:6.1f} s  {status['state']:<10}"
     if regions:
-        text += f"  {rate:6.0f} records/s  {rows_in} in, {rows_out} out"
+        text += f"  {per_second:6.0f} records/s  {rows_in} in, {rows_out} out"
         text += f"  watermark {watermark or 'none yet'}"
     else:
         text += f"  {status['reason']}"
     shown.progress(
         text,
         state=status["state"],
-        records_per_second=rate,
+        records_per_second=round(per_second, 1),
         rows_in=rows_in,
         rows_out=rows_out,
         watermark=watermark,

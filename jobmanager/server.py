@@ -11,7 +11,7 @@ import json
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import IO
 
@@ -44,20 +44,23 @@ class CannotStart(Exception):
     """The server cannot start; the message says why and what to do."""
 
 
-def serve(settings: Settings) -> None:
-    """Runs the server until SIGINT or SIGTERM. Raises `CannotStart`."""
+def serve(settings: Settings, announce: Callable[[str], None]) -> None:
+    """Runs the server until SIGINT or SIGTERM; announces its URL when it is ready.
+
+    Raises `CannotStart`.
+    """
     _configure_logs()
-    asyncio.run(_serve(settings))
+    asyncio.run(_serve(settings, announce))
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, announce: Callable[[str], None]) -> None:
     stop = _stop_on_signals()
     async with AsyncExitStack() as stack:
         stack.enter_context(_only_server(settings))
         listener = stack.enter_context(_listen(settings))
         database = await stack.enter_async_context(_database(settings))
         server = Server(settings, database, listener)
-        await server.run(stop)
+        await server.run(stop, announce)
 
 
 class Server:
@@ -77,7 +80,7 @@ class Server:
         self._launcher.on_exit(self._runner_exited)
         self._stop_loops = asyncio.Event()
 
-    async def run(self, stop: asyncio.Event) -> None:
+    async def run(self, stop: asyncio.Event, announce: Callable[[str], None]) -> None:
         app = make_app()
         app.state.context = self._context()
         http = _Http(
@@ -93,7 +96,7 @@ class Server:
         self._write_address()
         await self._adopt()
         loops = self._start_loops()
-        print(f"Headgate is ready at {self.url}", flush=True)  # noqa: T201
+        announce(self.url)
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
         try:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from queue import Empty, SimpleQueue
+from threading import Lock
 
 from jobmanager.core import graph_document
 from jobmanager.core.graph import Mode
@@ -75,6 +76,7 @@ class Attempt:
         self._spark_job: SparkJob | None = None
         self._barriers: BarrierThread | None = None
         self._early: list[Barrier | CheckpointCompleted | CheckpointAborted] = []
+        self._early_lock = Lock()
         self._last_progress: list[RegionProgress] = []
         self.spark: Session | None = None
         """To be closed by whoever ran the attempt, after it was reported."""
@@ -99,10 +101,11 @@ class Attempt:
 
     def tell(self, body: Barrier | CheckpointCompleted | CheckpointAborted) -> None:
         """Passes on what the JobManager says about a checkpoint."""
-        if self._barriers is None:
-            self._early.append(body)
-        else:
-            self._barriers.tell(body)
+        with self._early_lock:
+            if self._barriers is None:
+                self._early.append(body)
+            else:
+                self._barriers.tell(body)
 
     def progress(self) -> list[RegionProgress]:
         """The latest progress of each region that can be read just now."""
@@ -151,9 +154,10 @@ class Attempt:
             self._orders.put,
         )
         barriers.start()
-        self._barriers = barriers
-        for body in self._early:
-            barriers.tell(body)
+        with self._early_lock:
+            self._barriers = barriers
+            for body in self._early:
+                barriers.tell(body)
 
     def _supervise(self, spark_job: SparkJob) -> Ending | None:
         while True:

@@ -2,9 +2,10 @@
 
 import os
 import socket
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from queue import SimpleQueue
-from threading import Event
+from queue import Empty, SimpleQueue
+from threading import Thread
 
 from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.protocol.messages import (
@@ -37,6 +38,8 @@ from taskrunner.spark.session import close_session
 
 _TERMINATION_GRACE = timedelta(seconds=5)
 _EXIT_WAIT_SECONDS = 10.0
+_IN_ORDER_SECONDS = 5.0
+"""How long the end of an attempt waits for the report that it had begun."""
 log = logs.get("runner")
 
 
@@ -51,7 +54,9 @@ class Runner:
         self._orders: SimpleQueue[Order] = SimpleQueue()
         self._runs: SimpleQueue[Directive | None] = SimpleQueue()
         self._attempt: Attempt | None = None
-        self._may_exit = Event()
+        # queues, not events: a signal handler may put into one at any moment
+        self._exits: SimpleQueue[str] = SimpleQueue()
+        self._running_report: Thread | None = None
 
     def run(self) -> None:
         """Returns when the runner's work is done, or there is none."""
@@ -80,7 +85,7 @@ class Runner:
         """A signal asks for the end: cancel with a short grace. Safe in a signal handler."""
         self._orders.put(CancelAsked(_TERMINATION_GRACE, "the runner was asked to terminate"))
         self._runs.put(None)
-        self._may_exit.set()
+        self._exits.put("terminated")
 
     def _run_attempt(self, directive: Directive) -> None:
         assert isinstance(directive.body, Run)
@@ -100,19 +105,24 @@ class Runner:
             if ending is not None:
                 self._report_ending(attempt, ending)
         finally:
-            if attempt.spark is not None:
-                close_session(attempt.spark)
+            _close(attempt)
         if ending is not None:
-            self._may_exit.wait(_EXIT_WAIT_SECONDS)
+            self._await_exit()
         log.info("attempt_ended", job=attempt.job, attempt=attempt.number)
 
     def _report_running(self, running: AttemptRunning) -> None:
-        """Sent in this thread, yet not for ever: the job runs without a JobManager too."""
+        """Sent by a thread of its own: the job runs without a JobManager too."""
         assert self._attempt is not None
         report = _report(self._attempt, running)
         log.info("attempt_running", restored=[one.why for one in running.restored])
+        self._running_report = Thread(
+            target=self._send_running, args=(report,), name="running", daemon=True
+        )
+        self._running_report.start()
+
+    def _send_running(self, report: AttemptReport) -> None:
         try:
-            if self._client.report(report, within=timedelta(seconds=30)).superseded:
+            if self._client.report(report, within=self._report_within).superseded:
                 self._orders.put(Replaced("the JobManager says so"))
         except (NotDelivered, CallRefused) as error:
             log.warning("running_not_reported", reason=str(error))
@@ -125,11 +135,18 @@ class Runner:
             durable.write(attempt.layout.result(attempt.number), report.model_dump_json(indent=1))
         except Exception as error:  # storage may be the very thing that failed
             log.error("result_not_written", reason=str(error))
+        if self._running_report is not None:
+            self._running_report.join(_IN_ORDER_SECONDS)
         try:
             self._client.report(report, within=self._report_within)
             log.info("attempt_reported", ending=ending.event)
         except (NotDelivered, CallRefused, RunnerDismissed) as error:
             log.error("ending_not_reported", ending=ending.event, reason=str(error))
+
+    def _await_exit(self) -> None:
+        """Lets the JobManager say the last word, if it has one."""
+        with suppress(Empty):
+            self._exits.get(timeout=_EXIT_WAIT_SECONDS)
 
     def _heartbeat(self) -> Heartbeat:
         attempt = self._attempt
@@ -145,7 +162,6 @@ class Runner:
             case Run():
                 self._runs.put(directive)
             case Exit(reason=reason):
-                self._may_exit.set()
                 self._take_order(Dismissed(reason))
             case Cancel(grace_ms=grace_ms):
                 grace = timedelta(milliseconds=grace_ms)
@@ -158,7 +174,16 @@ class Runner:
         self._orders.put(order)
         if isinstance(order, Dismissed):
             self._runs.put(None)
-            self._may_exit.set()
+            self._exits.put(order.why)
+
+
+def _close(attempt: Attempt) -> None:
+    if attempt.spark is None:
+        return
+    try:
+        close_session(attempt.spark)
+    except Exception as error:  # its JVM may be what failed
+        log.warning("session_not_closed", reason=f"{type(error).__name__}: {error}")
 
 
 def _report(attempt: Attempt, body: AttemptRunning | Ending) -> AttemptReport:

@@ -4,11 +4,16 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from jobmanager.store.database import Database, open_database
 from jobmanager.store.embedded import EmbeddedPostgres
 from tests.support.cluster import Cluster, a_cluster
 from tests.support.databases import fresh_database
+
+# A slow machine is not a wrong result.
+settings.register_profile("headgate", deadline=None)
+settings.load_profile("headgate")
 
 
 @pytest.fixture(scope="session")

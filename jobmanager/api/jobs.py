@@ -7,7 +7,6 @@ from http import HTTPStatus
 from typing import Annotated, Any
 from uuid import uuid4
 
-import yaml
 from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import BaseModel
 
@@ -16,6 +15,7 @@ from jobmanager.api.context import Ctx, JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import plan_document
 from jobmanager.core.errors import InvalidJobGraph, MalformedRequest, UnsupportedRequest
 from jobmanager.core.ids import JobId
+from jobmanager.protocol.graph_text import parse_yaml
 from jobmanager.services import jobs
 
 router = APIRouter(tags=["jobs"])
@@ -168,8 +168,8 @@ async def _document(request: Request) -> Mapping[str, Any]:
     body = await request.body()
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
     try:
-        document = yaml.safe_load(body) if kind in _YAML else json.loads(body)
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        document = parse_yaml(body) if kind in _YAML else json.loads(body)
+    except (ValueError, RecursionError) as error:
         shown = " ".join(str(error).split())
         language = "YAML" if kind in _YAML else "JSON"
         raise MalformedRequest(f"the body is not {language}: {shown}") from error

@@ -123,6 +123,8 @@ def _follow(job: Job, attempt: Attempt, at: datetime) -> Job:
             return _move(job, JobStatus.RUNNING, "all queries run", at)
         case AttemptStatus.FINISHED:
             return _move(job, JobStatus.FINISHED, "all input was processed", at)
+        case AttemptStatus.CANCELLED | AttemptStatus.FAILED if job.status is JobStatus.CANCELLING:
+            return _move(job, JobStatus.CANCELLED, job.reason, at)
         case AttemptStatus.CANCELLED:
             return _move(job, JobStatus.CANCELLED, job.reason, at)
         case AttemptStatus.FAILED if job.status is not JobStatus.RESTARTING:

@@ -74,6 +74,12 @@ async def heartbeat(
         if beat.attempt is not None and not attempt.status.is_terminal:
             progress = [one.model_dump(mode="json") for one in beat.regions]
             await uow.attempts.note_progress(runner.job_id, runner.attempt, progress, now)
+        if attempt.status is attempts.AttemptStatus.STARTING and beat.regions:
+            # Its report was lost, say because no server was there: regions only have
+            # progress once their queries have started.
+            stored = await uow.jobs.get_for_update(runner.job_id)
+            started = attempts.QueriesStarted(now)
+            await lifecycle.move_attempt(uow, stored, runner.attempt, started, now)
         await uow.commit()
     return beat.attempt is not None and _is_superseded(attempt)
 

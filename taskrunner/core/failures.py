@@ -13,6 +13,7 @@ _INVALID_JOB = (
     "InvalidVertex",
     "UnsupportedStorage",
 )
+_SAYS_WHERE = ("InvalidVertex", "InvalidJobGraph")
 _OUT_OF_MEMORY = ("OutOfMemoryError", "MemoryError", "SparkOutOfMemoryError")
 _USER_CODE = ("PythonException",)
 _DATA_ERROR_CLASSES = (
@@ -79,10 +80,11 @@ def _telling(causes: Sequence[Cause], kind: FailureKind) -> Cause:
         FailureKind.INVALID_JOB: lambda cause: cause.name in _INVALID_JOB,
         FailureKind.USER_CODE: lambda cause: cause.name in _USER_CODE,
     }
+    located = [cause for cause in causes if cause.name in _SAYS_WHERE]
     is_mark = marks.get(kind)
     telling = [cause for cause in causes if is_mark is not None and is_mark(cause)]
     spoken = [cause for cause in causes if cause.message.strip()]
-    for found in (telling, spoken, causes):
+    for found in (located, telling, spoken, causes):
         if found:
             return found[-1]
     return Cause("Unknown", "the attempt ended without saying why")

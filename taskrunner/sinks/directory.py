@@ -64,7 +64,7 @@ class SinkDirectory:
 
     def state_of(self, batch: int) -> RecordState | None:
         """What is decided about a batch; None: nothing yet."""
-        return self._records().get(batch)
+        return next((s for s in RecordState if self._path(batch, s).exists()), None)
 
     def stage(self, batch: int) -> Path:
         """A place for a batch's files that does not exist yet, out of readers' sight."""
@@ -83,7 +83,7 @@ class SinkDirectory:
         record = Record(batch, rows, self._attempt, tuple(self._output(batch, staged, files)))
         state = RecordState.HELD if held else RecordState.PENDING
         with self._lock, self._guard():
-            if batch not in self._records():
+            if self.state_of(batch) is None:
                 durable.create(self._path(batch, state), json.dumps(asdict(record), indent=1))
                 self._after_step("decided")
             if not held:
@@ -146,9 +146,8 @@ class SinkDirectory:
         ]
 
     def _publish(self, batch: int) -> None:
-        state = self._records()[batch]
-        if state is RecordState.HELD:
-            self._move(batch, state, RecordState.PENDING)
+        if self.state_of(batch) is RecordState.HELD:
+            self._move(batch, RecordState.HELD, RecordState.PENDING)
         record = self._read(batch, RecordState.PENDING)
         parents = set()
         for file in record.files:
@@ -165,8 +164,8 @@ class SinkDirectory:
         self._delete_staged(record)
 
     def _withdraw(self, batch: int) -> None:
-        state = self._records()[batch]
-        if state is not RecordState.WITHDRAWN:
+        state = self.state_of(batch)
+        if state is not None and state is not RecordState.WITHDRAWN:
             self._move(batch, state, RecordState.WITHDRAWN)
         record = self._read(batch, RecordState.WITHDRAWN)
         for file in record.files:

@@ -142,6 +142,18 @@ async def test_silence_means_nothing_while_we_could_not_hear(cluster: Cluster) -
     assert await cluster.state(job) == "RUNNING"
 
 
+async def test_a_heartbeat_with_progress_makes_up_for_a_lost_report(cluster: Cluster) -> None:
+    job = await cluster.submit(a_document())
+    runner = await cluster.runner(job)
+    await runner.register()
+
+    await runner.beat()
+    assert await cluster.state(job) == "INITIALIZING"
+    await runner.beat({"region": "out", "batch": None, "is_active": True})
+
+    assert await cluster.state(job) == "RUNNING"
+
+
 async def test_cancel_tells_the_runner_and_ends_when_it_has_stopped(cluster: Cluster) -> None:
     job, runner = await cluster.running(a_document())
     [start] = await runner.directives()

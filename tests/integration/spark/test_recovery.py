@@ -1,16 +1,18 @@
 """Snapshots, restores and where state lives, on real Spark directories."""
 
 import json
+import time
 from collections import Counter
 
 import pytest
 from pyspark.sql import SparkSession
 
+from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.key_groups import owner
 from jobmanager.core.plan import layout_of
 from taskrunner.core.restore import FromAttempt, FromCheckpoint
 from taskrunner.snapshots import durable
-from taskrunner.snapshots.fence import Superseded
+from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.spark.region_query import Phase
 from tests.integration.spark.jobs import OUT, JobUnderTest, Row, files_sink, some_rows, table
 
@@ -142,18 +144,23 @@ def test_a_checkpoint_of_a_restored_attempt_restores_too(job: JobUnderTest) -> N
 
 
 def test_a_superseded_attempt_publishes_nothing_more(job: JobUnderTest) -> None:
+    # Given an attempt that runs on after a newer one has taken over
     feed(job, 0, 1)
     job.define(files_source(), SUMS, files_sink("sums")).start()
     wait_until_read(job, 2)
-    old = job.running
-    assert old is not None
-    job.start()  # the old one still runs
+    assert job.running is not None
+    old = job.running.regions[0]
+    Fence(job.layout, AttemptNumber(job.attempt + 1)).raise_epoch()
+    # When there is more to read
     feed(job, 2, 3)
-
+    deadline = time.monotonic() + 30
+    while old.poll() is not Phase.FAILED:
+        assert time.monotonic() < deadline
+    # Then it publishes nothing, and the newer one all
+    assert isinstance(old.error, Superseded)
+    assert sums_seen(job) == sums_after(2)
+    job.start()
     wait_until_read(job, 4)
-    job.wait(lambda: old.regions[0].poll() is Phase.FAILED)
-
-    assert isinstance(old.regions[0].error, Superseded)
     assert sums_seen(job) == sums_after(4)
     check_updates_are_seen_once(job)
 
@@ -225,7 +232,7 @@ def test_window_state_lives_where_the_key_group_map_says(
     job.stop_at_boundary()
 
     state = spark.read.format("statestore").load(job.spark_dir().as_uri())
-    key = "key.k" if kind == "session" else "key.__headgate_window, key.k"
+    key = "key.k" if kind == "session" else "key.window, key.k"
     found = state.selectExpr("partition_id", f"pmod(hash({key}), 12) AS key_group").collect()
 
     assert found

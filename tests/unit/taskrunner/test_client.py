@@ -1,0 +1,142 @@
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from jobmanager.core.ids import RunnerId
+from jobmanager.protocol.messages import Heartbeat, RunnerHello
+from taskrunner.control.address import AddressFile
+from taskrunner.control.client import (
+    CallRefused,
+    JobManagerClient,
+    NotDelivered,
+    RunnerDismissed,
+)
+
+HELLO = RunnerHello(protocol=1, host="here", pid=1, spark_version="4.3.0")
+WELCOME = b'{"heartbeat_interval_ms": 100, "poll_wait_ms": 200}'
+Answer = tuple[int, bytes]
+
+
+@contextmanager
+def server(answer: Callable[[str], Answer]) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            status, content = answer(self.headers["Authorization"])
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=listening.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{listening.server_address[1]}"
+    listening.shutdown()
+    thread.join()
+    listening.server_close()
+
+
+def a_client(tmp_path: Path, *urls: str) -> JobManagerClient:
+    address_file(tmp_path, *urls)
+    return JobManagerClient(RunnerId(UUID(int=1)), AddressFile(tmp_path / "address"), "token")
+
+
+def address_file(tmp_path: Path, *urls: str) -> None:
+    (tmp_path / "address").write_text(json.dumps({"urls": urls}))
+
+
+def test_a_call_carries_the_token(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def answer(authorization: str) -> Answer:
+        seen.append(authorization)
+        return 200, WELCOME
+
+    with server(answer) as url, a_client(tmp_path, url) as client:
+        assert client.register(HELLO).poll_wait_ms == 200
+    assert seen == ["Bearer token"]
+
+
+def test_a_jobmanager_that_fails_for_a_while_is_asked_again(tmp_path: Path) -> None:
+    answers = [(500, b""), (503, b""), (200, WELCOME)]
+
+    with server(lambda _: answers.pop(0)) as url, a_client(tmp_path, url) as client:
+        assert client.register(HELLO).heartbeat_interval_ms == 100
+    assert answers == []
+
+
+def test_a_jobmanager_that_moved_is_found_through_the_address_file(tmp_path: Path) -> None:
+    with server(lambda _: (200, WELCOME)) as url:
+        with server(lambda _: (200, WELCOME)) as gone:
+            client = a_client(tmp_path, gone)
+            client.register(HELLO)
+        address_file(tmp_path, url)
+
+        with client:
+            assert client.register(HELLO).poll_wait_ms == 200
+
+
+@pytest.mark.parametrize("status", [401, 404, 410])
+def test_a_runner_that_is_not_known_is_told_so_at_once(tmp_path: Path, status: int) -> None:
+    with (
+        server(lambda _: (status, b"who?")) as url,
+        a_client(tmp_path, url) as client,
+        pytest.raises(RunnerDismissed, match=str(status)),
+    ):
+        client.register(HELLO)
+
+
+@pytest.mark.parametrize("answer", [(422, b"no"), (200, b"{}")])
+def test_a_refusal_or_an_unreadable_answer_is_not_tried_again(
+    tmp_path: Path, answer: Answer
+) -> None:
+    with (
+        server(lambda _: answer) as url,
+        a_client(tmp_path, url) as client,
+        pytest.raises(CallRefused),
+    ):
+        client.register(HELLO)
+
+
+def test_a_heartbeat_is_tried_once(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def answer(authorization: str) -> Answer:
+        calls.append(authorization)
+        return 503, b""
+
+    heartbeat = Heartbeat(job=None, attempt=None, regions=[])
+    with (
+        server(answer) as url,
+        a_client(tmp_path, url) as client,
+        pytest.raises(NotDelivered),
+    ):
+        client.heartbeat(heartbeat)
+    assert len(calls) == 1
+
+
+def test_a_closed_client_gives_up(tmp_path: Path) -> None:
+    client = a_client(tmp_path, "http://127.0.0.1:9")
+    client.close()
+
+    with pytest.raises(NotDelivered):
+        client.register(HELLO)
+
+
+def test_without_an_address_file_the_client_goes_on_trying(tmp_path: Path) -> None:
+    client = JobManagerClient(RunnerId(UUID(int=1)), AddressFile(tmp_path / "none"), "token")
+
+    with client, pytest.raises(NotDelivered, match="FileNotFoundError"):
+        client._call("POST", "/register", HELLO, RunnerHello, within=timedelta(seconds=0))
