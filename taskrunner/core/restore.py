@@ -11,13 +11,13 @@ from jobmanager.core.ids import AttemptNumber, CheckpointNumber
 
 @dataclass(frozen=True, slots=True)
 class PreviousAttempt:
-    """What the newest attempt that committed a batch left behind."""
+    """What an earlier attempt left behind: the newest that committed or began a batch."""
 
     attempt: AttemptNumber
-    batch: int
-    """The last one it committed."""
+    batch: int | None
+    """The last one it committed; None: it had only begun its first."""
     has_pending_batch: bool
-    """It had begun batch + 1: the range of that batch is written down."""
+    """It had begun the batch after that: the range of that batch is written down."""
     fault: str | None = None
     """Why its directory cannot be trusted; None: it can."""
 
@@ -37,7 +37,8 @@ class FromScratch:
 @dataclass(frozen=True, slots=True)
 class FromAttempt:
     attempt: AttemptNumber
-    batch: int
+    batch: int | None
+    """None: it goes on with the first batch, which the attempt had begun."""
     replays: bool
     """The batch after it had begun, and is run again with the same range."""
     why: str
@@ -87,18 +88,22 @@ def last_kept_batch(restore: Restore) -> int:
         case FromScratch():
             return -1
         case FromAttempt(batch=batch, replays=replays):
-            return batch + 1 if replays else batch
+            committed = -1 if batch is None else batch
+            return committed + 1 if replays else committed
         case FromCheckpoint(batch=batch):
             return batch
 
 
 def _from_attempt(previous: PreviousAttempt, completed: CompletedCheckpoint | None) -> Restore:
-    at = f"attempt {previous.attempt} committed batch {previous.batch}"
+    if previous.batch is None:
+        at = f"attempt {previous.attempt} had begun its first batch"
+    else:
+        at = f"attempt {previous.attempt} committed batch {previous.batch}"
     if completed is None:
         why = f"{at}; there is no checkpoint"
     elif completed.batch is None:
         why = f"{at}; checkpoint {completed.checkpoint} was taken before the first batch"
-    elif completed.batch <= previous.batch:
+    elif previous.batch is not None and completed.batch <= previous.batch:
         why = f"{at}, checkpoint {completed.checkpoint} is at batch {completed.batch}"
     else:
         return FromCheckpoint(

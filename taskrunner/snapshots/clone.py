@@ -47,7 +47,7 @@ class Clones:
         match choice:
             case FromAttempt(attempt=attempt, batch=batch):
                 source = self._layout.spark_checkpoint_dir(attempt, region)
-                _clone_directory(source, draft, batch)
+                _clone_directory(source, draft, -1 if batch is None else batch)
             case FromCheckpoint() if completed is not None:
                 _clone_manifest(self._layout.directory, completed, region, draft)
             case FromScratch() | FromCheckpoint():
@@ -57,15 +57,18 @@ class Clones:
         return choice
 
     def _previous(self, region: RegionId) -> PreviousAttempt | None:
+        """The newest attempt that committed a batch, else the newest that began one."""
+        first_batch = None
         for attempt in self._older_attempts():
             directory = self._layout.spark_checkpoint_dir(attempt, region)
             log = SparkLog(directory)
-            batch = log.last_committed()
+            batch, begun = log.last_committed(), log.last_begun()
             if batch is not None:
-                return PreviousAttempt(
-                    attempt, batch, batch + 1 in log.begun(), _fault(directory, batch)
-                )
-        return None
+                is_pending = batch + 1 in log.begun()
+                return PreviousAttempt(attempt, batch, is_pending, _fault(directory, batch))
+            if begun is not None and first_batch is None:
+                first_batch = PreviousAttempt(attempt, None, True, _fault(directory, None))
+        return first_batch
 
     def _older_attempts(self) -> list[AttemptNumber]:
         if not self._layout.attempts.exists():
@@ -89,11 +92,12 @@ def _completed(region: RegionId, manifest: Manifest | None) -> CompletedCheckpoi
     return CompletedCheckpoint(manifest.checkpoint, manifest.regions[region].batch)
 
 
-def _fault(directory: Path, batch: int) -> str | None:
+def _fault(directory: Path, batch: int | None) -> str | None:
     """Why the directory of an attempt cannot be trusted."""
     try:
-        SparkLog(directory).offsets(batch)
-        spark_state.state_of(directory, batch)
+        SparkLog(directory).offsets(0 if batch is None else batch)
+        if batch is not None:
+            spark_state.state_of(directory, batch)
     except Exception as error:  # whatever is wrong with it, it is not to be trusted
         return f"{type(error).__name__}: {error}"
     return None

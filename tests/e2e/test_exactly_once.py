@@ -55,19 +55,25 @@ def a_bounded_job(path: str, sink_format: str = "parquet") -> dict[str, Any]:
 
 
 def kill_runner(server: ServerProcess, job: str, attempt: int, pause: float) -> int:
-    """Kills the running attempt a moment after it has committed something; the generator's start.
+    """Kills the running attempt a moment after it has begun; when the generator began.
 
     It is read before the kill: a finished job leaves no attempt directory behind.
     """
     status = server.until_state(job, "running")
     assert status["attempt"] == attempt
-    eventually(lambda: (server.status(job)["region_states"] or [{}])[0].get("batches"), within=60)
+    eventually(lambda: begun(server, job, attempt), within=60)
     spark_dir = server.directory / "storage" / "jobs" / job / "attempts" / str(attempt) / "out"
     started_at = generator_started_at(spark_dir)
     time.sleep(pause)
     os.kill(status["runner"]["pid"], signal.SIGKILL)
     eventually(lambda: server.status(job)["attempt"] == attempt + 1, within=30)
     return started_at
+
+
+def begun(server: ServerProcess, job: str, attempt: int) -> bool:
+    """Whether the attempt has written down where its source begins: from then on it counts."""
+    directory = server.directory / "storage" / "jobs" / job / "attempts" / str(attempt)
+    return (directory / "out" / "offsets" / "0").exists()
 
 
 def test_a_job_whose_runner_is_killed_writes_every_row_once(server: ServerProcess) -> None:

@@ -60,7 +60,7 @@ def _workers(web: int) -> int | None:
         found = httpx.get(f"http://127.0.0.1:{web}/json/", timeout=5).json()
     except (httpx.HTTPError, ValueError):
         return None
-    return sum(worker["state"] == "ALIVE" for worker in found["workers"])
+    return len([worker for worker in found["workers"] if worker["state"] == "ALIVE"])
 
 
 def _logs(directory: Path) -> str:

@@ -5,6 +5,7 @@ from taskrunner.core.restore import (
     FromCheckpoint,
     FromScratch,
     PreviousAttempt,
+    batch_of,
     choose,
     last_kept_batch,
 )
@@ -64,3 +65,22 @@ def test_output_after_the_restored_batch_does_not_stay() -> None:
 
 def test_output_of_a_batch_that_is_replayed_with_the_same_range_stays() -> None:
     assert last_kept_batch(choose(previous(9, pending=True), None)) == 10
+
+
+def test_a_first_batch_that_had_begun_is_replayed_with_the_same_range() -> None:
+    previous = PreviousAttempt(AttemptNumber(1), None, has_pending_batch=True)
+
+    choice = choose(previous, None)
+
+    assert isinstance(choice, FromAttempt)
+    assert choice.why == "attempt 1 had begun its first batch; there is no checkpoint"
+    assert (batch_of(choice), last_kept_batch(choice)) == (None, 0)
+
+
+def test_a_checkpoint_is_newer_than_a_first_batch_that_had_begun() -> None:
+    previous = PreviousAttempt(AttemptNumber(3), None, has_pending_batch=True)
+
+    choice = choose(previous, CompletedCheckpoint(CheckpointNumber(2), 5))
+
+    assert isinstance(choice, FromCheckpoint)
+    assert choice.batch == 5
