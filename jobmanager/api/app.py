@@ -4,6 +4,7 @@ from importlib.metadata import version
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
+from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -27,7 +28,7 @@ _ROUTERS = (
 
 def make_app() -> FastAPI:
     """The application; it serves once `app.state.context` is set."""
-    app = FastAPI(
+    app: FastAPI = FastAPIOffline(
         title="Headgate",
         version=version("headgate"),
         summary="Job management for Apache Spark: Flink's REST API and more.",

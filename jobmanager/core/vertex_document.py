@@ -177,8 +177,6 @@ def _window(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode
     kind = _window_kind(fields)
     results = fields.expressions("aggregate", required=not fields.has("function"))
     _check_results(fields, (*key, "window_start", "window_end"), results)
-    if isinstance(kind, SessionWindow) and not key and mode is Mode.STREAMING:
-        fields.fault("key", "missing: Spark needs a key for session windows over a stream")
     return Window(vertex_id, inputs, key, fields.text("time", ""), kind, results)
 
 
@@ -279,6 +277,15 @@ def _check_region(sink: Sink, behind: _Behind, faults: Faults) -> None:
             f"aggregate {aggregates[0]!r} emits updates and window {windows[0]!r} emits once: "
             "a streaming query cannot do both, give each a sink of its own",
         )
+    for window in windows:
+        for draft in behind.of(window):
+            if draft.id != window and isinstance(draft.vertex, Window):
+                faults.add(
+                    window,
+                    "inputs",
+                    f"the windows of {draft.id!r} carry no watermark: Spark cannot put them into "
+                    "windows again in one streaming query",
+                )
     for aggregate in aggregates:
         for draft in behind.of(aggregate):
             if draft.id != aggregate and isinstance(draft.vertex, Aggregate):

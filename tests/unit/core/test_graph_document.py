@@ -111,10 +111,6 @@ def test_five_faults_are_told_at_once() -> None:
             "revenue.aggregate: column 'auction' comes out already",
         ),
         (a_document_with("revenue", trigger={"count": 1}), "revenue.trigger: trigger is not"),
-        (
-            a_document_with("revenue", window={"session": "5s"}, key=None),
-            "revenue.key: missing: Spark needs a key for session windows",
-        ),
         (a_document_with("out", connector="kafka"), "out.connector: connector 'kafka' is not"),
         (a_document_with("out", connector="carrier"), "out.connector: 'carrier' is not a sink"),
         (a_document_with("out", format="avro"), "out.format: format 'avro' is not supported"),
@@ -174,6 +170,15 @@ def test_an_aggregate_and_a_window_cannot_share_a_query() -> None:
     ]
 
     assert "aggregate 'total' emits updates and window 'late' emits once" in the_fault(document)
+
+
+def test_windows_of_windows_are_refused_before_spark_does() -> None:
+    document = a_document()
+    again = {**document["vertices"][2], "id": "again", "inputs": ["revenue"], "key": []}
+    document["vertices"][3]["inputs"] = ["again"]
+    document["vertices"].append(again)
+
+    assert "the windows of 'revenue' carry no watermark" in the_fault(document)
 
 
 def test_ship_strategies_are_read() -> None:
