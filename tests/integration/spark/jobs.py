@@ -1,7 +1,6 @@
 """A job in a test: its graph, its attempts, and what readers see of its output."""
 
 import json
-import shutil
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -115,8 +114,10 @@ class JobUnderTest:
         }
 
     def forget_attempts(self) -> None:
-        """The directories of all attempts are lost."""
-        shutil.rmtree(self.layout.attempts)
+        """The directories of all attempts are lost. Moved, not deleted: Spark's maintenance
+        thread may be writing a snapshot there, and a deletion would trip over it.
+        """
+        self.layout.attempts.rename(self.root / f"lost-{self.attempt}")
 
     def wait(self, condition: Callable[[], bool], seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds
