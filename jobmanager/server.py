@@ -21,6 +21,7 @@ import uvicorn
 from jobmanager.api.app import make_app
 from jobmanager.api.context import Context
 from jobmanager.core.ids import RunnerId
+from jobmanager.core.storage_uri import local_path
 from jobmanager.launchers.local import LocalLauncher
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
@@ -32,7 +33,7 @@ from jobmanager.services.clock import utc_now
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.dispatch import Dispatcher
 from jobmanager.settings import Settings
-from jobmanager.storage.files import FileSnapshotStorage, local_path
+from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import AlreadyLed, Database, open_database
 from jobmanager.store.embedded import EmbeddedPostgres
 

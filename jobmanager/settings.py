@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from jobmanager.storage.files import local_path
+from jobmanager.core.storage_uri import local_path
 
 
 class Settings(BaseSettings):

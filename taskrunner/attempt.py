@@ -15,6 +15,7 @@ from threading import Lock
 from jobmanager.core import graph_document
 from jobmanager.core.graph import Mode
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
+from jobmanager.core.storage_uri import local_path
 from jobmanager.protocol.messages import (
     AttemptCancelled,
     AttemptFailed,
@@ -36,7 +37,7 @@ from taskrunner.core.orders import CancelAsked, Dismissed, Order, Replaced
 from taskrunner.core.restore import FromAttempt, FromCheckpoint, FromScratch, Restore
 from taskrunner.snapshots.clone import read_manifest
 from taskrunner.snapshots.fence import Fence, Superseded
-from taskrunner.snapshots.layout import JobLayout, layout_of, local_path
+from taskrunner.snapshots.layout import JobLayout, layout_of
 from taskrunner.snapshots.snapshot import Snapshots, Subject
 from taskrunner.spark.causes import causes_of, stack_of
 from taskrunner.spark.job import SPARK_VERSION, Places, SparkJob, open_session

@@ -116,6 +116,7 @@ async def exited(
             stored = await lifecycle.move_attempt(uow, stored, runner.attempt, said, now)
         gone = attempts.RunnerExited(now, description)
         await lifecycle.move_attempt(uow, stored, runner.attempt, gone, now)
+        await uow.outbox.forget(runner.job_id, runner.attempt)
         await uow.commit()
 
 

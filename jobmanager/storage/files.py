@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 from jobmanager.core import manifest as manifests
 from jobmanager.core.errors import StorageUnavailable
@@ -23,17 +22,6 @@ from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
 from jobmanager.services.ports import Verification
 
 _CHUNK = 1 << 20
-
-
-def local_path(storage: str) -> Path:
-    """The directory a `file:` URI means. Raises ValueError for any other scheme."""
-    parsed = urlparse(storage)
-    if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
-        return Path(unquote(parsed.path))
-    raise ValueError(
-        f"storage {storage!r} cannot be used: this version needs a file: URI, "
-        "such as file:///var/lib/headgate"
-    )
 
 
 class FileSnapshotStorage:

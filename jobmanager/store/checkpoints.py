@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import ColumnElement, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.checkpoint import Checkpoint, CheckpointStatus
@@ -98,6 +98,13 @@ class PostgresCheckpoints:
         return [CheckpointNumber(number) for number in found]
 
     async def note_discarded(self, job_id: JobId, number: CheckpointNumber, at: datetime) -> None:
+        """Keeps the checkpoint and its acks as history, less the long lists of key groups."""
+        await self._session.execute(
+            update(SubtaskRow)
+            .where(SubtaskRow.job_id == job_id, SubtaskRow.checkpoint == number)
+            .values(key_groups=None)
+            .execution_options(synchronize_session=False)
+        )
         await self._session.execute(
             update(CheckpointRow)
             .where(CheckpointRow.job_id == job_id, CheckpointRow.number == number)
@@ -114,10 +121,12 @@ class PostgresCheckpoints:
         )
         return [(JobId(job_id), CheckpointNumber(number)) for job_id, number in rows]
 
-    async def _find(self, *conditions: object, limit: int | None = None) -> list[StoredCheckpoint]:
+    async def _find(
+        self, *conditions: ColumnElement[bool], limit: int | None = None
+    ) -> list[StoredCheckpoint]:
         query = (
             select(CheckpointRow)
-            .where(*conditions)  # type: ignore[arg-type]
+            .where(*conditions)
             .order_by(CheckpointRow.number.desc())
             .limit(limit)
             .execution_options(populate_existing=True)

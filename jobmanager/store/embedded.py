@@ -20,7 +20,9 @@ class EmbeddedPostgres:
     @classmethod
     def start(cls, directory: Path) -> "EmbeddedPostgres":
         directory.parent.mkdir(parents=True, exist_ok=True)
-        return cls(get_server(directory, cleanup_mode=None))
+        server = get_server(directory, cleanup_mode=None, start=False)
+        server.start()  # also one that was stopped in this process before
+        return cls(server)
 
     @property
     def url(self) -> str:

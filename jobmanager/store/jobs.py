@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.attempt import Attempt
@@ -46,6 +46,10 @@ class PostgresJobs:
         return mapping.stored_job(row)
 
     async def with_idempotency_key(self, key: str) -> StoredJob | None:
+        # Of two submissions with one key at the same time, the second waits here for the
+        # first to commit, and then finds its job.
+        lock = func.pg_advisory_xact_lock(func.hashtextextended(key, 0))
+        await self._session.execute(select(lock))
         row = await self._session.scalar(select(JobRow).where(JobRow.idempotency_key == key))
         return mapping.stored_job(row) if row else None
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import ColumnElement, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.effects import Effect
@@ -75,12 +75,22 @@ class PostgresOutbox:
         return [_entry(row) for row in rows]
 
     async def taken(self, job_id: JobId, attempt: AttemptNumber, up_to: int) -> None:
+        """The runner has the directives up to this one."""
+        await self._delete(job_id, attempt, OutboxRow.id <= up_to)
+
+    async def forget(self, job_id: JobId, attempt: AttemptNumber) -> None:
+        """The runner is gone: nobody will take them."""
+        await self._delete(job_id, attempt)
+
+    async def _delete(
+        self, job_id: JobId, attempt: AttemptNumber, *more: ColumnElement[bool]
+    ) -> None:
         await self._session.execute(
             delete(OutboxRow).where(
                 OutboxRow.target == "runner",
                 OutboxRow.job_id == job_id,
                 OutboxRow.attempt == attempt,
-                OutboxRow.id <= up_to,
+                *more,
             )
         )
 

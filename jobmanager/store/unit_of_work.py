@@ -59,7 +59,8 @@ class PostgresUnitOfWork:
         if isinstance(error, OperationalError | PoolTimeout) or (
             isinstance(error, DBAPIError) and error.connection_invalidated
         ):
-            raise StoreUnavailable(f"Postgres does not answer: {error}") from error
+            first_line = str(error).partition("\n")[0]
+            raise StoreUnavailable(f"Postgres does not answer: {first_line}") from error
 
     async def commit(self) -> None:
         await self._session.commit()

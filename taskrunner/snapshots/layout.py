@@ -13,14 +13,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 from jobmanager.core import manifest
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
-
-
-class UnsupportedStorage(Exception):
-    """The storage is of a kind that this version cannot write to."""
+from jobmanager.core.storage_uri import local_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +66,3 @@ class JobLayout:
 def layout_of(storage: str, job: JobId) -> JobLayout:
     """The directory of `job` below the storage root, a file: URI."""
     return JobLayout(local_path(storage) / "jobs" / job.hex)
-
-
-def local_path(uri: str) -> Path:
-    """The local path that a file: URI (or a plain absolute path) means."""
-    parsed = urlparse(uri)
-    if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
-        return Path(unquote(parsed.path))
-    if not parsed.scheme and uri.startswith("/"):
-        return Path(uri)
-    raise UnsupportedStorage(
-        f"storage {uri!r} cannot be used: this version of Headgate needs a file: URI, "
-        "such as file:///var/lib/headgate"
-    )

@@ -20,6 +20,7 @@ from jobmanager.core.graph import (
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.manifest import Manifest
 from jobmanager.core.plan import Region, plan_of
+from jobmanager.core.storage_uri import local_path
 from jobmanager.protocol.messages import RegionProgress
 from taskrunner import logs
 from taskrunner.core import restore
@@ -27,7 +28,7 @@ from taskrunner.core.restore import FromScratch, Restore
 from taskrunner.sinks.directory import SinkDirectory
 from taskrunner.snapshots.clone import Clones
 from taskrunner.snapshots.fence import Fence
-from taskrunner.snapshots.layout import JobLayout, local_path
+from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.snapshot import Subject
 from taskrunner.spark import session
 from taskrunner.spark.batch_region import BatchRegion

@@ -1,12 +1,14 @@
 """A job's life through the API, with a runner played in the words of the protocol."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
+from jobmanager.core.ids import AttemptNumber, JobId
 from tests.support.builders import NOW, a_document
 from tests.support.cluster import EVERYONE, Cluster
 
@@ -218,6 +220,29 @@ async def test_a_submission_with_a_key_is_accepted_once(cluster: Cluster) -> Non
 
     assert first.json() == again.json()
     assert other.status_code == 409
+
+
+async def test_of_submissions_with_one_key_at_the_same_time_one_is_accepted(
+    cluster: Cluster,
+) -> None:
+    headers = {"Idempotency-Key": uuid4().hex}
+
+    answers = await asyncio.gather(
+        *(cluster.http.post("/v1/jobs", json=a_document(), headers=headers) for _ in range(5))
+    )
+
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.json()["jobid"] for answer in answers}) == 1
+
+
+async def test_what_a_dead_runner_never_took_is_forgotten(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document())
+    await cluster.http.post(f"/v1/jobs/{job}/checkpoints")
+    await cluster.exit(runner)
+
+    async with cluster.database.unit_of_work() as uow:
+        left = await uow.outbox.directives(JobId(UUID(job)), AttemptNumber(1), after=0)
+    assert left == []
 
 
 async def test_history_tells_everything_in_order(cluster: Cluster) -> None:

@@ -6,9 +6,10 @@ from datetime import timedelta
 import pytest
 
 from jobmanager.core.ids import AttemptNumber
+from jobmanager.core.storage_uri import UnsupportedStorage, local_path
 from taskrunner.snapshots import locks
 from taskrunner.snapshots.fence import Fence, Superseded, read_epoch
-from taskrunner.snapshots.layout import JobLayout, UnsupportedStorage, local_path
+from taskrunner.snapshots.layout import JobLayout
 
 
 def fence(layout: JobLayout, attempt: int) -> Fence:
