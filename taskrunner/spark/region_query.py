@@ -7,6 +7,7 @@ A bounded region without windows has nothing to drain and goes to FINISHED at on
 """
 
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -73,8 +74,8 @@ class RegionQuery:
     def id(self) -> RegionId:
         return self.region.id
 
-    def start(self) -> None:
-        """Starts the query from where its directory says."""
+    def start(self, *, one_batch: bool = False) -> None:
+        """Starts the query from where its directory says, for all batches or just the next."""
         # only windows have something to emit when the watermark moves and no rows come
         self._spark.conf.set(_NO_DATA_BATCHES, str(self._has_windows).lower())
         writer = (
@@ -84,7 +85,9 @@ class RegionQuery:
             .foreachBatch(self._take_batch)
         )
         interval = milliseconds(self._graph.execution.batch_interval)
-        if interval:
+        if one_batch:
+            writer = writer.trigger(once=True)
+        elif interval:
             writer = writer.trigger(processingTime=f"{interval} milliseconds")
         self.query = writer.start()
 
@@ -115,6 +118,29 @@ class RegionQuery:
             self.query.stop()
         if self.phase in (Phase.RUNNING, Phase.DRAINING):
             self.phase = Phase.STOPPED
+
+    def has_ended(self, within: timedelta) -> bool:
+        """Whether the query ended in time, by itself or as it was asked to; it may have failed."""
+        if not self._await(within):
+            return False
+        if self.query is not None and self.query.exception() is not None:
+            self._fail()
+        return True
+
+    def drain_one_batch(self, mark: Callable[[int], None]) -> bool:
+        """Starts the batch that emits every open window, or one that has to come before it.
+
+        False: there is nothing (more) to emit. The query must have ended. `mark` is told
+        the last batch before it.
+        """
+        last = self.log.last_committed()
+        if not self._has_windows or last is None or self._is_drained():
+            return False
+        if self.log.last_begun() == last:
+            mark(last)
+            self.log.begin_last_batch()
+        self.start(one_batch=True)
+        return True
 
     def progress(self) -> RegionProgress:
         is_active = self.phase in (Phase.RUNNING, Phase.DRAINING)
