@@ -15,7 +15,6 @@ from typing import Any
 from uuid import uuid4
 
 from py4j.protocol import Py4JError
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -31,6 +30,7 @@ from taskrunner.spark.batch_sinks import BatchSink
 from taskrunner.spark.progress import ProgressMeter
 
 _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+_POLL_SECONDS = 0.02
 _BOUNDARY = timedelta(minutes=10)
 """How long the last batches of a bounded region may take."""
 
@@ -202,23 +202,30 @@ class RegionQuery:
             self.error = self.query.exception() or RuntimeError("the query ended by itself")
 
     def _await(self, within: timedelta) -> bool:
-        """Whether the query's thread ended in time (`isActive` is false before it does)."""
+        """Whether the query's thread ended in time.
+
+        `isActive` and `awaitTermination` say so as soon as it was asked to, long before.
+        """
         deadline = time.monotonic() + within.total_seconds()
-        while self.query is not None:
-            left = deadline - time.monotonic()
-            if left <= 0:
+        while self.query is not None and _has_thread(self.query):
+            if time.monotonic() >= deadline:
                 return False
-            try:
-                if self.query.awaitTermination(max(0.001, min(left, 1.0))):  # type: ignore[arg-type]
-                    return True
-            except StreamingQueryException:
-                return True
+            time.sleep(_POLL_SECONDS)
         return True
 
 
 def _connectors(graph: JobGraph, region: Region) -> dict[VertexId, SourceConnector]:
     sources = (graph.vertex(vertex) for vertex in region.sources)
     return {one.id: one.connector for one in sources if isinstance(one, Source)}
+
+
+def _has_thread(query: StreamingQuery) -> bool:
+    """Whether the thread that runs the batches lives. A private API, so it may be missing."""
+    try:
+        execution: Any = query._jsq.streamingQuery()
+        return bool(execution.queryExecutionThread().isAlive())
+    except (Py4JError, AttributeError, TypeError):
+        return bool(query.isActive)
 
 
 def _terminate_after_batch(spark: SparkSession, query: StreamingQuery) -> bool:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -16,9 +17,13 @@ import psutil
 import pyarrow.dataset
 import pytest
 
+from jobmanager.core.ids import RegionId, VertexId
+from jobmanager.core.manifest import from_json
 from jobmanager.protocol.messages import (
     AttemptReport,
+    AttemptStopped,
     BarrierAcks,
+    BarrierDeclined,
     Cancel,
     CheckpointCompleted,
     CheckpointRef,
@@ -26,6 +31,8 @@ from jobmanager.protocol.messages import (
     Heartbeat,
     Message,
     Run,
+    SavepointTarget,
+    Stop,
 )
 from tests.integration.spark.scripted_jobmanager import TOKEN, ScriptedJobManager
 
@@ -216,6 +223,70 @@ def test_a_cancelled_job_ends_after_its_batch_and_leaves_a_result(site: Site) ->
     assert runner.process.wait(30) == 0
     result = site.root / "storage" / "jobs" / site.job.hex / "attempts" / "1" / "result.json"
     assert AttemptReport.model_validate_json(result.read_text()).body == body
+
+
+def a_stop(savepoint: Path, drain: bool) -> Stop:
+    return Stop(
+        checkpoint=1,
+        expires_at=datetime.now(UTC) + timedelta(minutes=2),
+        savepoint=SavepointTarget(id=uuid4(), directory=savepoint.as_uri()),
+        drain=drain,
+    )
+
+
+def endless() -> dict[str, Any]:
+    graph = a_graph()
+    del graph["vertices"][0]["rows"]
+    return graph
+
+
+def test_a_drained_stop_leaves_a_savepoint_and_all_output_in_sight(site: Site) -> None:
+    # Given a job without an end
+    runner = site.launch()
+    runner.run(1, endless())
+    runner.wait_for_output("raw", 10)
+    # When it is stopped with a savepoint
+    stop = a_stop(site.root / "savepoints" / "one", drain=True)
+    runner.jobmanager.direct(site.job, 1, stop)
+    body = runner.report("stopped", "failed").body
+    runner.jobmanager.direct(site.job, 1, Exit(reason="done"))
+    # Then the savepoint is whole, and what it covers is in sight: windows that were open, too
+    assert body == AttemptStopped(savepoint=stop.savepoint.id)
+    assert runner.process.wait(30) == 0
+    manifest = from_json((site.root / "savepoints/one/manifest.json").read_text())
+    assert manifest.savepoint is not None
+    assert manifest.savepoint.graph == endless()
+    acks = runner.acks()
+    assert acks.manifest == "manifest.json"
+    assert all((site.root / "savepoints/one" / a.pointer).exists() for a in acks.acks if a.pointer)
+    windows = pyarrow.dataset.dataset(site.root / "out").to_table().to_pylist()
+    counted = 10 * manifest.regions[RegionId("out")].offsets[VertexId("orders")]
+    assert sum(w["n"] for w in windows) == counted
+    given = 10 * manifest.regions[RegionId("raw")].offsets[VertexId("orders")]
+    lines = [p.read_text().splitlines() for p in (site.root / "raw").iterdir()]
+    assert sum(len(one) for one in lines) == given
+    result = site.root / "storage" / "jobs" / site.job.hex / "attempts" / "1" / "result.json"
+    assert AttemptReport.model_validate_json(result.read_text()).body == body
+
+
+def test_a_stop_without_a_savepoint_fails_and_the_job_goes_on_from_there(site: Site) -> None:
+    # Given a place for the savepoint that is taken
+    taken = site.root / "savepoints"
+    taken.mkdir()
+    runner = site.launch()
+    runner.run(1, endless())
+    runner.wait_for_output("raw", 10)
+    # When the job is to stop
+    runner.jobmanager.direct(site.job, 1, a_stop(taken, drain=False))
+    declined = runner.jobmanager.wait_for(lambda m: m if isinstance(m, BarrierDeclined) else None)
+    body = runner.report("stopped", "failed").body
+    # Then it is declined, and the attempt fails so that it is restarted
+    assert declined.reason == "storage"
+    assert "savepoints exists already" in declined.detail
+    assert body.event == "failed"
+    assert (body.failure.kind, body.failure.is_restartable) == ("infrastructure", True)
+    assert "the stop failed" in body.failure.message
+    assert list(taken.iterdir()) == []
 
 
 def test_a_superseded_runner_ends_without_a_word(site: Site) -> None:
