@@ -165,9 +165,7 @@ def trigger(
     if order is None:
         effect = SendBarrier(attempt, number, expires_at)
     elif order.stops:
-        effect = StopAttempt(
-            attempt, number, expires_at, order.id, order.directory, order.drains
-        )
+        effect = StopAttempt(attempt, number, expires_at, order.id, order.directory, order.drains)
     else:
         effect = SendBarrier(attempt, number, expires_at, order.id, order.directory)
     return Transition(checkpoint, None, (effect,))

@@ -102,9 +102,7 @@ class ReleaseRunner:
     attempt: AttemptNumber
 
 
-ForJobManager = (
-    LaunchAttempt | KillRunner | DiscardCheckpoint | DiscardAttempts | DisposeSavepoint
-)
+ForJobManager = LaunchAttempt | KillRunner | DiscardCheckpoint | DiscardAttempts | DisposeSavepoint
 ForRunner = (
     StartAttempt
     | SendBarrier

@@ -85,7 +85,6 @@ class PostgresJobs:
         )
         return [JobId(one) for one in found]
 
-
     async def pinned(self, job_id: JobId) -> frozenset[CheckpointNumber]:
         """Checkpoints of this job that another one, not yet safe by itself, starts from."""
         safe = exists().where(
