@@ -101,6 +101,10 @@ class BarrierThread(Thread):
     def end(self) -> None:
         """No barrier is answered after this; waits for the one under way."""
         self._is_ending = True
+        self.finish()
+
+    def finish(self) -> None:
+        """Waits until all that was told is done, and ends."""
         self._told.put(None)
         if self.is_alive():
             self.join()
@@ -180,6 +184,7 @@ class BarrierThread(Thread):
         """Returns when every region has committed the batch it was in. Raises `NoBoundary`."""
         begun = {region: one.last_begun() for region, one in self._logs.items()}
         waiting = list(begun)
+        self._check(barrier)
         while waiting:
             self._check(barrier)
             for region in list(waiting):

@@ -23,13 +23,13 @@ from jobmanager.protocol.messages import (
     AttemptReport,
     AttemptStopped,
     BarrierAcks,
-    BarrierDeclined,
     Cancel,
     CheckpointCompleted,
     CheckpointRef,
     Exit,
     Heartbeat,
     Message,
+    RestorePoint,
     Run,
     SavepointTarget,
     Stop,
@@ -108,7 +108,11 @@ class Process:
             )
 
     def run(
-        self, attempt: int, graph: dict[str, Any], checkpoint: CheckpointRef | None = None
+        self,
+        attempt: int,
+        graph: dict[str, Any],
+        checkpoint: CheckpointRef | None = None,
+        restore_point: RestorePoint | None = None,
     ) -> None:
         body = Run(
             graph=graph,
@@ -117,6 +121,7 @@ class Process:
             storage=(self._root / "storage").as_uri(),
             data_root=str(self._root),
             checkpoint=checkpoint,
+            restore_point=restore_point,
         )
         self.jobmanager.direct(self.job, attempt, body)
 
@@ -203,10 +208,7 @@ def test_a_job_whose_runner_is_killed_ends_with_every_row_once(site: Site) -> No
     assert len({(w["k"], w["window_start"]) for w in windows}) == len(windows)
     assert sum(w["n"] for w in windows) == ROWS
     assert sum(w["total"] for w in windows) == sum(range(ROWS))
-    lines = [
-        line for path in (site.root / "raw").iterdir() for line in path.read_text().splitlines()
-    ]
-    assert sorted(json.loads(line)["id"] for line in lines) == list(range(ROWS))
+    assert sorted(_ids(site.root / "raw")) == list(range(ROWS))
 
 
 def test_a_cancelled_job_ends_after_its_batch_and_leaves_a_result(site: Site) -> None:
@@ -225,68 +227,63 @@ def test_a_cancelled_job_ends_after_its_batch_and_leaves_a_result(site: Site) ->
     assert AttemptReport.model_validate_json(result.read_text()).body == body
 
 
-def a_stop(savepoint: Path, drain: bool) -> Stop:
-    return Stop(
-        checkpoint=1,
-        expires_at=datetime.now(UTC) + timedelta(minutes=2),
-        savepoint=SavepointTarget(id=uuid4(), directory=savepoint.as_uri()),
-        drain=drain,
-    )
-
-
-def endless() -> dict[str, Any]:
-    graph = a_graph()
-    del graph["vertices"][0]["rows"]
-    return graph
-
-
-def test_a_drained_stop_leaves_a_savepoint_and_all_output_in_sight(site: Site) -> None:
-    # Given a job without an end
-    runner = site.launch()
-    runner.run(1, endless())
-    runner.wait_for_output("raw", 10)
-    # When it is stopped with a savepoint
-    stop = a_stop(site.root / "savepoints" / "one", drain=True)
-    runner.jobmanager.direct(site.job, 1, stop)
-    body = runner.report("stopped", "failed").body
-    runner.jobmanager.direct(site.job, 1, Exit(reason="done"))
-    # Then the savepoint is whole, and what it covers is in sight: windows that were open, too
-    assert body == AttemptStopped(savepoint=stop.savepoint.id)
-    assert runner.process.wait(30) == 0
-    manifest = from_json((site.root / "savepoints/one/manifest.json").read_text())
-    assert manifest.savepoint is not None
-    assert manifest.savepoint.graph == endless()
-    acks = runner.acks()
-    assert acks.manifest == "manifest.json"
-    assert all((site.root / "savepoints/one" / a.pointer).exists() for a in acks.acks if a.pointer)
-    windows = pyarrow.dataset.dataset(site.root / "out").to_table().to_pylist()
-    counted = 10 * manifest.regions[RegionId("out")].offsets[VertexId("orders")]
-    assert sum(w["n"] for w in windows) == counted
-    given = 10 * manifest.regions[RegionId("raw")].offsets[VertexId("orders")]
-    lines = [p.read_text().splitlines() for p in (site.root / "raw").iterdir()]
-    assert sum(len(one) for one in lines) == given
+def test_a_job_that_was_stopped_goes_on_as_another_and_every_row_counts_once(site: Site) -> None:
+    # Given a job that was stopped with a savepoint
+    first = site.launch()
+    first.run(1, a_graph())
+    first.wait_for_output("raw", 10)
+    savepoint = SavepointTarget(id=uuid4(), directory=(site.root / "savepoints/one").as_uri())
+    expires_at = datetime.now(UTC) + timedelta(minutes=2)
+    stop = Stop(checkpoint=1, expires_at=expires_at, savepoint=savepoint, drain=False)
+    first.jobmanager.direct(site.job, 1, stop)
+    body = first.report("stopped", "failed").body
+    first.jobmanager.direct(site.job, 1, Exit(reason="done"))
+    assert body == AttemptStopped(savepoint=savepoint.id)
     result = site.root / "storage" / "jobs" / site.job.hex / "attempts" / "1" / "result.json"
     assert AttemptReport.model_validate_json(result.read_text()).body == body
+    batches = first.acks().batches
+    manifest = from_json((site.root / "savepoints/one/manifest.json").read_text())
+    assert manifest.savepoint is not None
+    assert manifest.savepoint.graph == a_graph()
+    given = 10 * manifest.regions[RegionId("raw")].offsets[VertexId("orders")]
+    assert len(_ids(site.root / "raw")) == given, "what the savepoint covers is in sight"
+    # When another job starts from it
+    site.job = uuid4()
+    second = site.launch()
+    second.run(1, a_graph(), restore_point=_restore_point(site.root / "savepoints/one"))
+    running = second.report("running", "failed").body
+    second.report("finished")
+    second.jobmanager.direct(site.job, 1, Exit(reason="done"))
+    # Then it goes on from there, and the two together have each row once
+    assert running.event == "running"
+    assert {one.region: one.batch for one in running.restored} == batches
+    assert {one.origin for one in running.restored if one.batch is not None} == {"savepoint"}
+    windows = pyarrow.dataset.dataset(site.root / "out").to_table().to_pylist()
+    assert sum(w["n"] for w in windows) == ROWS
+    assert sum(w["total"] for w in windows) == sum(range(ROWS))
+    assert sorted(_ids(site.root / "raw")) == list(range(ROWS))
 
 
-def test_a_stop_without_a_savepoint_fails_and_the_job_goes_on_from_there(site: Site) -> None:
-    # Given a place for the savepoint that is taken
-    taken = site.root / "savepoints"
-    taken.mkdir()
+def test_a_savepoint_that_is_not_whole_is_refused_before_spark_starts(site: Site) -> None:
     runner = site.launch()
-    runner.run(1, endless())
-    runner.wait_for_output("raw", 10)
-    # When the job is to stop
-    runner.jobmanager.direct(site.job, 1, a_stop(taken, drain=False))
-    declined = runner.jobmanager.wait_for(lambda m: m if isinstance(m, BarrierDeclined) else None)
-    body = runner.report("stopped", "failed").body
-    # Then it is declined, and the attempt fails so that it is restarted
-    assert declined.reason == "storage"
-    assert "savepoints exists already" in declined.detail
+    runner.run(1, a_graph(), restore_point=_restore_point(site.root / "savepoints/none"))
+
+    body = runner.report("running", "failed").body
+
     assert body.event == "failed"
-    assert (body.failure.kind, body.failure.is_restartable) == ("infrastructure", True)
-    assert "the stop failed" in body.failure.message
-    assert list(taken.iterdir()) == []
+    assert (body.failure.kind, body.failure.is_restartable) == ("invalid_job", False)
+    assert body.failure.message.endswith("savepoints/none/manifest.json is missing")
+    assert not psutil.Process(runner.process.pid).children()
+
+
+def _restore_point(directory: Path) -> RestorePoint:
+    return RestorePoint(root=directory.as_uri(), manifest="manifest.json", name="savepoint one")
+
+
+def _ids(directory: Path) -> list[int]:
+    """The ids in the JSON files of a sink."""
+    lines = [line for path in directory.iterdir() for line in path.read_text().splitlines()]
+    return [json.loads(line)["id"] for line in lines]
 
 
 def test_a_superseded_runner_ends_without_a_word(site: Site) -> None:

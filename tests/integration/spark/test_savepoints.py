@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from jobmanager.core.ids import AttemptNumber
 from taskrunner.core.restore import FromSavepoint, FromScratch
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import read_drain
@@ -53,19 +54,15 @@ def test_a_job_goes_on_from_the_savepoint_of_another_and_each_row_counts_once(
     # Given a savepoint that was moved, of a job of which nothing else is left
     savepoint = a_savepoint_then_more(job).rename(job.root / "moved")
     shutil.rmtree(job.layout.directory)
-    # When another job starts from it, and later again yet another
-    for _ in range(2):
-        with ending(job.successor()) as other:
-            started = other.start(savepoint=savepoint)
-            choice = started.restored[OUT]
-            assert isinstance(choice, FromSavepoint)
-            assert sums_seen(other) in (sums_after(n) for n in range(4, 9))
-            feed(other, 6, 7)
-            wait_until_read(other, 8)
-            # Then the result is that of an undisturbed run
-            assert sums_seen(other) == sums_after(8)
-            check_updates_are_seen_once(other)
-            other.stop_at_boundary()
+    # When another job starts from it
+    with ending(job.successor()) as other:
+        started = other.start(savepoint=savepoint)
+        assert isinstance(started.restored[OUT], FromSavepoint)
+        feed(other, 6, 7)
+        wait_until_read(other, 8)
+        # Then the result is that of an undisturbed run
+        assert sums_seen(other) == sums_after(8)
+        check_updates_are_seen_once(other)
 
 
 def test_a_fork_and_its_parent_go_on_apart(job: JobUnderTest) -> None:
@@ -112,6 +109,7 @@ def test_rows_of_a_table_that_were_read_before_the_savepoint_are_not_read_again(
 
 def test_rows_of_a_table_are_read_when_the_savepoint_came_before_them(job: JobUnderTest) -> None:
     job.define(table(ALL_ROWS[:100]), SUMS, files_sink("sums"))
+    job.attempt = AttemptNumber(1)  # which has done nothing yet
     savepoint = job.savepoint()
 
     with ending(job.successor()) as other:
