@@ -58,7 +58,7 @@ async def trigger_periodic(uow: UnitOfWork, job_id: JobId, now: datetime) -> boo
         due = stored.next_checkpoint_at
         if stored.job.status is not JobStatus.RUNNING or due is None or now < due:
             return False
-        if await uow.checkpoints.in_progress(job_id):
+        if await uow.checkpoints.in_progress(job_id) or await uow.operations.stopping(job_id):
             return False
         await trigger_one(uow, stored, CheckpointKind.PERIODIC, now)
         await uow.commit()
@@ -198,6 +198,8 @@ async def _count_failure(
     counts = checkpoint.kind is CheckpointKind.PERIODIC
     if not counts or checkpoint.aborted_because is AbortReason.DECLINED_SUPERSEDED:
         return
+    if await uow.operations.stopping(stored.id):
+        return  # a barrier that met a job on its way out is no sign of trouble
     stored = replace(stored, failed_checkpoints=stored.failed_checkpoints + 1)
     await uow.jobs.save(stored)
     tolerated = stored.graph.checkpointing.tolerable_failures

@@ -128,6 +128,22 @@ async def test_a_runner_that_dies_before_the_savepoint_is_complete_goes_on(
     assert "attempt_ended" in failed["operation"]["failure-cause"]["stack-trace"]
 
 
+async def test_a_barrier_that_meets_a_stop_does_it_no_harm(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document())
+    cluster.clock.pass_time(10)
+    await cluster.timer.run_once()
+    await ask(cluster, job, "stop")
+
+    await runner.decline(1, "not_running")
+    cluster.clock.pass_time(10)
+    await cluster.timer.run_once()
+    await acked(runner, 2)
+
+    await runner.say("stopped", savepoint=str(uuid4()))
+    assert await cluster.state(job) == "FINISHED"
+    assert (await cluster.get(f"/v1/jobs/{job}/checkpoints"))["counts"]["total"] == 2
+
+
 async def test_cancel_with_a_savepoint_ends_as_cancelled(cluster: Cluster) -> None:
     job, runner = await cluster.running(a_document())
     answer = await cluster.http.post(f"/v1/jobs/{job}/savepoints", json={"cancel-job": True})
