@@ -1,9 +1,16 @@
 """Savepoint, fork, stop and restore with real processes: every record exactly once."""
 
+import contextlib
+import os
+import random
 import shutil
+import signal
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
+
+import pytest
 
 from tests.e2e.test_exactly_once import RATE, ROWS, a_bounded_job
 from tests.support.oracle import Bids, generator_started_at, read_windows, twice
@@ -84,3 +91,48 @@ def test_savepoint_fork_stop_and_restore(server: ServerProcess) -> None:
     assert verified["faults"] == []
     assert server.http.delete(f"/v1/savepoints/{saved['savepoint']}").status_code == 202
     eventually(lambda: not Path(urlparse(saved["path"]).path).exists(), within=30)
+
+
+def legal_end(server: ServerProcess, operation: str) -> dict[str, Any]:
+    path = f"/v1/operations/{operation}"
+    eventually(lambda: server.get(path)["status"] in ("completed", "failed"), within=60)
+    ended: dict[str, Any] = server.get(path)
+    return ended
+
+
+@pytest.mark.parametrize("victim", ["runner", "server"])
+def test_a_stop_that_meets_a_kill_ends_in_one_of_two_ways(
+    server: ServerProcess, victim: str
+) -> None:
+    chance = random.Random(int(os.environ.get("HEADGATE_TEST_SEED", time.time_ns())))
+    output = f"stop-{victim}"
+    job = server.submit(a_bounded_job(output))
+    server.until_checkpoint(job, 1)
+    spark_dir = server.directory / "storage" / "jobs" / job / "attempts" / "1" / "out"
+    expected = Bids(RATE, generator_started_at(spark_dir)).windows(ROWS, 2000)
+    pid = server.status(job)["runner"]["pid"]
+
+    operation = server.http.post(f"/v1/jobs/{job}/stop", json={}).json()["request-id"]
+    time.sleep(chance.uniform(0, 0.6))
+    if victim == "runner":
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    else:
+        server.stop(signal.SIGKILL)
+        server.start()
+
+    ended = legal_end(server, operation)
+    if ended["status"] == "completed":  # stopped: the next job goes on from the savepoint
+        server.until_state(job, "finished")
+        answer = server.http.post(
+            "/v1/jobs",
+            params={"savepoint": ended["result"]["path"]},
+            json=a_bounded_job(output),
+        )
+        assert answer.status_code == 202, answer.text
+        job = answer.json()["jobid"]
+    server.until_state(job, "finished")  # or it was never stopped, and goes on by itself
+
+    written = read_windows(server.directory / "data" / output)
+    assert not twice(written)
+    assert set(written) == expected
