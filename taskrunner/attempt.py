@@ -29,16 +29,13 @@ from jobmanager.protocol.messages import (
     Barrier,
     CheckpointAborted,
     CheckpointCompleted,
-    Failure,
     RegionProgress,
-    RestoredRegion,
     Run,
     Stop,
 )
 from taskrunner import logs
 from taskrunner.barriers import BarrierThread
 from taskrunner.control.client import JobManagerClient
-from taskrunner.core import failures, restore
 from taskrunner.core.orders import (
     CancelAsked,
     Dismissed,
@@ -48,19 +45,15 @@ from taskrunner.core.orders import (
     StopSettled,
 )
 from taskrunner.core.restore import (
-    FromAttempt,
-    FromCheckpoint,
-    FromSavepoint,
     FromScratch,
-    Restore,
 )
+from taskrunner.reports import failure_of, region_failure, restored_regions
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import Clones, read_manifest
 from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.snapshots.layout import JobLayout, layout_of
 from taskrunner.snapshots.origin import Origin, open_origin, read_lineage, write_lineage
 from taskrunner.snapshots.snapshot import Snapshots, Subject
-from taskrunner.spark.causes import causes_of, stack_of
 from taskrunner.spark.job import SPARK_VERSION, Places, SparkJob, open_session
 from taskrunner.spark.region_query import Phase, RegionQuery
 from taskrunner.spark.session import Session
@@ -72,14 +65,6 @@ _CONFIRMATION = timedelta(seconds=30)
 log = logs.get("attempt")
 
 Ending = AttemptFinished | AttemptStopped | AttemptCancelled | AttemptFailed
-
-
-class RegionFailed(Exception):
-    """A region's query ended with an error, which is the cause."""
-
-    def __init__(self, region: RegionId) -> None:
-        self.region = region
-        super().__init__(f"region {region} failed")
 
 
 class Attempt:
@@ -114,13 +99,13 @@ class Attempt:
         """Runs the job to its end. None: the attempt was replaced, and says nothing."""
         try:
             spark_job = self._start()
-            report_running(AttemptRunning(restored=_restored(spark_job)))
+            report_running(AttemptRunning(restored=restored_regions(spark_job)))
             return self._supervise(spark_job)
         except Superseded as error:
             log.warning("attempt_superseded", reason=str(error))
             return None
         except Exception as error:
-            return AttemptFailed(failure=_failure(error))
+            return AttemptFailed(failure=failure_of(error))
         finally:
             self._end()
 
@@ -216,7 +201,7 @@ class Attempt:
                     return _obey(spark_job, order)
             phases = {region.poll() for region in spark_job.regions}
             if Phase.FAILED in phases:
-                raise _region_failure(spark_job)
+                raise region_failure(spark_job)
             if phases == {Phase.FINISHED}:
                 self._end_barriers()
                 spark_job.show_everything()
@@ -252,7 +237,7 @@ class Attempt:
         except CannotStop as error:
             barriers.decline(stop, "not_running", str(error), error.region)
             if any(region.phase is Phase.FAILED for region in regions):
-                raise _region_failure(spark_job) from None
+                raise region_failure(spark_job) from None
             raise StopFailed(f"region {error.region}: {error}") from None
 
     def _heed_orders(self) -> None:
@@ -321,51 +306,3 @@ def _cancel(spark_job: SparkJob, asked: CancelAsked) -> AttemptCancelled:
             region.stop()
             details.append(f"{region.id} was stopped in the middle of a batch")
     return AttemptCancelled(detail="; ".join(details))
-
-
-def _region_failure(spark_job: SparkJob) -> BaseException:
-    failed = next(one for one in spark_job.regions if one.phase is Phase.FAILED)
-    if isinstance(failed.error, Superseded):
-        return failed.error
-    error = RegionFailed(failed.id)
-    error.__cause__ = failed.error
-    return error
-
-
-def _failure(error: Exception) -> Failure:
-    region = error.region if isinstance(error, RegionFailed) else None
-    causes = causes_of(error.__cause__ if region and error.__cause__ else error)
-    found = failures.classify(causes, stack_of(error), region)
-    log.error("attempt_failed", kind=found.kind, message=found.message, region=region)
-    return Failure.model_validate(
-        {
-            "kind": found.kind,
-            "is_restartable": found.is_restartable,
-            "message": found.message,
-            "stack": found.stack,
-            "region": found.region,
-        }
-    )
-
-
-def _restored(spark_job: SparkJob) -> list[RestoredRegion]:
-    return [_restored_region(region, one) for region, one in spark_job.restored.items()]
-
-
-def _restored_region(region: RegionId, choice: Restore) -> RestoredRegion:
-    batch = restore.batch_of(choice)
-    match choice:
-        case FromScratch(why=why):
-            return RestoredRegion(region=region, origin="scratch", batch=None, source=None, why=why)
-        case FromAttempt(attempt=source, why=why):
-            return RestoredRegion(
-                region=region, origin="attempt", batch=batch, source=source, why=why
-            )
-        case FromCheckpoint(checkpoint=number, why=why):
-            return RestoredRegion(
-                region=region, origin="checkpoint", batch=batch, source=number, why=why
-            )
-        case FromSavepoint(why=why):
-            return RestoredRegion(
-                region=region, origin="savepoint", batch=batch, source=None, why=why
-            )
