@@ -93,6 +93,15 @@ def test_savepoint_fork_stop_and_restore(server: ServerProcess) -> None:
     eventually(lambda: not Path(urlparse(saved["path"]).path).exists(), within=30)
 
 
+SHORTER = 3000
+
+
+def a_shorter_job(path: str) -> dict[str, Any]:
+    document = a_bounded_job(path)
+    document["vertices"][0]["rows"] = SHORTER
+    return document
+
+
 def legal_end(server: ServerProcess, operation: str) -> dict[str, Any]:
     path = f"/v1/operations/{operation}"
     eventually(lambda: server.get(path)["status"] in ("completed", "failed"), within=60)
@@ -106,10 +115,10 @@ def test_a_stop_that_meets_a_kill_ends_in_one_of_two_ways(
 ) -> None:
     chance = random.Random(int(os.environ.get("HEADGATE_TEST_SEED", time.time_ns())))
     output = f"stop-{victim}"
-    job = server.submit(a_bounded_job(output))
+    job = server.submit(a_shorter_job(output))
     server.until_checkpoint(job, 1)
     spark_dir = server.directory / "storage" / "jobs" / job / "attempts" / "1" / "out"
-    expected = Bids(RATE, generator_started_at(spark_dir)).windows(ROWS, 2000)
+    expected = Bids(RATE, generator_started_at(spark_dir)).windows(SHORTER, 2000)
     pid = server.status(job)["runner"]["pid"]
 
     operation = server.http.post(f"/v1/jobs/{job}/stop", json={}).json()["request-id"]
@@ -127,7 +136,7 @@ def test_a_stop_that_meets_a_kill_ends_in_one_of_two_ways(
         answer = server.http.post(
             "/v1/jobs",
             params={"savepoint": ended["result"]["path"]},
-            json=a_bounded_job(output),
+            json=a_shorter_job(output),
         )
         assert answer.status_code == 202, answer.text
         job = answer.json()["jobid"]
