@@ -2,60 +2,69 @@
 
 restore ─▶ compile ─▶ start ─▶ running ─┬─ every region finished ──▶ AttemptFinished
                                         ├─ asked to cancel ────────▶ AttemptCancelled
-                                        ├─ a region failed ────────▶ AttemptFailed
+                                        ├─ stopped, savepoint acked▶ AttemptStopped
+                                        ├─ a region, a stop failed ▶ AttemptFailed
                                         └─ replaced, dismissed ────▶ (says nothing)
 """
 
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from queue import Empty, SimpleQueue
 from threading import Lock
 
 from jobmanager.core import graph_document
-from jobmanager.core.graph import Mode
+from jobmanager.core.graph import JobGraph, Mode
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
+from jobmanager.core.manifest import Manifest
+from jobmanager.core.plan import plan_of
 from jobmanager.core.storage_uri import local_path
 from jobmanager.protocol.messages import (
     AttemptCancelled,
     AttemptFailed,
     AttemptFinished,
     AttemptRunning,
+    AttemptStopped,
     Barrier,
     CheckpointAborted,
     CheckpointCompleted,
-    Failure,
     RegionProgress,
-    RestoredRegion,
     Run,
+    Stop,
 )
 from taskrunner import logs
 from taskrunner.barriers import BarrierThread
 from taskrunner.control.client import JobManagerClient
-from taskrunner.core import failures, restore
-from taskrunner.core.orders import CancelAsked, Dismissed, Order, Replaced
-from taskrunner.core.restore import FromAttempt, FromCheckpoint, FromScratch, Restore
-from taskrunner.snapshots.clone import read_manifest
+from taskrunner.core.orders import (
+    CancelAsked,
+    Dismissed,
+    Order,
+    Replaced,
+    StopAsked,
+    StopSettled,
+)
+from taskrunner.core.restore import (
+    FromScratch,
+)
+from taskrunner.reports import failure_of, region_failure, restored_regions
+from taskrunner.snapshots import durable
+from taskrunner.snapshots.clone import Clones, read_manifest
 from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.snapshots.layout import JobLayout, layout_of
+from taskrunner.snapshots.origin import Origin, open_origin, read_lineage, write_lineage
 from taskrunner.snapshots.snapshot import Snapshots, Subject
-from taskrunner.spark.causes import causes_of, stack_of
 from taskrunner.spark.job import SPARK_VERSION, Places, SparkJob, open_session
 from taskrunner.spark.region_query import Phase, RegionQuery
 from taskrunner.spark.session import Session
+from taskrunner.stopping import CannotStop, Interrupted, NotInTime, StopFailed, reach_boundary
 
 _TICK_SECONDS = 0.1
+_CONFIRMATION = timedelta(seconds=30)
+"""How long after its deadline the savepoint of a stop may be confirmed."""
 log = logs.get("attempt")
 
-Ending = AttemptFinished | AttemptCancelled | AttemptFailed
-
-
-class RegionFailed(Exception):
-    """A region's query ended with an error, which is the cause."""
-
-    def __init__(self, region: RegionId) -> None:
-        self.region = region
-        super().__init__(f"region {region} failed")
+Ending = AttemptFinished | AttemptStopped | AttemptCancelled | AttemptFailed
 
 
 class Attempt:
@@ -90,13 +99,13 @@ class Attempt:
         """Runs the job to its end. None: the attempt was replaced, and says nothing."""
         try:
             spark_job = self._start()
-            report_running(AttemptRunning(restored=_restored(spark_job)))
+            report_running(AttemptRunning(restored=restored_regions(spark_job)))
             return self._supervise(spark_job)
         except Superseded as error:
             log.warning("attempt_superseded", reason=str(error))
             return None
         except Exception as error:
-            return AttemptFailed(failure=_failure(error))
+            return AttemptFailed(failure=failure_of(error))
         finally:
             self._end()
 
@@ -119,16 +128,25 @@ class Attempt:
 
     def _start(self) -> SparkJob:
         graph = graph_document.parse(self._run.graph)
-        subject = Subject(self.job, self.number, graph, self._run.parallelism, SPARK_VERSION)
         fence = Fence(self.layout, self.number)
         fence.raise_epoch()
         checkpoint = self._run.checkpoint
         completed = (
             read_manifest(self.layout, CheckpointNumber(checkpoint.number)) if checkpoint else None
         )
+        origin = self._origin(graph, completed)
+        subject = Subject(
+            self.job,
+            self.number,
+            graph,
+            self._run.parallelism,
+            SPARK_VERSION,
+            self._run.graph,
+            read_lineage(self.layout),
+        )
         self.spark = open_session(graph, self._run.spark_master, self._run.parallelism)
         places = Places(self.layout, local_path(self._run.data_root))
-        spark_job = SparkJob(self.spark, subject, places, fence, completed)
+        spark_job = SparkJob(self.spark, subject, places, fence, completed, origin)
         spark_job.prepare()
         snapshots = Snapshots(subject, self.layout, fence)
         if completed is not None:
@@ -139,6 +157,17 @@ class Attempt:
         self._spark_job = spark_job
         return spark_job
 
+    def _origin(self, graph: JobGraph, completed: Manifest | None) -> Origin | None:
+        """What the job was started from, if a region has nothing newer to go on from."""
+        point = self._run.restore_point
+        clones = Clones(self.layout, self.number)
+        choices = [clones.choose(region.id, completed) for region in plan_of(graph).regions]
+        if point is None or not any(isinstance(one, FromScratch) for one in choices):
+            return None
+        origin = open_origin(point, graph, self._run.parallelism)
+        write_lineage(self.layout, origin.manifest.lineage)
+        return origin
+
     def _start_barriers(self, subject: Subject, snapshots: Snapshots, spark_job: SparkJob) -> None:
         if subject.graph.mode is Mode.BATCH:
             return  # a batch job has no boundary to snapshot at
@@ -146,7 +175,6 @@ class Attempt:
         running = (Phase.RUNNING, Phase.DRAINING)
         barriers = BarrierThread(
             subject,
-            self.layout,
             snapshots,
             {region: query.log for region, query in queries.items()},
             lambda region: queries[region].phase in running,
@@ -163,22 +191,75 @@ class Attempt:
     def _supervise(self, spark_job: SparkJob) -> Ending | None:
         while True:
             match self._next_order():
-                case CancelAsked() as asked:
-                    return _cancel(spark_job, asked)
-                case Replaced(why=why):
-                    raise Superseded(why)
-                case Dismissed(why=why):
-                    log.warning("dismissed", reason=why)
-                    return None
-                case None:
+                case None | StopSettled():
                     pass
+                case StopAsked(stop=stop):
+                    if self._barriers is not None:
+                        return self._stop(spark_job, stop, self._barriers)
+                    log.warning("stop_ignored", reason="a batch job has no boundary to stop at")
+                case order:
+                    return _obey(spark_job, order)
             phases = {region.poll() for region in spark_job.regions}
             if Phase.FAILED in phases:
-                raise _region_failure(spark_job)
+                raise region_failure(spark_job)
             if phases == {Phase.FINISHED}:
                 self._end_barriers()
                 spark_job.show_everything()
                 return AttemptFinished()
+
+    def _stop(self, spark_job: SparkJob, stop: Stop, barriers: BarrierThread) -> Ending | None:
+        """Ends at a boundary with a savepoint, unless something else comes first."""
+        log.info("stopping", savepoint=stop.savepoint.id, drain=stop.drain)
+        try:
+            self._reach_boundary(spark_job, stop, barriers)
+            barriers.tell(stop)
+            self._await_settlement(stop)
+        except Interrupted as interrupted:
+            return _obey(spark_job, interrupted.order)
+        return AttemptStopped(savepoint=stop.savepoint.id)
+
+    def _reach_boundary(self, spark_job: SparkJob, stop: Stop, barriers: BarrierThread) -> None:
+        def mark(region: RegionId, batch: int) -> None:
+            durable.write(self.layout.drain(self.number, region), f"{batch}\n")
+
+        def check() -> None:
+            self._heed_orders()
+            if datetime.now(UTC) >= stop.expires_at:
+                raise NotInTime("no boundary was reached in time")
+
+        barriers.refuse_barriers()
+        regions = [one for one in spark_job.regions if isinstance(one, RegionQuery)]
+        try:
+            reach_boundary(regions, mark if stop.drain else None, check)
+        except NotInTime as error:
+            barriers.decline(stop, "no_boundary_in_time", str(error))
+            raise StopFailed(str(error)) from None
+        except CannotStop as error:
+            barriers.decline(stop, "not_running", str(error), error.region)
+            if any(region.phase is Phase.FAILED for region in regions):
+                raise region_failure(spark_job) from None
+            raise StopFailed(f"region {error.region}: {error}") from None
+
+    def _heed_orders(self) -> None:
+        """Raises `Interrupted` if something came that goes before a stop."""
+        with suppress(Empty):
+            while True:
+                order = self._orders.get_nowait()
+                if not isinstance(order, StopAsked | StopSettled):
+                    raise Interrupted(order)
+
+    def _await_settlement(self, stop: Stop) -> None:
+        while True:
+            match self._next_order():
+                case StopSettled(fault=None):
+                    return
+                case StopSettled(fault=fault):
+                    raise StopFailed(f"the savepoint was not taken: {fault}")
+                case None | StopAsked():
+                    if datetime.now(UTC) >= stop.expires_at + _CONFIRMATION:
+                        raise StopFailed("the savepoint was not confirmed in time")
+                case order:
+                    raise Interrupted(order)
 
     def _next_order(self) -> Order | None:
         try:
@@ -201,6 +282,17 @@ class Attempt:
         self._end_barriers()
 
 
+def _obey(spark_job: SparkJob, order: CancelAsked | Replaced | Dismissed) -> Ending | None:
+    match order:
+        case CancelAsked():
+            return _cancel(spark_job, order)
+        case Replaced(why=why):
+            raise Superseded(why)
+        case Dismissed(why=why):
+            log.warning("dismissed", reason=why)
+            return None
+
+
 def _cancel(spark_job: SparkJob, asked: CancelAsked) -> AttemptCancelled:
     log.info("cancelling", why=asked.why, grace_s=asked.grace.total_seconds())
     deadline = time.monotonic() + asked.grace.total_seconds()
@@ -214,47 +306,3 @@ def _cancel(spark_job: SparkJob, asked: CancelAsked) -> AttemptCancelled:
             region.stop()
             details.append(f"{region.id} was stopped in the middle of a batch")
     return AttemptCancelled(detail="; ".join(details))
-
-
-def _region_failure(spark_job: SparkJob) -> BaseException:
-    failed = next(one for one in spark_job.regions if one.phase is Phase.FAILED)
-    if isinstance(failed.error, Superseded):
-        return failed.error
-    error = RegionFailed(failed.id)
-    error.__cause__ = failed.error
-    return error
-
-
-def _failure(error: Exception) -> Failure:
-    region = error.region if isinstance(error, RegionFailed) else None
-    causes = causes_of(error.__cause__ if region and error.__cause__ else error)
-    found = failures.classify(causes, stack_of(error), region)
-    log.error("attempt_failed", kind=found.kind, message=found.message, region=region)
-    return Failure.model_validate(
-        {
-            "kind": found.kind,
-            "is_restartable": found.is_restartable,
-            "message": found.message,
-            "stack": found.stack,
-            "region": found.region,
-        }
-    )
-
-
-def _restored(spark_job: SparkJob) -> list[RestoredRegion]:
-    return [_restored_region(region, one) for region, one in spark_job.restored.items()]
-
-
-def _restored_region(region: RegionId, choice: Restore) -> RestoredRegion:
-    batch = restore.batch_of(choice)
-    match choice:
-        case FromScratch(why=why):
-            return RestoredRegion(region=region, origin="scratch", batch=None, source=None, why=why)
-        case FromAttempt(attempt=source, why=why):
-            return RestoredRegion(
-                region=region, origin="attempt", batch=batch, source=source, why=why
-            )
-        case FromCheckpoint(checkpoint=number, why=why):
-            return RestoredRegion(
-                region=region, origin="checkpoint", batch=batch, source=number, why=why
-            )

@@ -1,17 +1,19 @@
 """The thread that answers barriers, so that heartbeats and queries go on meanwhile.
 
 A barrier is met by the next batch boundary of every region: the commit of the batch
-under way, or the last one where none is. The queries are not paused.
+under way, or the last one where none is. The queries are not paused. A stop is
+answered in the same way, once the queries have ended at a boundary.
 """
 
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import assert_never
 
 from jobmanager.core.ids import CheckpointNumber, RegionId
+from jobmanager.core.storage_uri import UnsupportedStorage, local_path
 from jobmanager.protocol.messages import (
     Barrier,
     BarrierAcks,
@@ -20,6 +22,7 @@ from jobmanager.protocol.messages import (
     CheckpointAborted,
     CheckpointCompleted,
     DeclineReason,
+    Stop,
 )
 from taskrunner import logs
 from taskrunner.control.client import (
@@ -29,13 +32,11 @@ from taskrunner.control.client import (
     RunnerDismissed,
 )
 from taskrunner.core.acks import acks_of
-from taskrunner.core.orders import Dismissed, Order, Replaced
+from taskrunner.core.orders import Dismissed, Order, Replaced, StopSettled
 from taskrunner.sinks.directory import SinkDirectory
-from taskrunner.snapshots.clone import DamagedCheckpoint, read_manifest
 from taskrunner.snapshots.fence import Superseded
-from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.locks import LockUnavailable
-from taskrunner.snapshots.snapshot import Snapshots, StateMismatch, Subject
+from taskrunner.snapshots.snapshot import Snapshots, StateMismatch, Subject, Taken
 from taskrunner.snapshots.spark_log import SparkLog, UnreadableSparkLog
 from taskrunner.snapshots.spark_state import MissingState
 
@@ -43,7 +44,7 @@ _POLL_SECONDS = 0.02
 _DECLINE_WITHIN = timedelta(seconds=30)
 log = logs.get("barriers")
 
-Told = Barrier | CheckpointCompleted | CheckpointAborted
+Told = Barrier | Stop | CheckpointCompleted | CheckpointAborted
 
 
 class NoBoundary(Exception):
@@ -61,7 +62,6 @@ class BarrierThread(Thread):
     def __init__(
         self,
         subject: Subject,
-        layout: JobLayout,
         snapshots: Snapshots,
         logs_by_region: Mapping[RegionId, SparkLog],
         is_alive: Callable[[RegionId], bool],
@@ -71,7 +71,6 @@ class BarrierThread(Thread):
     ) -> None:
         super().__init__(name="barriers", daemon=True)
         self._subject = subject
-        self._layout = layout
         self._snapshots = snapshots
         self._logs = logs_by_region
         self._is_alive = is_alive
@@ -80,16 +79,32 @@ class BarrierThread(Thread):
         self._order = order
         self._told: SimpleQueue[Told | None] = SimpleQueue()
         self._aborted: set[int] = set()
+        self._batches: dict[int, dict[RegionId, int | None]] = {}
+        """Of each checkpoint that was taken: its output may be shown up to there."""
         self._is_ending = False
+        self._is_stopping = False
+        self._answering = Lock()
+        self._unsettled: int | None = None
+        """The checkpoint of a stop that was acked and is not yet complete."""
 
     def tell(self, body: Told) -> None:
         if isinstance(body, CheckpointAborted):
             self._aborted.add(body.checkpoint)  # a barrier that waits is to see it
         self._told.put(body)
 
+    def refuse_barriers(self) -> None:
+        """From now on only a stop is answered: what comes is no state to go on from."""
+        self._is_stopping = True
+        with self._answering:
+            pass  # the one under way has been answered
+
     def end(self) -> None:
         """No barrier is answered after this; waits for the one under way."""
         self._is_ending = True
+        self.finish()
+
+    def finish(self) -> None:
+        """Waits until all that was told is done, and ends."""
         self._told.put(None)
         if self.is_alive():
             self.join()
@@ -99,10 +114,16 @@ class BarrierThread(Thread):
             try:
                 match body:
                     case Barrier():
-                        self._answer(body)
+                        with self._answering:
+                            self._answer(body)
+                    case Stop():
+                        self._settle(body)
                     case CheckpointCompleted():
-                        self._show(body)
+                        self._show(body.checkpoint)
+                        if body.checkpoint == self._unsettled:
+                            self._order(StopSettled(None))
                     case CheckpointAborted():
+                        self._batches.pop(body.checkpoint, None)
                         log.info("checkpoint_aborted", checkpoint=body.checkpoint)
                     case _:
                         assert_never(body)
@@ -113,30 +134,57 @@ class BarrierThread(Thread):
             except Exception as error:  # the thread must live: the next barrier may succeed
                 log.error("barrier_failed", directive=body.kind, exc_info=error)
 
-    def _answer(self, barrier: Barrier) -> None:
-        checkpoint = CheckpointNumber(barrier.checkpoint)
+    def _settle(self, stop: Stop) -> None:
+        """Answers a stop, and says whether its savepoint counts as soon as that is known."""
         try:
-            self._await_boundaries(barrier)
-            directories = {region: one.directory for region, one in self._logs.items()}
-            taken = self._snapshots.take(checkpoint, directories, datetime.now(UTC))
+            fault = self._answer(stop)
+        except Exception as error:
+            self._order(StopSettled(f"{type(error).__name__}: {error}"))
+            raise
+        if fault is None and stop.checkpoint in self._batches:
+            self._unsettled = stop.checkpoint  # until `CheckpointCompleted`
+        else:
+            self._order(StopSettled(fault))
+
+    def _answer(self, barrier: Barrier | Stop) -> str | None:
+        """Takes the snapshot and sends the acks, or declines. None: it was accepted."""
+        try:
+            taken = self._take(barrier)
         except NoBoundary as error:
-            self._decline(barrier, error.reason, str(error), error.region)
-            return
+            return self.decline(barrier, error.reason, str(error), error.region)
         except Superseded as error:
-            self._decline(barrier, "superseded", str(error))
+            self.decline(barrier, "superseded", str(error))
             raise
         except (MissingState, LockUnavailable, OSError) as error:
-            self._decline(barrier, "storage", f"{type(error).__name__}: {error}")
-            return
-        except (StateMismatch, UnreadableSparkLog, ValueError) as error:
-            self._decline(barrier, "internal", f"{type(error).__name__}: {error}")
-            return
-        self._send(acks_of(self._subject.graph, taken.manifest, taken.new_bytes), barrier)
+            return self.decline(barrier, "storage", f"{type(error).__name__}: {error}")
+        except (StateMismatch, UnreadableSparkLog, UnsupportedStorage, ValueError) as error:
+            return self.decline(barrier, "internal", f"{type(error).__name__}: {error}")
+        self._batches[barrier.checkpoint] = {
+            region: one.batch for region, one in taken.manifest.regions.items()
+        }
+        acks = acks_of(self._subject.graph, taken.manifest, taken.new_bytes)
+        return self._send(acks, barrier)
+
+    def _take(self, barrier: Barrier | Stop) -> Taken:
+        checkpoint = CheckpointNumber(barrier.checkpoint)
+        if isinstance(barrier, Barrier):
+            self._await_boundaries(barrier)
+        else:
+            self._check(barrier)
+        directories = {region: one.directory for region, one in self._logs.items()}
+        now = datetime.now(UTC)
+        if barrier.savepoint is None:
+            return self._snapshots.take(checkpoint, directories, now)
+        target = local_path(barrier.savepoint.directory)
+        return self._snapshots.take_savepoint(
+            checkpoint, directories, now, barrier.savepoint.id, target
+        )
 
     def _await_boundaries(self, barrier: Barrier) -> None:
         """Returns when every region has committed the batch it was in. Raises `NoBoundary`."""
         begun = {region: one.last_begun() for region, one in self._logs.items()}
         waiting = list(begun)
+        self._check(barrier)
         while waiting:
             self._check(barrier)
             for region in list(waiting):
@@ -147,27 +195,43 @@ class BarrierThread(Thread):
             if waiting:
                 time.sleep(_POLL_SECONDS)
 
-    def _check(self, barrier: Barrier) -> None:
+    def _check(self, barrier: Barrier | Stop) -> None:
         if self._is_ending:
             raise NoBoundary("not_running", "the attempt is ending")
+        if self._is_stopping and isinstance(barrier, Barrier):
+            raise NoBoundary("not_running", "the job is being stopped")
         if barrier.checkpoint in self._aborted:
             raise NoBoundary("no_boundary_in_time", "the checkpoint was aborted")
         if datetime.now(UTC) >= barrier.expires_at:
             raise NoBoundary("no_boundary_in_time", "a batch took longer than the checkpoint may")
 
-    def _send(self, acks: BarrierAcks, barrier: Barrier) -> None:
+    def _send(self, acks: BarrierAcks, barrier: Barrier | Stop) -> str | None:
+        """Sends the acks. None: they were accepted."""
         left = max(barrier.expires_at - datetime.now(UTC), timedelta(seconds=1))
         try:
             reply = self._client.ack(acks, within=left)
         except (NotDelivered, CallRefused) as error:
             log.warning("acks_not_delivered", checkpoint=acks.checkpoint, reason=str(error))
-            return
+            return f"the acks were not delivered: {error}"
         log.info("barrier_acked", checkpoint=acks.checkpoint, outcome=reply.outcome)
         self._heed(reply)
+        match reply.outcome:
+            case "completed" | "already_recorded":
+                self._show(barrier.checkpoint)
+            case "recorded":
+                pass  # all acks were in one message, so `CheckpointCompleted` follows
+            case "too_late" | "superseded":
+                return f"the JobManager says that the acks are {reply.outcome.replace('_', ' ')}"
+        return None
 
-    def _decline(
-        self, barrier: Barrier, reason: DeclineReason, detail: str, region: str | None = None
-    ) -> None:
+    def decline(
+        self,
+        barrier: Barrier | Stop,
+        reason: DeclineReason,
+        detail: str,
+        region: str | None = None,
+    ) -> str:
+        """Says that there will be no snapshot, and why."""
         log.warning("barrier_declined", checkpoint=barrier.checkpoint, reason=reason, detail=detail)
         declined = BarrierDeclined(
             job=self._subject.job,
@@ -181,23 +245,17 @@ class BarrierThread(Thread):
             self._heed(self._client.decline(declined, within=_DECLINE_WITHIN))
         except (NotDelivered, CallRefused) as error:
             log.warning("decline_not_delivered", checkpoint=barrier.checkpoint, reason=str(error))
+        return detail
 
     def _heed(self, reply: BarrierReply) -> None:
         if reply.outcome == "superseded":
             self._order(Replaced("the JobManager says so"))
 
-    def _show(self, completed: CheckpointCompleted) -> None:
-        """Makes visible what was held back for this checkpoint."""
-        if not self._sinks:
-            return
-        try:
-            manifest = read_manifest(self._layout, CheckpointNumber(completed.checkpoint))
-        except DamagedCheckpoint as error:
-            # it was superseded and discarded already; the next one covers its batches
-            log.warning("checkpoint_not_shown", checkpoint=completed.checkpoint, reason=str(error))
-            return
+    def _show(self, checkpoint: int) -> None:
+        """Makes visible what was held back for this checkpoint, which is complete."""
+        batches = self._batches.pop(checkpoint, {})
         for region, sink in self._sinks.items():
-            batch = manifest.regions[region].batch
+            batch = batches.get(region)
             if batch is not None:
                 sink.show_up_to(batch)
 

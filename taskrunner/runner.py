@@ -21,6 +21,7 @@ from jobmanager.protocol.messages import (
     Heartbeat,
     Run,
     RunnerHello,
+    Stop,
 )
 from taskrunner import logs
 from taskrunner.attempt import Attempt, Ending
@@ -31,7 +32,7 @@ from taskrunner.control.client import (
     RunnerDismissed,
 )
 from taskrunner.control.threads import DirectivePoller, Heartbeats
-from taskrunner.core.orders import CancelAsked, Dismissed, Order, Replaced
+from taskrunner.core.orders import CancelAsked, Dismissed, Order, Replaced, StopAsked
 from taskrunner.snapshots import durable
 from taskrunner.spark.job import SPARK_VERSION
 from taskrunner.spark.session import close_session
@@ -166,6 +167,9 @@ class Runner:
             case Cancel(grace_ms=grace_ms):
                 grace = timedelta(milliseconds=grace_ms)
                 self._take_order(CancelAsked(grace, "the JobManager asked for it"))
+            case Stop() as stop:
+                if attempt is not None and directive.attempt == attempt.number:
+                    self._take_order(StopAsked(stop))
             case Barrier() | CheckpointCompleted() | CheckpointAborted() as body:
                 if attempt is not None and directive.attempt == attempt.number:
                     attempt.tell(body)

@@ -47,14 +47,18 @@ Uow = Annotated[UnitOfWork, Depends(_unit_of_work)]
 def _job_id(
     jobid: Annotated[str, Path(description="32 hexadecimal digits", examples=["0" * 32])],
 ) -> JobId:
-    if len(jobid) == 32:
+    return JobId(hex_id("jobid", jobid))
+
+
+def hex_id(parameter: str, text: str) -> UUID:
+    if len(text) == 32:
         try:
-            return JobId(UUID(hex=jobid))
+            return UUID(hex=text)
         except ValueError:
             pass
     raise MalformedRequest(
         "Bad request, could not parse parameters: "
-        f'Cannot resolve path parameter (jobid) from value "{jobid}".'
+        f'Cannot resolve path parameter ({parameter}) from value "{text}".'
     )
 
 

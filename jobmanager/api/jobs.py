@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -16,7 +17,8 @@ from jobmanager.api.flink.plan_shapes import plan_document
 from jobmanager.core.errors import InvalidJobGraph, MalformedRequest, UnsupportedRequest
 from jobmanager.core.ids import JobId
 from jobmanager.protocol.graph_text import parse_yaml
-from jobmanager.services import jobs
+from jobmanager.services import jobs, restore_points
+from jobmanager.services.ports import RestorePoint
 
 router = APIRouter(tags=["jobs"])
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
@@ -80,25 +82,27 @@ async def submit(
     uow: Uow,
     parallelism: Annotated[int | None, Query(ge=1, le=32_768)] = None,
     dry_run: bool = False,
-    savepoint: str | None = None,
-    checkpoint: str | None = None,
-    restore_mode: str | None = None,
+    savepoint: Annotated[str | None, Query(description="An id, or where it is.")] = None,
+    checkpoint: Annotated[str | None, Query(description="<job id>:<number>")] = None,
+    restore_mode: str = "no_claim",
     allow_non_restored_state: bool = False,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
 ) -> dict[str, Any]:
     """The body is the job graph itself, as JSON or YAML. Nothing is stored by a dry run."""
     document = await _document(request)
-    if savepoint or checkpoint or restore_mode or allow_non_restored_state:
+    if restore_mode != "no_claim":
         raise UnsupportedRequest(
-            "starting from a savepoint or checkpoint is not supported by this version of "
-            "Headgate yet: leave out savepoint, checkpoint, restore_mode and "
-            "allow_non_restored_state"
+            f"restore_mode {restore_mode!r} is not supported by this version of Headgate yet: "
+            "leave it out, or say no_claim"
         )
     if dry_run:
         response.status_code = HTTPStatus.OK
         return _dry_run(document, parallelism)
+    point = await _restore_point(context, document, parallelism, savepoint, checkpoint)
+    if point is not None:
+        point = replace(point, allow_non_restored_state=allow_non_restored_state)
     job_id = await jobs.submit(
-        uow, JobId(uuid4()), document, parallelism, idempotency_key, context.clock()
+        uow, JobId(uuid4()), document, parallelism, idempotency_key, context.clock(), point
     )
     return {"jobid": job_id.hex}
 
@@ -162,6 +166,26 @@ async def history(
         for entry_id, entry in found
     ]
     return HistoryPage(items=items, next=str(items[-1].id) if len(items) == limit else None)
+
+
+async def _restore_point(
+    context: Ctx,
+    document: Mapping[str, Any],
+    parallelism: int | None,
+    savepoint: str | None,
+    checkpoint: str | None,
+) -> RestorePoint | None:
+    if savepoint and checkpoint:
+        raise UnsupportedRequest("a job starts from a savepoint or from a checkpoint, not both")
+    if savepoint:
+        point = await restore_points.of_savepoint(context.units(), savepoint)
+    elif checkpoint:
+        storage = context.run_settings.storage
+        point = await restore_points.of_checkpoint(context.units(), checkpoint, storage)
+    else:
+        return None
+    graph, in_force = jobs.check(document, parallelism)
+    return await restore_points.check(context.units(), context.storage, point, graph, in_force)
 
 
 async def _document(request: Request) -> Mapping[str, Any]:

@@ -74,6 +74,20 @@ def submit(
     parallelism: Annotated[
         int | None, typer.Option(min=1, help="Subtasks of each keyed vertex, for the graph's own.")
     ] = None,
+    from_savepoint: Annotated[
+        str | None,
+        typer.Option(metavar="ID|PATH", help="Start from a savepoint: its id, or where it is."),
+    ] = None,
+    from_checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="JOBID:N", help="Start from a retained checkpoint of any job."),
+    ] = None,
+    allow_non_restored_state: Annotated[
+        bool,
+        typer.Option(
+            "--allow-non-restored-state", help="Leave behind state the graph has no vertex for."
+        ),
+    ] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -82,15 +96,22 @@ def submit(
     \b
     Example:
       headgate submit examples/quickstart.yaml --parallelism 4
+      headgate submit examples/quickstart.yaml --from-savepoint 9c1b4f…
     """
     graph = graph_file.read(file)
     with HeadgateClient(url) as client:
         if dry_run:
             _show_dry_run(client.dry_run(graph, parallelism=parallelism), as_json)
             return
-        job_id = client.submit(graph, parallelism=parallelism)
+        job_id = client.submit(
+            graph,
+            parallelism=parallelism,
+            savepoint=from_savepoint,
+            checkpoint=from_checkpoint,
+            allow_non_restored_state=allow_non_restored_state,
+        )
     if as_json:
-        _print_json({"jobid": job_id})
+        print_json({"jobid": job_id})
     else:
         typer.echo(f"submitted {graph.get('name')} as job {job_id}")
 
@@ -106,7 +127,7 @@ def list_jobs(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     with HeadgateClient(url) as client:
         jobs = client.jobs()
     if as_json:
-        _print_json(jobs)
+        print_json(jobs)
     elif jobs:
         display.console().print(display.jobs(jobs))
     else:
@@ -126,7 +147,7 @@ def show(job: Job, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
         details, status = client.job(job_id), client.status(job_id)
         counts = client.checkpoints(job_id)["counts"]
     if as_json:
-        _print_json({**details, "status": status, "checkpoints": counts})
+        print_json({**details, "status": status, "checkpoints": counts})
         return
     for table in display.job(job_id, details["name"], status, counts):
         display.console().print(table)
@@ -160,7 +181,7 @@ def cancel(
             f"job {job_id} has not ended within {timeout:.0f} s: headgate logs {job}"
         )
     if as_json:
-        _print_json({"jobid": job_id, "state": state})
+        print_json({"jobid": job_id, "state": state})
     else:
         typer.echo(f"job {job_id} is {state}")
 
@@ -212,7 +233,7 @@ def checkpoints(
         elif number is not None:
             _show_checkpoint(client.checkpoint(job_id, number), as_json)
         elif as_json:
-            _print_json(client.checkpoints(job_id))
+            print_json(client.checkpoints(job_id))
         else:
             display.console().print(display.checkpoints(client.checkpoints(job_id)["history"]))
 
@@ -240,7 +261,7 @@ def checkpoint(
             _show_checkpoint(_await_checkpoint(client, job_id, number, timeout), as_json)
             return
     if as_json:
-        _print_json({"jobid": job_id, "number": number})
+        print_json({"jobid": job_id, "number": number})
     else:
         typer.echo(f"checkpoint {number} of job {job_id} is under way")
 
@@ -269,7 +290,7 @@ def main() -> None:
 def _show_dry_run(answer: dict[str, Any], as_json: bool) -> None:
     faults = answer.get("faults") or []
     if as_json:
-        _print_json(answer)
+        print_json(answer)
     elif not faults:
         typer.echo("the graph has no faults; its plan:")
         typer.echo(json.dumps(answer.get("plan"), indent=2))
@@ -281,7 +302,7 @@ def _show_dry_run(answer: dict[str, Any], as_json: bool) -> None:
 
 def _show_checkpoint(one: Checkpoint, as_json: bool) -> None:
     if as_json:
-        _print_json(one)
+        print_json(one)
         return
     for table in display.checkpoint(one):
         display.console().print(table)
@@ -292,7 +313,7 @@ def _verify(client: HeadgateClient, job_id: str, number: int | None, as_json: bo
         raise HeadgateError("--verify needs the number of a checkpoint")
     found = client.verify_checkpoint(job_id, number)
     if as_json:
-        _print_json(found)
+        print_json(found)
     if found["faults"]:
         error = HeadgateError(f"checkpoint {number} has faults ({len(found['faults'])})")
         error.faults = [str(fault) for fault in found["faults"]]
@@ -317,7 +338,7 @@ def _await_checkpoint(
         time.sleep(0.2)
 
 
-def _print_json(value: object) -> None:
+def print_json(value: object) -> None:
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 

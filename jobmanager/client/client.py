@@ -50,10 +50,20 @@ class HeadgateClient:
         *,
         parallelism: int | None = None,
         idempotency_key: str | None = None,
+        savepoint: str | None = None,
+        checkpoint: str | None = None,
+        allow_non_restored_state: bool = False,
     ) -> str:
-        """Hands in a job graph; the id of its job."""
+        """Hands in a job graph; the id of its job. It may start from a savepoint (its id or
+        where it is) or from a checkpoint (`<job id>:<number>`).
+        """
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        params = _given(parallelism=parallelism)
+        params = _given(
+            parallelism=parallelism,
+            savepoint=savepoint,
+            checkpoint=checkpoint,
+            allow_non_restored_state="true" if allow_non_restored_state else None,
+        )
         answer = self._ask("POST", "/jobs", json=dict(graph), params=params, headers=headers)
         return str(answer["jobid"])
 
@@ -138,6 +148,41 @@ class HeadgateClient:
         return cast(answers.Verification, self._ask("POST", path, timeout=600.0))
 
     # ── the server ────────────────────────────────────────────────────────────
+
+    # ── savepoints ────────────────────────────────────────────────────────────
+
+    def take_savepoint(self, job_id: str, *, target: str | None = None) -> str:
+        """Asks for a savepoint; the id of the operation."""
+        body = _given(**{"target-directory": target})
+        return str(self._ask("POST", f"/jobs/{job_id}/savepoints", json=body)["request-id"])
+
+    def stop(self, job_id: str, *, drain: bool = False, target: str | None = None) -> str:
+        """Asks for the job's end with a savepoint; the id of the operation."""
+        body = {"drain": drain, **_given(targetDirectory=target)}
+        return str(self._ask("POST", f"/jobs/{job_id}/stop", json=body)["request-id"])
+
+    def operation(self, operation_id: str) -> dict[str, Any]:
+        return cast(dict[str, Any], self._ask("GET", f"/operations/{operation_id}"))
+
+    def savepoints(self) -> list[dict[str, Any]]:
+        return cast(list[dict[str, Any]], self._ask("GET", "/savepoints")["items"])
+
+    def savepoint(self, savepoint_id: str) -> dict[str, Any]:
+        return cast(dict[str, Any], self._ask("GET", f"/savepoints/{savepoint_id}"))
+
+    def label_savepoint(
+        self, savepoint_id: str, labels: Mapping[str, str | None]
+    ) -> dict[str, Any]:
+        body = {"labels": dict(labels)}
+        return cast(dict[str, Any], self._ask("PATCH", f"/savepoints/{savepoint_id}", json=body))
+
+    def verify_savepoint(self, savepoint_id: str) -> answers.Verification:
+        return cast(answers.Verification, self._ask("POST", f"/savepoints/{savepoint_id}/verify"))
+
+    def dispose_savepoint(self, savepoint_id: str) -> dict[str, Any]:
+        return cast(dict[str, Any], self._ask("DELETE", f"/savepoints/{savepoint_id}"))
+
+    # ── the cluster ───────────────────────────────────────────────────────────
 
     def overview(self) -> answers.ClusterOverview:
         return cast(answers.ClusterOverview, self._ask("GET", "/overview"))

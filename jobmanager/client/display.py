@@ -78,6 +78,23 @@ def checkpoints(listed: Iterable[answers.CheckpointSummary]) -> Table:
     return table
 
 
+def savepoints(listed: Iterable[Mapping[str, Any]]) -> Table:
+    table = _table("ID", "STATUS", "JOB", "CREATED", "SIZE", "LABELS", "PATH")
+    for one in listed:
+        labels = ", ".join(f"{name}={text}" for name, text in one["labels"].items())
+        created = str(one["created_at"])[:19].replace("T", " ")
+        table.add_row(
+            one["id"],
+            one["status"],
+            one["job"][:8],
+            created,
+            size(one["bytes"]),
+            labels,
+            one["path"],
+        )
+    return table
+
+
 def checkpoint(one: answers.Checkpoint) -> Iterable[Table]:
     yield _facts(
         ("checkpoint", str(one["number"])),

@@ -59,6 +59,8 @@ class Attempt:
     kill_at: datetime | None = None
     """Cancelling only: when patience ends."""
     failure: Failure | None = None
+    detail: str | None = None
+    """How it ended, where there is something to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,15 @@ class CancelRequested:
 @dataclass(frozen=True, slots=True)
 class AttemptFinished:
     at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptStopped:
+    """Ended at a boundary, with its savepoint complete."""
+
+    at: datetime
+    detail: str
+    is_cancellation: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +130,7 @@ AttemptEvent = (
     | QueriesStarted
     | CancelRequested
     | AttemptFinished
+    | AttemptStopped
     | AttemptCancelled
     | AttemptFailed
     | RunnerExited
@@ -153,6 +165,12 @@ def transition(attempt: Attempt, event: AttemptEvent) -> Transition:
             return _cancel(attempt, event)
         case AttemptFinished():
             return _end(attempt, AttemptStatus.FINISHED, event.at)
+        case AttemptStopped():
+            status = AttemptStatus.FINISHED
+            if event.is_cancellation or attempt.status is AttemptStatus.CANCELLING:
+                status = AttemptStatus.CANCELLED
+            stopped, effects = _end(attempt, status, event.at)
+            return Transition(replace(stopped, detail=event.detail), effects)
         case AttemptCancelled():
             return _end(attempt, AttemptStatus.CANCELLED, event.at)
         case AttemptFailed():

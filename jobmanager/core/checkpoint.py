@@ -19,6 +19,7 @@ from jobmanager.core.effects import (
     DiscardCheckpoint,
     Effect,
     SendBarrier,
+    StopAttempt,
     WithdrawBarrier,
 )
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, SubtaskRef
@@ -34,6 +35,7 @@ class CheckpointStatus(StrEnum):
 class CheckpointKind(StrEnum):
     PERIODIC = "periodic"
     REQUESTED = "requested"
+    SAVEPOINT = "savepoint"
 
 
 class AbortReason(StrEnum):
@@ -96,6 +98,21 @@ class Checkpoint:
     aborted_because: AbortReason | None = None
     detail: str | None = None
 
+    @property
+    def is_savepoint(self) -> bool:
+        """Owned by the user: retention and recovery leave it alone."""
+        return self.kind is CheckpointKind.SAVEPOINT
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointOrder:
+    """What a savepoint asks of the runner beyond a barrier."""
+
+    id: str
+    directory: str
+    stops: bool = False
+    drains: bool = False
+
 
 @dataclass(frozen=True, slots=True)
 class BarrierAcked:
@@ -141,9 +158,17 @@ def trigger(
     awaited: Mapping[SubtaskRef, SnapshotKind],
     at: datetime,
     expires_at: datetime,
+    order: SavepointOrder | None = None,
 ) -> Transition:
     checkpoint = Checkpoint(number, attempt, kind, at, expires_at, dict(awaited))
-    return Transition(checkpoint, None, (SendBarrier(attempt, number, expires_at),))
+    effect: Effect
+    if order is None:
+        effect = SendBarrier(attempt, number, expires_at)
+    elif order.stops:
+        effect = StopAttempt(attempt, number, expires_at, order.id, order.directory, order.drains)
+    else:
+        effect = SendBarrier(attempt, number, expires_at, order.id, order.directory)
+    return Transition(checkpoint, None, (effect,))
 
 
 def transition(checkpoint: Checkpoint, event: CheckpointEvent) -> Transition:
@@ -174,7 +199,7 @@ def _ack(checkpoint: Checkpoint, event: BarrierAcked) -> Transition:
     if not news and all(subtask in checkpoint.snapshots for subtask in event.snapshots):
         return Transition(checkpoint, AckOutcome.ALREADY_RECORDED)
     if checkpoint.status is CheckpointStatus.ABORTED:
-        return Transition(checkpoint, AckOutcome.TOO_LATE, (DiscardCheckpoint(checkpoint.number),))
+        return Transition(checkpoint, AckOutcome.TOO_LATE, _leftovers(checkpoint))
     if checkpoint.status is CheckpointStatus.COMPLETED:
         return Transition(checkpoint, AckOutcome.TOO_LATE)
     acked = replace(
@@ -201,5 +226,9 @@ def _abort(checkpoint: Checkpoint, reason: AbortReason, detail: str, at: datetim
         detail=detail,
     )
     withdraw = WithdrawBarrier(checkpoint.attempt, checkpoint.number, detail)
-    discard = DiscardCheckpoint(checkpoint.number)
-    return Transition(aborted, AckOutcome.RECORDED, (withdraw, discard))
+    return Transition(aborted, AckOutcome.RECORDED, (withdraw, *_leftovers(checkpoint)))
+
+
+def _leftovers(checkpoint: Checkpoint) -> tuple[Effect, ...]:
+    """What an aborted checkpoint may have written goes. A savepoint's directory is the user's."""
+    return () if checkpoint.is_savepoint else (DiscardCheckpoint(checkpoint.number),)

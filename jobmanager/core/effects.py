@@ -51,6 +51,29 @@ class SendBarrier:
     attempt: AttemptNumber
     checkpoint: CheckpointNumber
     expires_at: datetime
+    savepoint: str | None = None
+    """For a savepoint: its id, 32 hexadecimal digits."""
+    directory: str | None = None
+    """For a savepoint: where it is to be, a file: URI."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopAttempt:
+    """To the runner: finish the batch, write the savepoint, end."""
+
+    attempt: AttemptNumber
+    checkpoint: CheckpointNumber
+    expires_at: datetime
+    savepoint: str
+    directory: str
+    drain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DisposeSavepoint:
+    """Delete the directory: the manifest first."""
+
+    directory: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +102,11 @@ class ReleaseRunner:
     attempt: AttemptNumber
 
 
-ForJobManager = LaunchAttempt | KillRunner | DiscardCheckpoint | DiscardAttempts
+ForJobManager = LaunchAttempt | KillRunner | DiscardCheckpoint | DiscardAttempts | DisposeSavepoint
 ForRunner = (
     StartAttempt
     | SendBarrier
+    | StopAttempt
     | AnnounceCompletion
     | WithdrawBarrier
     | CancelAttempt

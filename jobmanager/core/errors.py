@@ -2,11 +2,13 @@
 
     DomainError
       NotFound
-        JobNotFound, CheckpointNotFound, RunnerNotFound, LogNotFound
+        JobNotFound, CheckpointNotFound, SavepointNotFound, OperationNotFound,
+        RunnerNotFound, LogNotFound
       Conflict
-        JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused
+        JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused, SavepointInUse,
+        StopUnderWay, SinkInUse
       Rejected
-        InvalidJobGraph, UnsupportedRequest
+        InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint
       Malformed
         MalformedRequest
       Forbidden
@@ -40,6 +42,14 @@ class CheckpointNotFound(NotFound):
     title = "No such checkpoint"
 
 
+class SavepointNotFound(NotFound):
+    title = "No such savepoint"
+
+
+class OperationNotFound(NotFound):
+    title = "No such operation"
+
+
 class RunnerNotFound(NotFound):
     title = "No such runner"
 
@@ -60,6 +70,18 @@ class JobHasEnded(Conflict):
     title = "The job has ended"
 
 
+class StopUnderWay(Conflict):
+    title = "The job is being stopped"
+
+
+class SavepointInUse(Conflict):
+    title = "The savepoint is in use"
+
+
+class SinkInUse(Conflict):
+    title = "The sink is in use"
+
+
 class NothingToVerify(Conflict):
     title = "The checkpoint has no files to verify"
 
@@ -70,6 +92,10 @@ class IdempotencyKeyReused(Conflict):
 
 class Rejected(DomainError):
     """The request can never succeed as written."""
+
+
+class UnusableRestorePoint(Rejected):
+    title = "The job cannot start from this"
 
 
 class UnsupportedRequest(Rejected):

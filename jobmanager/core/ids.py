@@ -6,6 +6,8 @@ from uuid import UUID
 
 JobId = NewType("JobId", UUID)
 RunnerId = NewType("RunnerId", UUID)
+SavepointId = NewType("SavepointId", UUID)
+OperationId = NewType("OperationId", UUID)
 VertexId = NewType("VertexId", str)
 RegionId = NewType("RegionId", str)
 """A region is named by its sink."""

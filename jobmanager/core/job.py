@@ -122,11 +122,11 @@ def _follow(job: Job, attempt: Attempt, at: datetime) -> Job:
         case AttemptStatus.RUNNING if job.status is JobStatus.STARTING:
             return _move(job, JobStatus.RUNNING, "all queries run", at)
         case AttemptStatus.FINISHED:
-            return _move(job, JobStatus.FINISHED, "all input was processed", at)
+            return _move(job, JobStatus.FINISHED, attempt.detail or "all input was processed", at)
         case AttemptStatus.CANCELLED | AttemptStatus.FAILED if job.status is JobStatus.CANCELLING:
             return _move(job, JobStatus.CANCELLED, job.reason, at)
         case AttemptStatus.CANCELLED:
-            return _move(job, JobStatus.CANCELLED, job.reason, at)
+            return _move(job, JobStatus.CANCELLED, attempt.detail or job.reason, at)
         case AttemptStatus.FAILED if job.status is not JobStatus.RESTARTING:
             assert attempt.failure is not None
             return _fail(job, attempt.failure, at)

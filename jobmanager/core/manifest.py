@@ -4,10 +4,13 @@ A manifest is written last, so a checkpoint that has one is whole. It names ever
 file that is needed to rebuild the Spark checkpoint directory of each region, where
 in the job's directory that file is, and its checksum. The JobManager verifies and
 counts references with it; a runner restores with it. No database is needed.
+
+A savepoint's manifest is in the savepoint's own directory, with all its files, and
+says in addition what job graph it belongs to and which jobs it descends from.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
@@ -31,7 +34,7 @@ class SnapshotFile:
     path: str
     """Inside the region's Spark checkpoint directory."""
     location: str
-    """Inside the job's directory in storage."""
+    """Inside the job's directory in storage; of a savepoint, inside its own directory."""
     bytes: int
     sha256: str
 
@@ -50,7 +53,7 @@ class StatePointer:
     version: int
     """Spark's state version."""
     pointer: str
-    """Its newest state file, inside the job's directory."""
+    """Its newest state file: a `location`."""
     bytes: int
     """Of all the state files the subtask needs."""
 
@@ -67,6 +70,26 @@ class RegionManifest:
 
 
 @dataclass(frozen=True, slots=True)
+class Ancestor:
+    """A job that a savepoint's state has come through."""
+
+    job: JobId
+    batches: Mapping[RegionId, int | None]
+    """Region to its last batch that is part of the state; None: it had none yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointInfo:
+    """What a savepoint says beside a checkpoint: enough to start a job from it anywhere."""
+
+    id: UUID
+    graph: Mapping[str, Any]
+    """The job-graph document as it was submitted."""
+    lineage: tuple[Ancestor, ...]
+    """The oldest first; the job that wrote the savepoint is the last."""
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     job: JobId
     checkpoint: CheckpointNumber
@@ -76,11 +99,20 @@ class Manifest:
     parallelism: int
     max_parallelism: int
     regions: Mapping[RegionId, RegionManifest]
+    savepoint: SavepointInfo | None = None
+    """None: it is a checkpoint."""
 
     def files(self) -> Iterator[SnapshotFile]:
         """Every file of the checkpoint."""
         for region in self.regions.values():
             yield from region.files
+
+    @property
+    def lineage(self) -> tuple[Ancestor, ...]:
+        """The jobs its state has come through, as far as it says; the one that wrote it last."""
+        if self.savepoint is not None:
+            return self.savepoint.lineage
+        return (Ancestor(self.job, {name: one.batch for name, one in self.regions.items()}),)
 
     @property
     def bytes(self) -> int:
@@ -93,7 +125,7 @@ def location_of(checkpoint: int) -> str:
 
 
 def to_json(manifest: Manifest) -> str:
-    document = {
+    document: dict[str, Any] = {
         "format": FORMAT_VERSION,
         "job": str(manifest.job),
         "checkpoint": manifest.checkpoint,
@@ -104,6 +136,12 @@ def to_json(manifest: Manifest) -> str:
         "max_parallelism": manifest.max_parallelism,
         "regions": {name: _region_document(one) for name, one in manifest.regions.items()},
     }
+    if manifest.savepoint is not None:
+        document["savepoint"] = {
+            "id": str(manifest.savepoint.id),
+            "graph": dict(manifest.savepoint.graph),
+            "lineage": lineage_document(manifest.savepoint.lineage),
+        }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -131,9 +169,41 @@ def from_json(text: str) -> Manifest:
             RegionId(name): _region(one, f"regions.{name}")
             for name, one in fields.mapping("regions").items()
         },
+        savepoint=_savepoint(fields.mapping("savepoint")) if fields.has("savepoint") else None,
     )
     fields.done()
     return manifest
+
+
+def lineage_document(lineage: Sequence[Ancestor]) -> list[dict[str, Any]]:
+    return [{"job": str(one.job), "batches": dict(one.batches)} for one in lineage]
+
+
+def lineage_of(document: Any, where: str = "lineage") -> tuple[Ancestor, ...]:
+    """The lineage that `lineage_document` wrote. Raises `InvalidManifest`."""
+    if not isinstance(document, list):
+        raise InvalidManifest(f"{where}: {document!r} is not a list")
+    return tuple(_ancestor(one, f"{where}[{i}]") for i, one in enumerate(document))
+
+
+def _savepoint(document: Any) -> SavepointInfo:
+    fields = _Fields(document, "savepoint")
+    info = SavepointInfo(
+        id=fields.uuid("id"),
+        graph=fields.mapping("graph"),
+        lineage=lineage_of(fields.items("lineage"), "savepoint.lineage"),
+    )
+    fields.done()
+    return info
+
+
+def _ancestor(document: Any, where: str) -> Ancestor:
+    fields = _Fields(document, where)
+    job = JobId(fields.uuid("job"))
+    batches = _Fields(fields.mapping("batches"), f"{where}.batches")
+    found = {RegionId(name): batches.optional_integer(name) for name in batches.names()}
+    fields.done()
+    return Ancestor(job, found)
 
 
 def _region_document(region: RegionManifest) -> dict[str, Any]:
@@ -218,6 +288,12 @@ class _Fields:
     def done(self) -> None:
         if self._left:
             raise InvalidManifest(f"{self._where}: unknown field {next(iter(self._left))!r}")
+
+    def names(self) -> list[str]:
+        return list(self._left)
+
+    def has(self, name: str) -> bool:
+        return name in self._left
 
     def integer(self, name: str, least: int = 0) -> int:
         value = self._take(name)

@@ -51,6 +51,27 @@ class CheckpointRef(Message):
     """Where its manifest is, relative to the job's directory in storage."""
 
 
+class RestorePoint(Message):
+    """A savepoint, or a checkpoint of another job, that a job starts from."""
+
+    root: str
+    """file: URI that the locations in its manifest are relative to."""
+    manifest: str
+    """The manifest, relative to `root`."""
+    name: str
+    """What to call it in texts: `savepoint 3f2a…`, `checkpoint 7 of job 9c1b…`."""
+    allow_non_restored_state: bool = False
+    """Whether state of vertices that the graph no longer has may be left behind."""
+
+
+class SavepointTarget(Message):
+    """Where a savepoint is to be written: a directory that does not exist yet."""
+
+    id: UUID
+    directory: str
+    """A file: URI."""
+
+
 class Run(Message):
     kind: Literal["run"] = "run"
     graph: dict[str, Any]
@@ -63,12 +84,33 @@ class Run(Message):
     """What relative paths in the graph are relative to."""
     checkpoint: CheckpointRef | None
     """The latest completed one, if any."""
+    restore_point: RestorePoint | None = None
+    """What the job was first started from. Only looked at while the job itself has neither a
+    committed batch nor a checkpoint: it never goes back to it silently."""
 
 
 class Barrier(Message):
     kind: Literal["barrier"] = "barrier"
     checkpoint: int
     expires_at: AwareDatetime
+    savepoint: SavepointTarget | None = None
+    """Not None: all files go into this directory of its own, with the manifest."""
+
+
+class Stop(Message):
+    """End at a boundary with a savepoint: every region finishes the batch it is in and starts
+    no other; then the savepoint is written and acked like a barrier; then `AttemptStopped`.
+
+    Where no savepoint can be written the barrier is declined and the attempt fails, to be
+    restarted where it was: nothing is lost.
+    """
+
+    kind: Literal["stop"] = "stop"
+    checkpoint: int
+    expires_at: AwareDatetime
+    savepoint: SavepointTarget
+    drain: bool
+    """First let the watermark go to the end of time: every open window is emitted."""
 
 
 class CheckpointCompleted(Message):
@@ -99,7 +141,7 @@ class Exit(Message):
 
 
 DirectiveBody = Annotated[
-    Run | Barrier | CheckpointCompleted | CheckpointAborted | Cancel | Exit,
+    Run | Barrier | Stop | CheckpointCompleted | CheckpointAborted | Cancel | Exit,
     Field(discriminator="kind"),
 ]
 
@@ -211,7 +253,7 @@ class RestoredRegion(Message):
     """Where a region's new attempt started from, and why there."""
 
     region: str
-    origin: Literal["scratch", "attempt", "checkpoint"]
+    origin: Literal["scratch", "attempt", "checkpoint", "savepoint"]
     batch: int | None
     source: int | None
     """Number of the attempt or checkpoint."""
@@ -225,6 +267,13 @@ class AttemptRunning(Message):
 
 class AttemptFinished(Message):
     event: Literal["finished"] = "finished"
+
+
+class AttemptStopped(Message):
+    """Ended at a boundary, after its savepoint was acked."""
+
+    event: Literal["stopped"] = "stopped"
+    savepoint: UUID
 
 
 class AttemptCancelled(Message):
@@ -242,7 +291,7 @@ class AttemptReport(Message):
     attempt: int
     at: AwareDatetime
     body: Annotated[
-        AttemptRunning | AttemptFinished | AttemptCancelled | AttemptFailed,
+        AttemptRunning | AttemptFinished | AttemptStopped | AttemptCancelled | AttemptFailed,
         Field(discriminator="event"),
     ]
 

@@ -24,8 +24,9 @@ from jobmanager.core.failure import Failure, FailureKind
 from jobmanager.core.graph import Mode
 from jobmanager.core.ids import CheckpointNumber, JobId
 from jobmanager.core.job import JobStatus
+from jobmanager.core.manifest import FILE_NAME
 from jobmanager.core.retention import superfluous
-from jobmanager.services import lifecycle
+from jobmanager.services import lifecycle, operations
 from jobmanager.services.ports import (
     HistoryEntry,
     SnapshotStorage,
@@ -45,7 +46,7 @@ async def request(uow: UnitOfWork, job_id: JobId, now: datetime) -> CheckpointNu
             raise JobNotRunning(
                 f"job {job_id.hex} is {stored.job.status}: only a running job takes checkpoints"
             )
-        number = await _trigger(uow, stored, CheckpointKind.REQUESTED, now)
+        number = await trigger_one(uow, stored, CheckpointKind.REQUESTED, now)
         await uow.commit()
     return number
 
@@ -57,9 +58,9 @@ async def trigger_periodic(uow: UnitOfWork, job_id: JobId, now: datetime) -> boo
         due = stored.next_checkpoint_at
         if stored.job.status is not JobStatus.RUNNING or due is None or now < due:
             return False
-        if await uow.checkpoints.in_progress(job_id):
+        if await uow.checkpoints.in_progress(job_id) or await uow.operations.stopping(job_id):
             return False
-        await _trigger(uow, stored, CheckpointKind.PERIODIC, now)
+        await trigger_one(uow, stored, CheckpointKind.PERIODIC, now)
         await uow.commit()
     return True
 
@@ -70,6 +71,10 @@ async def acknowledge(
     async with uow:
         stored = await uow.jobs.get_for_update(job_id)
         before = (await uow.checkpoints.get(job_id, number)).checkpoint
+        if before.is_savepoint:  # it is in a directory of its own, not the job's
+            savepoint = await uow.savepoints.of_checkpoint(job_id, number)
+            manifest = f"{savepoint.directory}/{FILE_NAME}"
+            ack = replace(ack, stored=replace(ack.stored, manifest=manifest))
         checkpoint, outcome, effects = checkpoints.transition(before, ack)
         assert outcome is not None
         await uow.outbox.add(job_id, effects, ack.at)
@@ -103,18 +108,25 @@ async def verify(
     checkpoint = found.checkpoint
     if checkpoint.status is not CheckpointStatus.COMPLETED or checkpoint.stored is None:
         raise NothingToVerify(f"checkpoint {number} is {checkpoint.status}")
+    if checkpoint.is_savepoint:
+        raise NothingToVerify(f"checkpoint {number} is a savepoint: verify it as one")
     if found.discarded_at is not None:
         raise NothingToVerify(f"checkpoint {number} was discarded at {found.discarded_at}")
     return await storage.verify(job_id, checkpoint.stored.manifest)
 
 
-async def _trigger(
-    uow: UnitOfWork, stored: StoredJob, kind: CheckpointKind, now: datetime
+async def trigger_one(
+    uow: UnitOfWork,
+    stored: StoredJob,
+    kind: CheckpointKind,
+    now: datetime,
+    order: checkpoints.SavepointOrder | None = None,
 ) -> CheckpointNumber:
+    """Writes the checkpoint with its awaited set and its barrier. The caller commits."""
     number, settings = stored.next_checkpoint, stored.graph.checkpointing
     awaited = plan.awaited(stored.graph, stored.parallelism)
     checkpoint, _, effects = checkpoints.trigger(
-        number, stored.job.attempt, kind, awaited, now, now + settings.timeout
+        number, stored.job.attempt, kind, awaited, now, now + settings.timeout, order
     )
     await uow.checkpoints.add(stored.id, checkpoint)
     await uow.outbox.add(stored.id, effects, now)
@@ -135,12 +147,18 @@ async def _complete(
     uow: UnitOfWork, stored: StoredJob, checkpoint: checkpoints.Checkpoint, now: datetime
 ) -> None:
     """Resets the failure count, paces the next one, and lets old ones go."""
+    if checkpoint.is_savepoint:
+        await operations.savepoint_completed(uow, stored, checkpoint, now)
+        return
     pause = now + stored.graph.checkpointing.min_pause
     following = max(stored.next_checkpoint_at, pause) if stored.next_checkpoint_at else None
     await uow.jobs.save(replace(stored, failed_checkpoints=0, next_checkpoint_at=following))
     restorable = await uow.checkpoints.restorable(stored.id)
     # Marked here, deleted later: from this commit on no restore picks them any more.
+    pinned = await uow.jobs.pinned(stored.id)
     for old in superfluous(restorable, stored.graph.checkpointing.retained):
+        if old in pinned:
+            continue  # another job starts from it, and has nothing of its own yet
         await uow.checkpoints.note_discarded(stored.id, old, now)
         await uow.outbox.add(stored.id, [DiscardCheckpoint(old)], now)
     if checkpoint.attempt > 1 and restorable[-1:] == [checkpoint.number]:
@@ -175,9 +193,13 @@ async def _count_failure(
         stored.id,
         HistoryEntry(now, "checkpoint_aborted", why, checkpoint.attempt, checkpoint.number),
     )
+    if checkpoint.is_savepoint:
+        await operations.savepoint_failed(uow, stored, checkpoint, now)
     counts = checkpoint.kind is CheckpointKind.PERIODIC
     if not counts or checkpoint.aborted_because is AbortReason.DECLINED_SUPERSEDED:
         return
+    if await uow.operations.stopping(stored.id):
+        return  # a barrier that met a job on its way out is no sign of trouble
     stored = replace(stored, failed_checkpoints=stored.failed_checkpoints + 1)
     await uow.jobs.save(stored)
     tolerated = stored.graph.checkpointing.tolerable_failures

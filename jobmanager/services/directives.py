@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import assert_never
+from uuid import UUID
 
 from jobmanager.core import effects
 from jobmanager.core.durations import milliseconds
@@ -38,7 +39,19 @@ async def _body(
             stored = await uow.jobs.get(entry.job_id)
             return await _run(uow, stored, settings)
         case effects.SendBarrier():
-            return messages.Barrier(checkpoint=effect.checkpoint, expires_at=effect.expires_at)
+            savepoint = None
+            if effect.savepoint is not None and effect.directory is not None:
+                savepoint = _target(effect.savepoint, effect.directory)
+            return messages.Barrier(
+                checkpoint=effect.checkpoint, expires_at=effect.expires_at, savepoint=savepoint
+            )
+        case effects.StopAttempt():
+            return messages.Stop(
+                checkpoint=effect.checkpoint,
+                expires_at=effect.expires_at,
+                savepoint=_target(effect.savepoint, effect.directory),
+                drain=effect.drain,
+            )
         case effects.AnnounceCompletion():
             return messages.CheckpointCompleted(checkpoint=effect.checkpoint)
         case effects.WithdrawBarrier():
@@ -52,6 +65,7 @@ async def _body(
             | effects.KillRunner()
             | effects.DiscardCheckpoint()
             | effects.DiscardAttempts()
+            | effects.DisposeSavepoint()
         ):
             raise AssertionError(f"{effect} is not for a runner")
         case _:
@@ -72,4 +86,21 @@ async def _run(uow: UnitOfWork, stored: StoredJob, settings: RunSettings) -> mes
         storage=settings.storage,
         data_root=settings.data_root,
         checkpoint=checkpoint,
+        restore_point=_restore_point(stored),
+    )
+
+
+def _target(savepoint: str, directory: str) -> messages.SavepointTarget:
+    return messages.SavepointTarget(id=UUID(hex=savepoint), directory=directory)
+
+
+def _restore_point(stored: StoredJob) -> messages.RestorePoint | None:
+    point = stored.restore_point
+    if point is None:
+        return None
+    return messages.RestorePoint(
+        root=point.root,
+        manifest=point.manifest,
+        name=point.name,
+        allow_non_restored_state=point.allow_non_restored_state,
     )

@@ -9,6 +9,7 @@ from uuid import uuid4
 from jobmanager.core.effects import (
     DiscardAttempts,
     DiscardCheckpoint,
+    DisposeSavepoint,
     ForJobManager,
     KillRunner,
     LaunchAttempt,
@@ -34,6 +35,8 @@ class Dispatcher:
                 await self._storage.discard_checkpoint(job_id, effect.checkpoint)
             case DiscardAttempts():
                 await self._storage.discard_attempts(job_id, effect.before)
+            case DisposeSavepoint():
+                await self._storage.dispose_savepoint(effect.directory)
             case _:
                 assert_never(effect)
 

@@ -11,7 +11,7 @@ from jobmanager.core.graph import KEYED, JobGraph
 from jobmanager.core.ids import CheckpointNumber, JobId
 from jobmanager.core.plan import layout_of
 from jobmanager.services import lifecycle
-from jobmanager.services.ports import HistoryEntry, StoredJob, UnitOfWork
+from jobmanager.services.ports import HistoryEntry, RestorePoint, StoredJob, UnitOfWork
 
 
 def check(document: Mapping[str, Any], parallelism: int | None) -> tuple[JobGraph, int]:
@@ -31,6 +31,7 @@ async def submit(
     parallelism: int | None,
     idempotency_key: str | None,
     now: datetime,
+    restore_point: RestorePoint | None = None,
 ) -> JobId:
     """Accepts a job. Repeated with the same key it returns the job that is there already."""
     graph, in_force = check(document, parallelism)
@@ -53,10 +54,12 @@ async def submit(
             next_checkpoint=CheckpointNumber(1),
             next_checkpoint_at=None,
             failed_checkpoints=0,
+            restore_point=restore_point,
         )
         await uow.jobs.add(stored, idempotency_key)
         await uow.key_groups.replace(job_id, assignment(graph, in_force))
-        await uow.history.add(job_id, HistoryEntry(now, "job_submitted", "submitted by a client"))
+        cause = f"started from {restore_point.name}" if restore_point else "submitted by a client"
+        await uow.history.add(job_id, HistoryEntry(now, "job_submitted", cause))
         await lifecycle.launch_attempt(uow, stored, now)
         await uow.commit()
     return job_id

@@ -14,6 +14,7 @@ from jobmanager.core import job as jobs
 from jobmanager.core.effects import DiscardAttempts
 from jobmanager.core.graph import Mode
 from jobmanager.core.ids import AttemptNumber
+from jobmanager.services import operations
 from jobmanager.services.ports import HistoryEntry, StoredJob, UnitOfWork
 
 CANCEL_GRACE = timedelta(seconds=30)
@@ -45,6 +46,8 @@ async def move_attempt(
 ) -> StoredJob:
     """Applies `event` to attempt `number`, then to the job what became of it."""
     before = (await uow.attempts.get(stored.id, number)).attempt
+    if number == stored.job.attempt:
+        event = await operations.as_stopped(uow, stored, event, now)
     attempt, effects = attempts.transition(before, event)
     if attempt == before:
         return stored
@@ -57,6 +60,8 @@ async def move_attempt(
         )
     if attempt.status.is_terminal:
         await _abort_checkpoints(uow, stored, attempt, now)
+        how = attempt.detail or f"attempt {number} {attempt.status}"
+        await operations.attempt_ended(uow, stored, how, now)
     return await move_job(uow, stored, jobs.AttemptMoved(now, attempt), now)
 
 
@@ -108,3 +113,5 @@ async def _abort_checkpoints(
         aborted, _, effects = checkpoints.transition(checkpoint, ended)
         await uow.checkpoints.save(stored.id, aborted, now)
         await uow.outbox.add(stored.id, effects, now)
+        if aborted.is_savepoint and aborted != checkpoint:
+            await operations.savepoint_failed(uow, stored, aborted, now)

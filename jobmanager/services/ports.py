@@ -9,8 +9,63 @@ from jobmanager.core.attempt import Attempt
 from jobmanager.core.checkpoint import Checkpoint
 from jobmanager.core.effects import Effect
 from jobmanager.core.graph import JobGraph
-from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RunnerId
+from jobmanager.core.ids import (
+    AttemptNumber,
+    CheckpointNumber,
+    JobId,
+    OperationId,
+    RunnerId,
+    SavepointId,
+)
 from jobmanager.core.job import Job
+from jobmanager.core.manifest import Manifest
+from jobmanager.core.operation import Operation
+from jobmanager.core.savepoint import SavepointStatus
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePoint:
+    """What a job is started from: a savepoint, or a checkpoint of another job."""
+
+    root: str
+    """file: URI that the locations in the manifest are relative to."""
+    manifest: str
+    name: str
+    job: str
+    """Who wrote it, 32 hexadecimal digits."""
+    checkpoint: int | None = None
+    """The number, where it is a checkpoint: it stays as long as it is needed."""
+    savepoint: str | None = None
+    allow_non_restored_state: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    id: SavepointId
+    job_id: JobId
+    checkpoint: CheckpointNumber
+    directory: str
+    status: SavepointStatus
+    created_at: datetime
+    parallelism: int
+    max_parallelism: int
+    graph_revision: int
+    parent: str | None = None
+    completed_at: datetime | None = None
+    disposed_at: datetime | None = None
+    failure: str | None = None
+    bytes: int | None = None
+    regions: Mapping[str, Any] | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOperation:
+    id: OperationId
+    job_id: JobId
+    savepoint_id: SavepointId
+    operation: Operation
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +84,7 @@ class StoredJob:
     next_checkpoint: CheckpointNumber
     next_checkpoint_at: datetime | None
     failed_checkpoints: int
+    restore_point: RestorePoint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +151,8 @@ class Jobs(Protocol):
     async def live(self) -> Sequence[JobId]: ...
     async def checkpoint_due(self, now: datetime) -> Sequence[JobId]: ...
     async def restart_due(self, now: datetime) -> Sequence[JobId]: ...
+    async def pinned(self, job_id: JobId) -> frozenset[CheckpointNumber]: ...
+    async def started_from(self, directory: str) -> Sequence[JobId]: ...
 
 
 class Attempts(Protocol):
@@ -139,6 +197,24 @@ class Checkpoints(Protocol):
     async def expired(self, now: datetime) -> Sequence[tuple[JobId, CheckpointNumber]]: ...
 
 
+class Savepoints(Protocol):
+    async def add(self, savepoint: Savepoint) -> None: ...
+    async def get(self, savepoint_id: SavepointId) -> Savepoint: ...
+    async def save(self, savepoint: Savepoint) -> None: ...
+    async def of_checkpoint(self, job_id: JobId, number: CheckpointNumber) -> Savepoint: ...
+    async def at(self, directory: str) -> Savepoint | None: ...
+    async def all(self, limit: int, before: datetime | None) -> Sequence[Savepoint]: ...
+
+
+class Operations(Protocol):
+    async def add(self, operation: StoredOperation) -> None: ...
+    async def get(self, operation_id: OperationId) -> StoredOperation | None: ...
+    async def save(self, operation: StoredOperation) -> None: ...
+    async def of_job(self, job_id: JobId) -> Sequence[StoredOperation]: ...
+    async def of_savepoint(self, savepoint_id: SavepointId) -> StoredOperation: ...
+    async def stopping(self, job_id: JobId) -> StoredOperation | None: ...
+
+
 class KeyGroups(Protocol):
     async def replace(
         self, job_id: JobId, owned: Mapping[tuple[str, int], Sequence[int]]
@@ -172,6 +248,8 @@ class UnitOfWork(Protocol):
     attempts: Attempts
     runners: Runners
     checkpoints: Checkpoints
+    savepoints: Savepoints
+    operations: Operations
     key_groups: KeyGroups
     outbox: Outbox
     history: History
@@ -196,6 +274,9 @@ class SnapshotStorage(Protocol):
     """The files of checkpoints, as the JobManager sees them."""
 
     async def verify(self, job_id: JobId, manifest: str) -> Verification: ...
+    async def verify_at(self, root: str, manifest: str) -> Verification: ...
+    async def read_manifest(self, root: str, manifest: str) -> Manifest: ...
+    async def dispose_savepoint(self, directory: str) -> None: ...
     async def discard_checkpoint(self, job_id: JobId, number: CheckpointNumber) -> None: ...
     async def discard_attempts(self, job_id: JobId, before: AttemptNumber) -> None: ...
     async def last_word(

@@ -158,6 +158,8 @@ def event_of(said: messages.AttemptReport, now: datetime) -> attempts.AttemptEve
             return attempts.QueriesStarted(now)
         case messages.AttemptFinished():
             return attempts.AttemptFinished(now)
+        case messages.AttemptStopped(savepoint=savepoint):
+            return attempts.AttemptStopped(now, f"stopped with savepoint {savepoint.hex}")
         case messages.AttemptCancelled():
             return attempts.AttemptCancelled(now)
         case messages.AttemptFailed(failure=failure):

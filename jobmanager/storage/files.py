@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from jobmanager.core import manifest as manifests
-from jobmanager.core.errors import StorageUnavailable
+from jobmanager.core.errors import StorageUnavailable, UnusableRestorePoint
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
+from jobmanager.core.storage_uri import local_path
 from jobmanager.services.ports import Verification
 
 _CHUNK = 1 << 20
@@ -30,6 +31,20 @@ class FileSnapshotStorage:
 
     async def verify(self, job_id: JobId, manifest: str) -> Verification:
         return await asyncio.to_thread(self._verify, self._job(job_id), manifest)
+
+    async def verify_at(self, root: str, manifest: str) -> Verification:
+        return await asyncio.to_thread(self._verify, local_path(root), manifest)
+
+    async def read_manifest(self, root: str, manifest: str) -> manifests.Manifest:
+        """Raises `UnusableRestorePoint` if there is none that can be read."""
+        path = local_path(root) / manifest
+        try:
+            return manifests.from_json(await asyncio.to_thread(path.read_text))
+        except (OSError, manifests.InvalidManifest) as error:
+            raise UnusableRestorePoint(f"{path} cannot be read: {error}") from error
+
+    async def dispose_savepoint(self, directory: str) -> None:
+        await asyncio.to_thread(_dispose, local_path(directory))
 
     async def discard_checkpoint(self, job_id: JobId, number: CheckpointNumber) -> None:
         await asyncio.to_thread(self._discard_checkpoint, self._job(job_id), number)
@@ -78,6 +93,14 @@ class FileSnapshotStorage:
         for directory in (job / "attempts").glob("*"):
             if directory.name.isdigit() and int(directory.name) < before:
                 shutil.rmtree(directory, ignore_errors=True)
+
+
+def _dispose(directory: Path) -> None:
+    """The manifest goes first: what is left without one is no savepoint any more."""
+    manifest = directory / manifests.FILE_NAME
+    if manifest.exists():
+        manifest.unlink()
+        shutil.rmtree(directory)
 
 
 def _fault(path: Path, file: manifests.SnapshotFile) -> str | None:

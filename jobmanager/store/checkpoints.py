@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from jobmanager.core.checkpoint import Checkpoint, CheckpointStatus
+from jobmanager.core.checkpoint import Checkpoint, CheckpointKind, CheckpointStatus
 from jobmanager.core.errors import CheckpointNotFound
 from jobmanager.core.ids import CheckpointNumber, JobId
 from jobmanager.services.ports import StoredCheckpoint
@@ -91,6 +91,7 @@ class PostgresCheckpoints:
             .where(
                 CheckpointRow.job_id == job_id,
                 CheckpointRow.status == CheckpointStatus.COMPLETED,
+                CheckpointRow.kind != CheckpointKind.SAVEPOINT,
                 CheckpointRow.discarded_at.is_(None),
             )
             .order_by(CheckpointRow.number)

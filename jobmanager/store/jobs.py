@@ -4,16 +4,17 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import exists, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.attempt import Attempt
+from jobmanager.core.checkpoint import CheckpointKind, CheckpointStatus
 from jobmanager.core.errors import JobNotFound, RunnerNotFound
-from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RunnerId
 from jobmanager.core.job import JobStatus
 from jobmanager.services.ports import Runner, StoredAttempt, StoredJob
 from jobmanager.store import mapping
-from jobmanager.store.tables import AttemptRow, JobRow, RunnerRow
+from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow, RunnerRow
 
 
 class PostgresJobs:
@@ -81,6 +82,35 @@ class PostgresJobs:
     async def restart_due(self, now: datetime) -> Sequence[JobId]:
         found = await self._session.scalars(
             select(JobRow.id).where(JobRow.status == JobStatus.RESTARTING, JobRow.restart_at <= now)
+        )
+        return [JobId(one) for one in found]
+
+    async def pinned(self, job_id: JobId) -> frozenset[CheckpointNumber]:
+        """Checkpoints of this job that another one, not yet safe by itself, starts from."""
+        safe = exists().where(
+            CheckpointRow.job_id == JobRow.id,
+            CheckpointRow.status == CheckpointStatus.COMPLETED,
+            CheckpointRow.kind != CheckpointKind.SAVEPOINT,
+        )
+        ended = [status for status in JobStatus if status.is_terminal]
+        found = await self._session.scalars(
+            select(JobRow.restore_point["checkpoint"].as_integer()).where(
+                JobRow.restore_point["job"].as_string() == job_id.hex,
+                JobRow.restore_point["checkpoint"].as_string().is_not(None),
+                JobRow.status.not_in(ended),
+                ~safe,
+            )
+        )
+        return frozenset(CheckpointNumber(number) for number in found if number is not None)
+
+    async def started_from(self, directory: str) -> Sequence[JobId]:
+        """The live jobs that were started from the savepoint there."""
+        ended = [status for status in JobStatus if status.is_terminal]
+        found = await self._session.scalars(
+            select(JobRow.id).where(
+                JobRow.restore_point["root"].as_string() == directory,
+                JobRow.status.not_in(ended),
+            )
         )
         return [JobId(one) for one in found]
 

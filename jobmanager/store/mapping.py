@@ -27,7 +27,13 @@ from jobmanager.core.ids import (
 )
 from jobmanager.core.job import Desired, Job, JobStatus
 from jobmanager.core.plan import SnapshotKind
-from jobmanager.services.ports import Runner, StoredAttempt, StoredCheckpoint, StoredJob
+from jobmanager.services.ports import (
+    RestorePoint,
+    Runner,
+    StoredAttempt,
+    StoredCheckpoint,
+    StoredJob,
+)
 from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow, RunnerRow, SubtaskRow
 
 
@@ -52,6 +58,7 @@ def job_values(stored: StoredJob) -> dict[str, Any]:
         "next_checkpoint": stored.next_checkpoint,
         "next_checkpoint_at": stored.next_checkpoint_at,
         "failed_checkpoints": stored.failed_checkpoints,
+        "restore_point": asdict(stored.restore_point) if stored.restore_point else None,
     }
 
 
@@ -80,6 +87,7 @@ def stored_job(row: JobRow) -> StoredJob:
         next_checkpoint=CheckpointNumber(row.next_checkpoint),
         next_checkpoint_at=row.next_checkpoint_at,
         failed_checkpoints=row.failed_checkpoints,
+        restore_point=RestorePoint(**row.restore_point) if row.restore_point else None,
     )
 
 
@@ -91,6 +99,7 @@ def attempt_values(attempt: Attempt) -> dict[str, Any]:
         "ended_at": attempt.ended_at,
         "kill_at": attempt.kill_at,
         "failure": asdict(attempt.failure) if attempt.failure else None,
+        "detail": attempt.detail,
     }
 
 
@@ -103,6 +112,7 @@ def stored_attempt(row: AttemptRow) -> StoredAttempt:
         ended_at=row.ended_at,
         kill_at=row.kill_at,
         failure=_failure(row.failure) if row.failure else None,
+        detail=row.detail,
     )
     return StoredAttempt(JobId(row.job_id), attempt, row.restored, row.progress, row.progress_at)
 

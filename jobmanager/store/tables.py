@@ -25,7 +25,9 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from jobmanager.core.attempt import AttemptStatus
 from jobmanager.core.checkpoint import AbortReason, CheckpointKind, CheckpointStatus
 from jobmanager.core.job import Desired, JobStatus
+from jobmanager.core.operation import OperationKind, OperationStatus
 from jobmanager.core.plan import SnapshotKind
+from jobmanager.core.savepoint import SavepointStatus
 
 
 class Table(DeclarativeBase):
@@ -85,6 +87,8 @@ class JobRow(Table):
     failed_checkpoints: Mapped[int]
     """In a row."""
     idempotency_key: Mapped[str | None]
+    restore_point: Mapped[dict[str, Any] | None]
+    """What it was started from: a savepoint, or a checkpoint of another job."""
 
     __table_args__ = (
         _one_of("status", JobStatus),
@@ -111,6 +115,7 @@ class AttemptRow(Table):
     ended_at: Mapped[datetime | None]
     kill_at: Mapped[datetime | None]
     failure: Mapped[dict[str, Any] | None]
+    detail: Mapped[str | None]
     restored: Mapped[list[Any] | None]
     """What each region started from, and why."""
     progress: Mapped[list[Any] | None]
@@ -234,6 +239,81 @@ class SubtaskRow(Table):
         ),
         _one_of("kind", SnapshotKind),
         CheckConstraint("(acked_at IS NOT NULL) OR (pointer IS NULL)", name="pointer_when_acked"),
+    )
+
+
+class SavepointRow(Table):
+    """A savepoint as an object: it outlives its job, and its directory needs no database."""
+
+    __tablename__ = "savepoints"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    job_id: Mapped[UUID]
+    checkpoint: Mapped[int]
+    directory: Mapped[str]
+    status: Mapped[str]
+    created_at: Mapped[datetime]
+    completed_at: Mapped[datetime | None]
+    disposed_at: Mapped[datetime | None]
+    failure: Mapped[str | None]
+    bytes: Mapped[int | None]
+    parallelism: Mapped[int]
+    max_parallelism: Mapped[int]
+    graph_revision: Mapped[int]
+    regions: Mapped[dict[str, Any] | None]
+    labels: Mapped[dict[str, Any]]
+    parent: Mapped[str | None]
+    """What the job itself was started from."""
+
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["job_id", "checkpoint"],
+            ["checkpoints.job_id", "checkpoints.number"],
+            ondelete="CASCADE",
+        ),
+        _one_of("status", SavepointStatus),
+        CheckConstraint(
+            "(status IN ('completed', 'disposed')) = (completed_at IS NOT NULL)",
+            name="completed_when_it_is",
+        ),
+        CheckConstraint("(status = 'disposed') = (disposed_at IS NOT NULL)", name="disposed_when"),
+        Index("savepoints_created_at_idx", "created_at"),
+        Index("savepoints_directory_key", "directory", unique=True),
+    )
+
+
+class OperationRow(Table):
+    """A durable request, by the client's own id where it gave one."""
+
+    __tablename__ = "operations"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    job_id: Mapped[UUID]
+    savepoint_id: Mapped[UUID]
+    kind: Mapped[str]
+    status: Mapped[str]
+    phases: Mapped[list[Any]]
+    error: Mapped[str | None]
+    created_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
+
+    __table_args__ = (
+        ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
+        ForeignKeyConstraint(["savepoint_id"], ["savepoints.id"], ondelete="CASCADE"),
+        _one_of("kind", OperationKind),
+        _one_of("status", OperationStatus),
+        CheckConstraint(
+            "(ended_at IS NOT NULL) = (status <> 'in_progress')", name="ended_when_terminal"
+        ),
+        CheckConstraint("(status = 'failed') = (error IS NOT NULL)", name="failed_says_why"),
+        # A job is stopped once at a time, whatever the code believes.
+        Index(
+            "operations_one_stop_key",
+            "job_id",
+            unique=True,
+            postgresql_where=text("status = 'in_progress' AND kind IN ('stop', 'cancel')"),
+        ),
+        Index("operations_job_id_idx", "job_id"),
     )
 
 

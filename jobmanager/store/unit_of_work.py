@@ -15,12 +15,15 @@ from jobmanager.services.ports import (
     History,
     Jobs,
     KeyGroups,
+    Operations,
     Outbox,
     Runners,
+    Savepoints,
 )
 from jobmanager.store.checkpoints import PostgresCheckpoints, PostgresKeyGroups
 from jobmanager.store.jobs import PostgresAttempts, PostgresJobs, PostgresRunners
 from jobmanager.store.outbox import PostgresHistory, PostgresOutbox
+from jobmanager.store.savepoints import PostgresOperations, PostgresSavepoints
 
 
 class PostgresUnitOfWork:
@@ -30,6 +33,8 @@ class PostgresUnitOfWork:
     attempts: Attempts
     runners: Runners
     checkpoints: Checkpoints
+    savepoints: Savepoints
+    operations: Operations
     key_groups: KeyGroups
     outbox: Outbox
     history: History
@@ -48,6 +53,8 @@ class PostgresUnitOfWork:
         self.attempts = PostgresAttempts(self._session)
         self.runners = PostgresRunners(self._session)
         self.checkpoints = PostgresCheckpoints(self._session)
+        self.savepoints = PostgresSavepoints(self._session)
+        self.operations = PostgresOperations(self._session)
         self.key_groups = PostgresKeyGroups(self._session)
         self.outbox = self._outbox = PostgresOutbox(self._session)
         self.history = PostgresHistory(self._session)

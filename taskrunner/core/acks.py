@@ -18,12 +18,19 @@ def acks_of(graph: JobGraph, manifest: Manifest, new_bytes: int) -> BarrierAcks:
         job=manifest.job,
         attempt=manifest.attempt,
         checkpoint=manifest.checkpoint,
-        manifest=manifests.location_of(manifest.checkpoint),
+        manifest=_location(manifest),
         batches={region: one.batch for region, one in manifest.regions.items()},
         bytes=manifest.bytes,
         new_bytes=new_bytes,
         acks=list(_acks(graph, manifest)),
     )
+
+
+def _location(manifest: Manifest) -> str:
+    """Where the manifest is: in the savepoint's own directory, or in the job's."""
+    if manifest.savepoint is not None:
+        return manifests.FILE_NAME
+    return manifests.location_of(manifest.checkpoint)
 
 
 def _acks(graph: JobGraph, manifest: Manifest) -> Iterator[SubtaskAck]:

@@ -12,8 +12,10 @@ _INVALID_JOB = (
     "InvalidJobGraph",
     "InvalidVertex",
     "UnsupportedStorage",
+    "RestoreRefused",
+    "OutputLost",
 )
-_SAYS_WHERE = ("InvalidVertex", "InvalidJobGraph")
+_SAYS_WHERE = ("InvalidVertex", "InvalidJobGraph", "RestoreRefused", "OutputLost")
 _OUT_OF_MEMORY = ("OutOfMemoryError", "MemoryError", "SparkOutOfMemoryError")
 _USER_CODE = ("PythonException",)
 _DATA_ERROR_CLASSES = (

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from jobmanager.protocol.messages import Stop
+
 
 @dataclass(frozen=True, slots=True)
 class CancelAsked:
@@ -10,6 +12,21 @@ class CancelAsked:
 
     grace: timedelta
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    """End at a boundary with a savepoint."""
+
+    stop: Stop
+
+
+@dataclass(frozen=True, slots=True)
+class StopSettled:
+    """The savepoint of a stop was acked and accepted, or could not be had."""
+
+    fault: str | None
+    """None: it was accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,4 +43,4 @@ class Dismissed:
     why: str
 
 
-Order = CancelAsked | Replaced | Dismissed
+Order = CancelAsked | StopAsked | StopSettled | Replaced | Dismissed

@@ -1,7 +1,8 @@
 """Where a region's new attempt starts from.
 
 The newest of: the last batch that a previous attempt committed, and the latest
-completed checkpoint. The choice always says why it was made.
+completed checkpoint. Only while there is neither, what the job was started from: a
+savepoint, or a checkpoint of another job. The choice always says why it was made.
 """
 
 from dataclasses import dataclass
@@ -30,6 +31,18 @@ class CompletedCheckpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class SavedRegion:
+    """The region in the restore point that the job was started from."""
+
+    point: str
+    """What the restore point is called."""
+    is_known: bool
+    """Whether the restore point has the region at all."""
+    batch: int | None
+    """None: the region had no batch then."""
+
+
+@dataclass(frozen=True, slots=True)
 class FromScratch:
     why: str
 
@@ -51,10 +64,22 @@ class FromCheckpoint:
     why: str
 
 
-Restore = FromScratch | FromAttempt | FromCheckpoint
+@dataclass(frozen=True, slots=True)
+class FromSavepoint:
+    """From a savepoint, or from a checkpoint of another job."""
+
+    batch: int
+    why: str
 
 
-def choose(previous: PreviousAttempt | None, completed: CompletedCheckpoint | None) -> Restore:
+Restore = FromScratch | FromAttempt | FromCheckpoint | FromSavepoint
+
+
+def choose(
+    previous: PreviousAttempt | None,
+    completed: CompletedCheckpoint | None,
+    saved: SavedRegion | None = None,
+) -> Restore:
     """Where to start from, given what is there."""
     if previous is not None and previous.fault is None:
         return _from_attempt(previous, completed)
@@ -70,6 +95,8 @@ def choose(previous: PreviousAttempt | None, completed: CompletedCheckpoint | No
         return FromScratch(
             f"checkpoint {completed.checkpoint} was taken before the first batch{distrust}"
         )
+    if saved is not None:
+        return _from_saved(saved, distrust)
     return FromScratch(f"there is no checkpoint and no committed batch{distrust}")
 
 
@@ -90,8 +117,17 @@ def last_kept_batch(restore: Restore) -> int:
         case FromAttempt(batch=batch, replays=replays):
             committed = -1 if batch is None else batch
             return committed + 1 if replays else committed
-        case FromCheckpoint(batch=batch):
+        case FromCheckpoint(batch=batch) | FromSavepoint(batch=batch):
             return batch
+
+
+def _from_saved(saved: SavedRegion, distrust: str) -> Restore:
+    if not saved.is_known:
+        return FromScratch(f"{saved.point} does not have this region{distrust}")
+    if saved.batch is None:
+        return FromScratch(f"{saved.point} was taken before the first batch{distrust}")
+    nothing_own = distrust or "; the job has no checkpoint and no committed batch of its own"
+    return FromSavepoint(saved.batch, f"{saved.point} is at batch {saved.batch}{nothing_own}")
 
 
 def _from_attempt(previous: PreviousAttempt, completed: CompletedCheckpoint | None) -> Restore:

@@ -40,6 +40,11 @@ Guard = Callable[[], AbstractContextManager[None]]
 """Keeps newer attempts out for the length of a block, or raises `Superseded`."""
 
 
+def private_directory(directory: Path) -> Path:
+    """Where the records of all jobs are that write into `directory`."""
+    return directory.parent / f".{directory.name}.headgate"
+
+
 class SinkDirectory:
     """One region's output in one directory. Threads may share it."""
 
@@ -53,7 +58,7 @@ class SinkDirectory:
         after_step: Callable[[str], None] = lambda step: None,
     ) -> None:
         self._directory = directory
-        self._private = directory.parent / f".{directory.name}.headgate" / job.hex / region
+        self._private = private_directory(directory) / job.hex / region
         self._job = job
         self._region = region
         self._attempt = attempt

@@ -16,12 +16,14 @@ from taskrunner.core.restore import (
     CompletedCheckpoint,
     FromAttempt,
     FromCheckpoint,
+    FromSavepoint,
     FromScratch,
     PreviousAttempt,
     Restore,
 )
 from taskrunner.snapshots import durable, spark_state
 from taskrunner.snapshots.layout import JobLayout
+from taskrunner.snapshots.origin import Origin
 from taskrunner.snapshots.spark_log import SparkLog
 
 
@@ -36,25 +38,39 @@ class Clones:
         self._layout = layout
         self._attempt = attempt
 
-    def restore(self, region: RegionId, completed: Manifest | None) -> Restore:
-        """Makes the region's directory from the newest state there is; says which, and why."""
-        choice = restore.choose(self._previous(region), _completed(region, completed))
+    def choose(
+        self, region: RegionId, completed: Manifest | None, origin: Origin | None = None
+    ) -> Restore:
+        """Where the region is to start from: the newest state there is."""
+        saved = origin.region(region) if origin else None
+        return restore.choose(self._previous(region), _completed(region, completed), saved)
+
+    def restore(
+        self,
+        region: RegionId,
+        choice: Restore,
+        completed: Manifest | None,
+        origin: Origin | None = None,
+    ) -> None:
+        """Makes the region's directory as it was chosen."""
         target = self._layout.spark_checkpoint_dir(self._attempt, region)
         draft = target.with_name(f".{target.name}.clone")
         for leftover in (draft, target):
             shutil.rmtree(leftover, ignore_errors=True)
         durable.make_directory(draft)
         match choice:
-            case FromAttempt(attempt=attempt, batch=batch):
+            case FromAttempt(attempt=attempt, batch=batch, replays=replays):
                 source = self._layout.spark_checkpoint_dir(attempt, region)
-                _clone_directory(source, draft, -1 if batch is None else batch)
+                committed = -1 if batch is None else batch
+                _clone_directory(source, draft, committed, committed + int(replays))
             case FromCheckpoint() if completed is not None:
                 _clone_manifest(self._layout.directory, completed, region, draft)
-            case FromScratch() | FromCheckpoint():
+            case FromSavepoint() if origin is not None:
+                origin.clone(region, draft, self._layout)
+            case FromScratch() | FromCheckpoint() | FromSavepoint():
                 pass
         draft.rename(target)
         durable.sync(target.parent)
-        return choice
 
     def _previous(self, region: RegionId) -> PreviousAttempt | None:
         """The newest attempt that committed a batch, else the newest that began one."""
@@ -63,6 +79,11 @@ class Clones:
             directory = self._layout.spark_checkpoint_dir(attempt, region)
             log = SparkLog(directory)
             batch, begun = log.last_committed(), log.last_begun()
+            drained_after = read_drain(self._layout, attempt, region)
+            if drained_after is not None:
+                # it was to end there, and did not: nothing would be in time any more
+                fault = _fault(directory, drained_after)
+                return PreviousAttempt(attempt, drained_after, False, fault)
             if batch is not None:
                 is_pending = batch + 1 in log.begun()
                 return PreviousAttempt(attempt, batch, is_pending, _fault(directory, batch))
@@ -86,6 +107,14 @@ def read_manifest(layout: JobLayout, checkpoint: CheckpointNumber) -> Manifest:
         raise DamagedCheckpoint(f"checkpoint {checkpoint} cannot be read: {error}") from error
 
 
+def read_drain(layout: JobLayout, attempt: AttemptNumber, region: RegionId) -> int | None:
+    """The batch after which a stop drained the region; None: none did."""
+    try:
+        return int(layout.drain(attempt, region).read_text())
+    except FileNotFoundError:
+        return None
+
+
 def _completed(region: RegionId, manifest: Manifest | None) -> CompletedCheckpoint | None:
     if manifest is None or region not in manifest.regions:
         return None
@@ -103,11 +132,11 @@ def _fault(directory: Path, batch: int | None) -> str | None:
     return None
 
 
-def _clone_directory(source: Path, target: Path, batch: int) -> None:
+def _clone_directory(source: Path, target: Path, batch: int, last_begun: int) -> None:
     for path in _visible_files(source):
         inside = path.relative_to(source)
         match inside.parts:
-            case ("offsets", name) if int(name) > batch + 1:
+            case ("offsets", name) if int(name) > last_begun:
                 continue
             case ("commits", name) if int(name) > batch:
                 continue

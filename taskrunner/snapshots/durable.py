@@ -4,11 +4,16 @@ A file appears under its name only when all of it is on disk, and a name is on d
 only when its directory was synced.
 """
 
+import errno
 import hashlib
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from uuid import uuid4
+
+# another file system, one that has no links, or too many links
+_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 
 
 def write(path: Path, text: str) -> None:
@@ -35,6 +40,18 @@ def link(source: Path, target: Path) -> None:
     """Makes `target` another name of the file `source`. The parent is not synced."""
     target.parent.mkdir(parents=True, exist_ok=True)
     os.link(source, target)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Makes `target` the same file as `source`, or a synced copy where no link can be."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        shutil.copyfile(source, target)
+        sync(target)
 
 
 def sync(path: Path) -> None:

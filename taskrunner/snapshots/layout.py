@@ -2,7 +2,9 @@
 
 <root>/jobs/<job>/
     epoch, epoch.lock                 the attempt that may write
+    lineage.json                      the jobs it goes back to, if it was started from another's
     attempts/<n>/<region>/            Spark checkpoint directory of that attempt
+    attempts/<n>/<region>.drain       the batch that a stop began to drain after
     attempts/<n>/result.json          how the attempt ended
     inputs/<vertex>/rows.json         the rows of a `table` source, the same for all attempts
     pool/<region>/…                   immutable state files that checkpoints share
@@ -36,6 +38,10 @@ class JobLayout:
         return self.directory / "pool.lock"
 
     @property
+    def lineage(self) -> Path:
+        return self.directory / "lineage.json"
+
+    @property
     def attempts(self) -> Path:
         return self.directory / "attempts"
 
@@ -47,6 +53,9 @@ class JobLayout:
 
     def spark_checkpoint_dir(self, attempt: AttemptNumber, region: RegionId) -> Path:
         return self.attempt(attempt) / region
+
+    def drain(self, attempt: AttemptNumber, region: RegionId) -> Path:
+        return self.attempt(attempt) / f"{region}.drain"
 
     def rows(self, vertex: VertexId) -> Path:
         """The directory of a `table` source's rows."""

@@ -1,10 +1,11 @@
-"""Taking a checkpoint: from Spark's directories to a manifest."""
+"""Taking a checkpoint or a savepoint: from Spark's directories to a manifest."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+from uuid import UUID
 
 from jobmanager.core import manifest as manifests
 from jobmanager.core.graph import JobGraph
@@ -16,13 +17,21 @@ from jobmanager.core.ids import (
     VertexId,
 )
 from jobmanager.core.key_groups import subtasks
-from jobmanager.core.manifest import Manifest, RegionManifest, SnapshotFile, StatePointer
+from jobmanager.core.manifest import (
+    Ancestor,
+    Manifest,
+    RegionManifest,
+    SavepointInfo,
+    SnapshotFile,
+    StatePointer,
+)
 from jobmanager.core.plan import layout_of
 from taskrunner.core import spark_order
 from taskrunner.snapshots import durable, locks, spark_state
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.pool import Pool
+from taskrunner.snapshots.savepoint import SavepointDraft
 from taskrunner.snapshots.spark_log import SparkLog, moment_of
 from taskrunner.snapshots.spark_state import PartitionState
 
@@ -40,6 +49,10 @@ class Subject:
     graph: JobGraph
     parallelism: int
     spark_version: str
+    document: Mapping[str, Any] = field(default_factory=dict)
+    """The graph as it was submitted."""
+    ancestors: tuple[Ancestor, ...] = ()
+    """The jobs that this one goes back to; not itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +62,14 @@ class Taken:
     """What it added to the pool."""
 
 
+class Keep(Protocol):
+    """Keeps a file, which is `path` in the region's Spark checkpoint directory."""
+
+    def __call__(self, region: RegionId, source: Path, path: str) -> SnapshotFile: ...
+
+
 class Snapshots:
-    """Takes the checkpoints of one attempt."""
+    """Takes the checkpoints and savepoints of one attempt."""
 
     def __init__(self, subject: Subject, layout: JobLayout, fence: Fence) -> None:
         self._subject = subject
@@ -76,27 +95,70 @@ class Snapshots:
         with locks.held(self._layout.pool_lock):
             self._fence.check()
             self._pool.new_bytes = 0
+
+            def keep_small(region: RegionId, source: Path, path: str) -> SnapshotFile:
+                return self._keep_small(checkpoint, region, source, path)
+
             regions = {
-                region: self._region(checkpoint, region, directory)
+                region: self._region(region, directory, self._pool.keep, keep_small)
                 for region, directory in directories.items()
             }
-            manifest = Manifest(
-                job=self._subject.job,
-                checkpoint=checkpoint,
-                attempt=self._subject.attempt,
-                created_at=at,
-                spark_version=self._subject.spark_version,
-                parallelism=self._subject.parallelism,
-                max_parallelism=self._subject.graph.max_parallelism,
-                regions=regions,
-            )
+            manifest = self._manifest(checkpoint, at, regions)
             self._sync(manifest)
             self._fence.check()
             durable.write(self._layout.manifest(checkpoint), manifests.to_json(manifest))
             return Taken(manifest, self._pool.new_bytes)
 
+    def take_savepoint(
+        self,
+        checkpoint: CheckpointNumber,
+        directories: Mapping[RegionId, Path],
+        at: datetime,
+        savepoint: UUID,
+        target: Path,
+        after_step: Callable[[str], None] = lambda step: None,
+    ) -> Taken:
+        """The same, with every file in the directory `target`, which is made. Raises what
+        `take` does; then there is no such directory.
+        """
+        self._fence.check()
+        draft = SavepointDraft(target, after_step)
+        try:
+            regions = {
+                region: self._region(region, directory, draft.keep, draft.keep)
+                for region, directory in directories.items()
+            }
+            itself = Ancestor(self._subject.job, {name: r.batch for name, r in regions.items()})
+            lineage = (*self._subject.ancestors, itself)
+            info = SavepointInfo(savepoint, self._subject.document, lineage)
+            manifest = self._manifest(checkpoint, at, regions, info)
+            draft.finish(manifest, self._fence.holding)
+        except Exception:
+            draft.discard()
+            raise
+        return Taken(manifest, 0)
+
+    def _manifest(
+        self,
+        checkpoint: CheckpointNumber,
+        at: datetime,
+        regions: Mapping[RegionId, RegionManifest],
+        savepoint: SavepointInfo | None = None,
+    ) -> Manifest:
+        return Manifest(
+            job=self._subject.job,
+            checkpoint=checkpoint,
+            attempt=self._subject.attempt,
+            created_at=at,
+            spark_version=self._subject.spark_version,
+            parallelism=self._subject.parallelism,
+            max_parallelism=self._subject.graph.max_parallelism,
+            regions=regions,
+            savepoint=savepoint,
+        )
+
     def _region(
-        self, checkpoint: CheckpointNumber, region: RegionId, directory: Path
+        self, region: RegionId, directory: Path, keep_state: Keep, keep_small: Keep
     ) -> RegionManifest:
         log = SparkLog(directory)
         batch = log.last_committed()
@@ -104,12 +166,12 @@ class Snapshots:
             return RegionManifest(None, None, {}, (), ())
         states = spark_state.state_of(directory, batch)
         kept = {
-            path: self._pool.keep(region, path, path.relative_to(directory).as_posix())
+            path: keep_state(region, path, path.relative_to(directory).as_posix())
             for state in states
             for path in state.files
         }
         small = [
-            self._keep_small(checkpoint, region, path, path.relative_to(directory).as_posix())
+            keep_small(region, path, path.relative_to(directory).as_posix())
             for path in _small_files(directory, batch, states)
         ]
         return RegionManifest(

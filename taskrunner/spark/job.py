@@ -1,5 +1,6 @@
 """A job on Spark: restored, compiled, and its regions ready to start."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,18 +18,20 @@ from jobmanager.core.graph import (
     Sink,
     Visibility,
 )
-from jobmanager.core.ids import RegionId, VertexId
+from jobmanager.core.ids import AttemptNumber, JobId, RegionId, VertexId
 from jobmanager.core.manifest import Manifest
 from jobmanager.core.plan import Region, plan_of
 from jobmanager.core.storage_uri import local_path
 from jobmanager.protocol.messages import RegionProgress
 from taskrunner import logs
 from taskrunner.core import restore
-from taskrunner.core.restore import FromScratch, Restore
-from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.core.restore import FromSavepoint, FromScratch, Restore
+from taskrunner.sinks.continuation import continue_output
+from taskrunner.sinks.directory import Guard, SinkDirectory
 from taskrunner.snapshots.clone import Clones
-from taskrunner.snapshots.fence import Fence
+from taskrunner.snapshots.fence import Fence, read_epoch
 from taskrunner.snapshots.layout import JobLayout
+from taskrunner.snapshots.origin import Origin
 from taskrunner.snapshots.snapshot import Subject
 from taskrunner.spark import session
 from taskrunner.spark.batch_region import BatchRegion
@@ -71,6 +74,15 @@ class Places:
             return local_path(path)
         return (self.data_root / path).resolve()
 
+    def guard_of(self, job: JobId) -> Guard:
+        """Keeps all attempts of another job, which has ended, out for good."""
+        layout = JobLayout(self.layout.directory.with_name(job.hex))
+        if not layout.directory.exists():
+            return nullcontext  # it ran elsewhere
+        fence = Fence(layout, AttemptNumber(read_epoch(layout) + 1))
+        fence.raise_epoch()
+        return fence.holding
+
 
 class SparkJob:
     """One attempt of one job in a Spark session."""
@@ -82,12 +94,14 @@ class SparkJob:
         places: Places,
         fence: Fence,
         completed: Manifest | None,
+        origin: Origin | None = None,
     ) -> None:
         self._spark = spark
         self._subject = subject
         self._places = places
         self._fence = fence
         self._completed = completed
+        self._origin = origin
         self.restored: dict[RegionId, Restore] = {}
         self.held_sinks: dict[RegionId, SinkDirectory] = {}
         """Those whose output waits for its checkpoint."""
@@ -131,15 +145,28 @@ class SparkJob:
 
     def _restore(self, region: Region, sink: Sink) -> SinkDirectory | None:
         clones = Clones(self._places.layout, self._subject.attempt)
-        choice = clones.restore(region.id, self._completed)
+        choice = clones.choose(region.id, self._completed, self._origin)
+        directory = self._sink_directory(region, sink)
+        if isinstance(choice, FromSavepoint | FromScratch):
+            # before there is a clone: an attempt that finds one does not come here
+            self._continue_output(region, sink)
+        clones.restore(region.id, choice, self._completed, self._origin)
         self.restored[region.id] = choice
         log.info("region_restored", region=region.id, why=choice.why)
-        directory = self._sink_directory(region, sink)
         if directory is not None:
             directory.recover(restore.last_kept_batch(choice), self._batch_completed(region))
             if _is_held(sink):
                 self.held_sinks[region.id] = directory
         return directory
+
+    def _continue_output(self, region: Region, sink: Sink) -> None:
+        """Withdraws what the jobs that this one goes on with published after its start."""
+        if self._origin is None or not isinstance(sink.connector, FilesSink):
+            return
+        directory = self._places.resolve(sink.connector.path)
+        lineage = self._origin.manifest.lineage
+        job = self._subject.job
+        continue_output(directory, job, region.id, lineage, self._places.guard_of)
 
     def _batch_completed(self, region: Region) -> int | None:
         known = self._completed.regions.get(region.id) if self._completed else None

@@ -7,6 +7,7 @@ A bounded region without windows has nothing to drain and goes to FINISHED at on
 """
 
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +15,6 @@ from typing import Any
 from uuid import uuid4
 
 from py4j.protocol import Py4JError
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -30,6 +30,7 @@ from taskrunner.spark.batch_sinks import BatchSink
 from taskrunner.spark.progress import ProgressMeter
 
 _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+_POLL_SECONDS = 0.02
 _BOUNDARY = timedelta(minutes=10)
 """How long the last batches of a bounded region may take."""
 
@@ -73,8 +74,8 @@ class RegionQuery:
     def id(self) -> RegionId:
         return self.region.id
 
-    def start(self) -> None:
-        """Starts the query from where its directory says."""
+    def start(self, *, one_batch: bool = False) -> None:
+        """Starts the query from where its directory says, for all batches or just the next."""
         # only windows have something to emit when the watermark moves and no rows come
         self._spark.conf.set(_NO_DATA_BATCHES, str(self._has_windows).lower())
         writer = (
@@ -84,7 +85,9 @@ class RegionQuery:
             .foreachBatch(self._take_batch)
         )
         interval = milliseconds(self._graph.execution.batch_interval)
-        if interval:
+        if one_batch:
+            writer = writer.trigger(once=True)
+        elif interval:
             writer = writer.trigger(processingTime=f"{interval} milliseconds")
         self.query = writer.start()
 
@@ -115,6 +118,29 @@ class RegionQuery:
             self.query.stop()
         if self.phase in (Phase.RUNNING, Phase.DRAINING):
             self.phase = Phase.STOPPED
+
+    def has_ended(self, within: timedelta) -> bool:
+        """Whether the query ended in time, by itself or as it was asked to; it may have failed."""
+        if not self._await(within):
+            return False
+        if self.query is not None and self.query.exception() is not None:
+            self._fail()
+        return True
+
+    def drain_one_batch(self, mark: Callable[[int], None]) -> bool:
+        """Starts the batch that emits every open window, or one that has to come before it.
+
+        False: there is nothing (more) to emit. The query must have ended. `mark` is told
+        the last batch before it.
+        """
+        last = self.log.last_committed()
+        if not self._has_windows or last is None or self._is_drained():
+            return False
+        if self.log.last_begun() == last:
+            mark(last)
+            self.log.begin_last_batch()
+        self.start(one_batch=True)
+        return True
 
     def progress(self) -> RegionProgress:
         is_active = self.phase in (Phase.RUNNING, Phase.DRAINING)
@@ -176,23 +202,30 @@ class RegionQuery:
             self.error = self.query.exception() or RuntimeError("the query ended by itself")
 
     def _await(self, within: timedelta) -> bool:
-        """Whether the query's thread ended in time (`isActive` is false before it does)."""
+        """Whether the query's thread ended in time.
+
+        `isActive` and `awaitTermination` say so as soon as it was asked to, long before.
+        """
         deadline = time.monotonic() + within.total_seconds()
-        while self.query is not None:
-            left = deadline - time.monotonic()
-            if left <= 0:
+        while self.query is not None and _has_thread(self.query):
+            if time.monotonic() >= deadline:
                 return False
-            try:
-                if self.query.awaitTermination(max(0.001, min(left, 1.0))):  # type: ignore[arg-type]
-                    return True
-            except StreamingQueryException:
-                return True
+            time.sleep(_POLL_SECONDS)
         return True
 
 
 def _connectors(graph: JobGraph, region: Region) -> dict[VertexId, SourceConnector]:
     sources = (graph.vertex(vertex) for vertex in region.sources)
     return {one.id: one.connector for one in sources if isinstance(one, Source)}
+
+
+def _has_thread(query: StreamingQuery) -> bool:
+    """Whether the thread that runs the batches lives. A private API, so it may be missing."""
+    try:
+        execution: Any = query._jsq.streamingQuery()
+        return bool(execution.queryExecutionThread().isAlive())
+    except (Py4JError, AttributeError, TypeError):
+        return bool(query.isActive)
 
 
 def _terminate_after_batch(spark: SparkSession, query: StreamingQuery) -> bool:

@@ -45,7 +45,9 @@ def as_json(*arguments: str, url: str) -> Any:
     return json.loads(ended.stdout)
 
 
-def test_a_job_from_submit_to_cancel(server: ServerProcess, tmp_path: Path) -> None:
+def test_a_job_from_submit_to_stop_and_on_from_its_savepoint(
+    server: ServerProcess, tmp_path: Path
+) -> None:
     url = server.url
     graph = tmp_path / "graph.yaml"
     graph.write_text(yaml.safe_dump(JOB))
@@ -64,9 +66,21 @@ def test_a_job_from_submit_to_cancel(server: ServerProcess, tmp_path: Path) -> N
     assert taken.returncode == 0, taken.stderr
     log = headgate("logs", job, url=url).stdout
     assert "barrier_acked" in log
-    cancelled = headgate("cancel", job, "--wait", url=url)
+    saved = as_json("savepoint", job, url=url)["result"]["savepoint"]
+    labelled = as_json("savepoints", saved, "--label", "kind=test", url=url)
+    assert labelled["labels"] == {"kind": "test"}
+    assert headgate("savepoints", saved, "--verify", url=url).returncode == 0
+    assert saved in headgate("savepoints", url=url).stdout
+    stopped = headgate("stop", job, url=url)
+    assert stopped.returncode == 0, stopped.stderr
+    assert server.status(job)["state"] == "finished"
+
+    again = as_json("submit", str(graph), "--from-savepoint", saved, url=url)["jobid"]
+    status = server.until_state(again, "running")
+    assert status["restored"][0]["origin"] == "savepoint"
+    cancelled = headgate("cancel", again, "--wait", url=url)
     assert cancelled.returncode == 0, cancelled.stderr
-    assert server.status(job)["state"] == "cancelled"
+    assert server.status(again)["state"] == "cancelled"
     eventually(lambda: not server.runner_processes(), within=30)
 
 

@@ -33,7 +33,9 @@ async def statistics(job_id: JobIdPath, context: Ctx, uow: Uow) -> dict[str, Any
         found = await uow.checkpoints.of_job(job_id, _HISTORY)
         attempts = await uow.attempts.of_job(job_id)
     shapes = [_checkpoint(stored, one, context, with_tasks=False) for one in found]
-    completed = [one for one in shapes if one["status"] == "COMPLETED"]
+    done = [one for one in shapes if one["status"] == "COMPLETED"]
+    savepoints = [one for one in done if one["is_savepoint"]]
+    completed = [one for one in done if not one["is_savepoint"]]
     failed = [one for one in shapes if one["status"] == "FAILED"]
     restores = _restores(stored, attempts, context)
     return {
@@ -44,10 +46,10 @@ async def statistics(job_id: JobIdPath, context: Ctx, uow: Uow) -> dict[str, Any
             "completed": counts.get(CheckpointStatus.COMPLETED, 0),
             "failed": counts.get(CheckpointStatus.ABORTED, 0),
         },
-        "summary": summary(completed),
+        "summary": summary(done),
         "latest": {
             "completed": completed[0] if completed else None,
-            "savepoint": None,
+            "savepoint": savepoints[0] if savepoints else None,
             "failed": failed[0] if failed else None,
             "restored": restores[-1] if restores else None,
         },
@@ -102,15 +104,15 @@ def _checkpoint(
         "className": status.lower(),
         "id": checkpoint.number,
         "status": status,
-        "is_savepoint": False,
-        "savepointFormat": None,
+        "is_savepoint": checkpoint.is_savepoint,
+        "savepointFormat": "NATIVE" if checkpoint.is_savepoint else None,
         "trigger_timestamp": millis(checkpoint.triggered_at),
         **_acknowledged(found, checkpoint.snapshots),
         "checkpointed_size": files.new_bytes if files else 0,
         "state_size": files.bytes if files else 0,
         "num_subtasks": len(checkpoint.snapshots) + len(checkpoint.awaiting),
         "num_acknowledged_subtasks": len(checkpoint.snapshots),
-        "checkpoint_type": "CHECKPOINT",
+        "checkpoint_type": "SAVEPOINT" if checkpoint.is_savepoint else "CHECKPOINT",
         "tasks": _tasks(stored, found) if with_tasks else {},
     }
     if checkpoint.status is CheckpointStatus.COMPLETED and files is not None:
@@ -182,5 +184,8 @@ def _restores(
 
 
 def _external_path(stored: StoredJob, relative: str, context: Ctx) -> str:
+    directory = relative.removesuffix("/manifest.json")
+    if directory.startswith("file:"):
+        return directory
     root = context.run_settings.storage.rstrip("/")
-    return f"{root}/jobs/{stored.id.hex}/{relative.removesuffix('/manifest.json')}"
+    return f"{root}/jobs/{stored.id.hex}/{directory}"

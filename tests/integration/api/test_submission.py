@@ -112,13 +112,6 @@ async def test_parallelism_can_be_given_with_the_submission(cluster: Cluster) ->
     assert refused.status_code == 422
 
 
-async def test_what_cannot_be_done_yet_is_refused_and_not_ignored(cluster: Cluster) -> None:
-    answer = await cluster.http.post("/v1/jobs?savepoint=abc", json=a_document())
-
-    assert answer.status_code == 422
-    assert "not supported by this version" in answer.json()["detail"]
-
-
 async def test_an_unknown_job_is_a_problem_on_native_routes(cluster: Cluster) -> None:
     answer = await cluster.http.get(f"/v1/jobs/{'0' * 32}/graph")
 

@@ -12,12 +12,14 @@ import pyarrow.dataset
 from pyspark.sql import SparkSession
 
 from jobmanager.core import graph_document
-from jobmanager.core.graph import JobGraph
+from jobmanager.core.graph import JobGraph, Sink
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
-from jobmanager.core.manifest import Manifest
+from jobmanager.core.manifest import FILE_NAME, Manifest
+from jobmanager.protocol.messages import RestorePoint
 from taskrunner.core import spark_order
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
+from taskrunner.snapshots.origin import Origin, open_origin, read_lineage, write_lineage
 from taskrunner.snapshots.snapshot import Snapshots, Subject
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.spark.job import SPARK_VERSION, Places, SparkJob
@@ -38,26 +40,34 @@ class JobUnderTest:
         self.attempt = AttemptNumber(0)
         self.running: SparkJob | None = None
         self.graph: JobGraph
+        self.document: dict[str, Any]
 
     def define(self, *vertices: Row, parallelism: int = 2, **fields: Any) -> "JobUnderTest":
-        document = {
+        self.document = {
             "name": "test",
             "parallelism": parallelism,
             "max_parallelism": 12,
             "vertices": list(vertices),
             **fields,
         }
-        self.graph = graph_document.parse(document)
+        self.graph = graph_document.parse(self.document)
         return self
 
-    def start(self, completed: Manifest | None = None) -> SparkJob:
+    def successor(self) -> "JobUnderTest":
+        """Another job in the same place, with the same graph."""
+        other = JobUnderTest(self.spark, self.root)
+        other.document, other.graph = self.document, self.graph
+        return other
+
+    def start(self, completed: Manifest | None = None, savepoint: Path | None = None) -> SparkJob:
         """Starts the next attempt, restored as the rules say."""
         self.attempt = AttemptNumber(self.attempt + 1)
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.graph.parallelism))
         fence = Fence(self.layout, self.attempt)
         fence.raise_epoch()
         places = Places(self.layout, self.root)
-        self.running = SparkJob(self.spark, self._subject(), places, fence, completed)
+        origin = self._origin(savepoint) if savepoint else None
+        self.running = SparkJob(self.spark, self._subject(), places, fence, completed, origin)
         self.running.prepare()
         for region in self.running.regions:
             region.start()
@@ -87,13 +97,18 @@ class JobUnderTest:
 
     def checkpoint(self, number: int) -> Manifest:
         """Takes a checkpoint of the attempt under way."""
-        snapshots = Snapshots(self._subject(), self.layout, Fence(self.layout, self.attempt))
-        directories = {
-            RegionId(vertex.id): self.spark_dir(vertex.id)
-            for vertex in self.graph.vertices
-            if type(vertex).__name__ == "Sink"
-        }
-        return snapshots.take(CheckpointNumber(number), directories, datetime.now(UTC)).manifest
+        taken = self._snapshots().take(
+            CheckpointNumber(number), self._spark_dirs(), datetime.now(UTC)
+        )
+        return taken.manifest
+
+    def savepoint(self, name: str = "savepoint") -> Path:
+        """Takes a savepoint of the attempt under way."""
+        directory = self.root / "savepoints" / name
+        self._snapshots().take_savepoint(
+            CheckpointNumber(1), self._spark_dirs(), datetime.now(UTC), uuid4(), directory
+        )
+        return directory
 
     def log(self, region: str = "out") -> SparkLog:
         return SparkLog(self.spark_dir(region))
@@ -149,8 +164,29 @@ class JobUnderTest:
         rows: list[Row] = found.to_table().to_pylist()
         return rows
 
+    def _origin(self, savepoint: Path) -> Origin:
+        point = RestorePoint(root=savepoint.as_uri(), manifest=FILE_NAME, name="the savepoint")
+        origin = open_origin(point, self.graph, self.graph.parallelism)
+        write_lineage(self.layout, origin.manifest.lineage)
+        return origin
+
+    def _snapshots(self) -> Snapshots:
+        return Snapshots(self._subject(), self.layout, Fence(self.layout, self.attempt))
+
+    def _spark_dirs(self) -> dict[RegionId, Path]:
+        sinks = [vertex for vertex in self.graph.vertices if isinstance(vertex, Sink)]
+        return {RegionId(sink.id): self.spark_dir(sink.id) for sink in sinks}
+
     def _subject(self) -> Subject:
-        return Subject(self.id, self.attempt, self.graph, self.graph.parallelism, SPARK_VERSION)
+        return Subject(
+            self.id,
+            self.attempt,
+            self.graph,
+            self.graph.parallelism,
+            SPARK_VERSION,
+            self.document,
+            read_lineage(self.layout),
+        )
 
 
 def table(rows: list[Row], **fields: Any) -> Row:

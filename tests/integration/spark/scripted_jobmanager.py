@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Condition, Thread
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import parse_qs, urlparse
 from uuid import UUID
 
@@ -28,6 +28,7 @@ from jobmanager.protocol.messages import (
 
 Found = TypeVar("Found")
 TOKEN = "s3cret"
+AckOutcome = Literal["recorded", "completed", "already_recorded", "too_late", "superseded"]
 
 
 class ScriptedJobManager:
@@ -39,6 +40,7 @@ class ScriptedJobManager:
         self.directives: list[Directive] = []
         self.superseded: set[int] = set()
         """Attempts that are told so."""
+        self.ack_outcome: AckOutcome = "completed"
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self._thread = Thread(target=self._server.serve_forever, daemon=True)
@@ -101,7 +103,7 @@ def _answer(jobmanager: ScriptedJobManager, path: str, body: bytes) -> Message:
             return HeartbeatReply(superseded=heartbeat.attempt in jobmanager.superseded)
         case "acks":
             jobmanager.take(BarrierAcks.model_validate_json(body))
-            return BarrierReply(outcome="completed")
+            return BarrierReply(outcome=jobmanager.ack_outcome)
         case "declines":
             jobmanager.take(BarrierDeclined.model_validate_json(body))
             return BarrierReply(outcome="recorded")

@@ -1,6 +1,5 @@
 """Snapshots, restores and where state lives, on real Spark directories."""
 
-import json
 import time
 from collections import Counter
 
@@ -11,76 +10,20 @@ from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.key_groups import owner
 from jobmanager.core.plan import layout_of
 from taskrunner.core.restore import FromAttempt, FromCheckpoint
-from taskrunner.snapshots import durable
 from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.spark.region_query import Phase
-from tests.integration.spark.jobs import OUT, JobUnderTest, Row, files_sink, some_rows, table
-
-FILES = 8
-ROWS_A_FILE = 40
-ALL_ROWS = some_rows(FILES * ROWS_A_FILE)
-
-
-def files_source(**fields: object) -> Row:
-    return {
-        "id": "rows",
-        "op": "source",
-        "connector": "files",
-        "format": "json",
-        "path": "in",
-        "schema": "id BIGINT, k STRING, v BIGINT, ts TIMESTAMP",
-        "max_files_per_batch": 1,
-        "watermark": {"column": "ts", "delay": "2s"},
-        **fields,
-    }
-
-
-SUMS = {
-    "id": "sums",
-    "op": "aggregate",
-    "inputs": ["rows"],
-    "key": ["k"],
-    "aggregate": {"n": "count(*)", "total": "sum(v)"},
-}
-
-
-def feed(job: JobUnderTest, first: int, last: int) -> None:
-    """Puts the input files `first` to `last` where the job reads."""
-    for number in range(first, last + 1):
-        rows = ALL_ROWS[number * ROWS_A_FILE : (number + 1) * ROWS_A_FILE]
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
-        durable.write(job.root / "in" / f"{number:03d}.json", lines)
-
-
-def wait_until_read(job: JobUnderTest, files: int) -> None:
-    """Waits for the commit that covers so many files. A batch may take in two of them: one
-    that was found by an attempt which died before it began the batch, and the next.
-    """
-    job.wait_for_commit(lambda log, batch: log.offsets(batch).offsets[0]["logOffset"] >= files - 1)
-
-
-def sums_after(files: int) -> dict[str, tuple[int, int]]:
-    rows = ALL_ROWS[: files * ROWS_A_FILE]
-    return {
-        key: (
-            sum(1 for row in rows if row["k"] == key),
-            sum(row["v"] for row in rows if row["k"] == key),
-        )
-        for key in {row["k"] for row in rows}
-    }
-
-
-def sums_seen(job: JobUnderTest) -> dict[str, tuple[int, int]]:
-    """The newest result of each key: counts only grow."""
-    newest: dict[str, tuple[int, int]] = {}
-    for row in job.output():
-        newest[row["k"]] = max(newest.get(row["k"], (0, 0)), (row["n"], row["total"]))
-    return newest
-
-
-def check_updates_are_seen_once(job: JobUnderTest) -> None:
-    counts = Counter((row["k"], row["n"]) for row in job.output())
-    assert max(counts.values()) == 1, "an update was published twice"
+from tests.integration.spark.fed_files import (
+    ALL_ROWS,
+    ROWS_A_FILE,
+    SUMS,
+    check_updates_are_seen_once,
+    feed,
+    files_source,
+    sums_after,
+    sums_seen,
+    wait_until_read,
+)
+from tests.integration.spark.jobs import OUT, JobUnderTest, files_sink, some_rows, table
 
 
 def test_a_restore_from_a_checkpoint_withdraws_what_came_after_and_goes_on(

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -16,8 +17,11 @@ import psutil
 import pyarrow.dataset
 import pytest
 
+from jobmanager.core.ids import RegionId, VertexId
+from jobmanager.core.manifest import from_json
 from jobmanager.protocol.messages import (
     AttemptReport,
+    AttemptStopped,
     BarrierAcks,
     Cancel,
     CheckpointCompleted,
@@ -25,7 +29,10 @@ from jobmanager.protocol.messages import (
     Exit,
     Heartbeat,
     Message,
+    RestorePoint,
     Run,
+    SavepointTarget,
+    Stop,
 )
 from tests.integration.spark.scripted_jobmanager import TOKEN, ScriptedJobManager
 
@@ -101,7 +108,11 @@ class Process:
             )
 
     def run(
-        self, attempt: int, graph: dict[str, Any], checkpoint: CheckpointRef | None = None
+        self,
+        attempt: int,
+        graph: dict[str, Any],
+        checkpoint: CheckpointRef | None = None,
+        restore_point: RestorePoint | None = None,
     ) -> None:
         body = Run(
             graph=graph,
@@ -110,6 +121,7 @@ class Process:
             storage=(self._root / "storage").as_uri(),
             data_root=str(self._root),
             checkpoint=checkpoint,
+            restore_point=restore_point,
         )
         self.jobmanager.direct(self.job, attempt, body)
 
@@ -196,10 +208,7 @@ def test_a_job_whose_runner_is_killed_ends_with_every_row_once(site: Site) -> No
     assert len({(w["k"], w["window_start"]) for w in windows}) == len(windows)
     assert sum(w["n"] for w in windows) == ROWS
     assert sum(w["total"] for w in windows) == sum(range(ROWS))
-    lines = [
-        line for path in (site.root / "raw").iterdir() for line in path.read_text().splitlines()
-    ]
-    assert sorted(json.loads(line)["id"] for line in lines) == list(range(ROWS))
+    assert sorted(_ids(site.root / "raw")) == list(range(ROWS))
 
 
 def test_a_cancelled_job_ends_after_its_batch_and_leaves_a_result(site: Site) -> None:
@@ -216,6 +225,65 @@ def test_a_cancelled_job_ends_after_its_batch_and_leaves_a_result(site: Site) ->
     assert runner.process.wait(30) == 0
     result = site.root / "storage" / "jobs" / site.job.hex / "attempts" / "1" / "result.json"
     assert AttemptReport.model_validate_json(result.read_text()).body == body
+
+
+def test_a_job_that_was_stopped_goes_on_as_another_and_every_row_counts_once(site: Site) -> None:
+    # Given a job that was stopped with a savepoint
+    first = site.launch()
+    first.run(1, a_graph())
+    first.wait_for_output("raw", 10)
+    savepoint = SavepointTarget(id=uuid4(), directory=(site.root / "savepoints/one").as_uri())
+    expires_at = datetime.now(UTC) + timedelta(minutes=2)
+    stop = Stop(checkpoint=1, expires_at=expires_at, savepoint=savepoint, drain=False)
+    first.jobmanager.direct(site.job, 1, stop)
+    body = first.report("stopped", "failed").body
+    first.jobmanager.direct(site.job, 1, Exit(reason="done"))
+    assert body == AttemptStopped(savepoint=savepoint.id)
+    result = site.root / "storage" / "jobs" / site.job.hex / "attempts" / "1" / "result.json"
+    assert AttemptReport.model_validate_json(result.read_text()).body == body
+    batches = first.acks().batches
+    manifest = from_json((site.root / "savepoints/one/manifest.json").read_text())
+    assert manifest.savepoint is not None
+    assert manifest.savepoint.graph == a_graph()
+    given = 10 * manifest.regions[RegionId("raw")].offsets[VertexId("orders")]
+    assert len(_ids(site.root / "raw")) == given, "what the savepoint covers is in sight"
+    # When another job starts from it
+    site.job = uuid4()
+    second = site.launch()
+    second.run(1, a_graph(), restore_point=_restore_point(site.root / "savepoints/one"))
+    running = second.report("running", "failed").body
+    second.report("finished")
+    second.jobmanager.direct(site.job, 1, Exit(reason="done"))
+    # Then it goes on from there, and the two together have each row once
+    assert running.event == "running"
+    assert {one.region: one.batch for one in running.restored} == batches
+    assert {one.origin for one in running.restored if one.batch is not None} == {"savepoint"}
+    windows = pyarrow.dataset.dataset(site.root / "out").to_table().to_pylist()
+    assert sum(w["n"] for w in windows) == ROWS
+    assert sum(w["total"] for w in windows) == sum(range(ROWS))
+    assert sorted(_ids(site.root / "raw")) == list(range(ROWS))
+
+
+def test_a_savepoint_that_is_not_whole_is_refused_before_spark_starts(site: Site) -> None:
+    runner = site.launch()
+    runner.run(1, a_graph(), restore_point=_restore_point(site.root / "savepoints/none"))
+
+    body = runner.report("running", "failed").body
+
+    assert body.event == "failed"
+    assert (body.failure.kind, body.failure.is_restartable) == ("invalid_job", False)
+    assert body.failure.message.endswith("savepoints/none/manifest.json is missing")
+    assert not psutil.Process(runner.process.pid).children()
+
+
+def _restore_point(directory: Path) -> RestorePoint:
+    return RestorePoint(root=directory.as_uri(), manifest="manifest.json", name="savepoint one")
+
+
+def _ids(directory: Path) -> list[int]:
+    """The ids in the JSON files of a sink."""
+    lines = [line for path in directory.iterdir() for line in path.read_text().splitlines()]
+    return [json.loads(line)["id"] for line in lines]
 
 
 def test_a_superseded_runner_ends_without_a_word(site: Site) -> None:

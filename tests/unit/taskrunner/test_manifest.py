@@ -1,15 +1,19 @@
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from jobmanager.core import manifest as manifests
-from jobmanager.core.ids import AttemptNumber, CheckpointNumber, RegionId, VertexId
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
 from jobmanager.core.manifest import (
+    Ancestor,
     InvalidManifest,
     Manifest,
     RegionManifest,
+    SavepointInfo,
     SnapshotFile,
     StatePointer,
 )
@@ -38,6 +42,44 @@ MANIFEST = Manifest(
 
 def test_what_is_written_is_read_back() -> None:
     assert manifests.from_json(manifests.to_json(MANIFEST)) == MANIFEST
+
+
+SAVEPOINT = replace(
+    MANIFEST,
+    savepoint=SavepointInfo(
+        id=UUID(int=9),
+        graph={"name": "bids", "vertices": [{"id": "bids", "rows": [{"k": "ä"}]}]},
+        lineage=(
+            Ancestor(JobId(UUID(int=1)), {RegionId("out"): 1}),
+            Ancestor(JOB, {RegionId("out"): 3, RegionId("idle"): None}),
+        ),
+    ),
+)
+
+
+def test_a_savepoint_says_what_it_is_of_and_is_read_back() -> None:
+    assert manifests.from_json(manifests.to_json(SAVEPOINT)) == SAVEPOINT
+
+
+def test_a_checkpoint_descends_from_its_own_job_and_a_savepoint_from_all() -> None:
+    assert MANIFEST.lineage == (Ancestor(JOB, {RegionId("out"): 3, RegionId("idle"): None}),)
+    assert [one.job.int for one in SAVEPOINT.lineage] == [1, JOB.int]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"id": "x"}, r"savepoint\.id: 'x' is not a UUID"),
+        ({"more": 1}, r"savepoint: unknown field 'more'"),
+        ({"lineage": [{"job": str(JOB), "batches": {"out": -1}}]}, r"lineage\[0\]\.batches\.out"),
+    ],
+)
+def test_a_wrong_field_of_a_savepoint_is_named(change: dict[str, Any], message: str) -> None:
+    document = json.loads(manifests.to_json(SAVEPOINT))
+    document["savepoint"] |= change
+
+    with pytest.raises(InvalidManifest, match=message):
+        manifests.from_json(json.dumps(document))
 
 
 def test_its_bytes_count_every_file_once() -> None:

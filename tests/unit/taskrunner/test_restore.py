@@ -3,8 +3,10 @@ from taskrunner.core.restore import (
     CompletedCheckpoint,
     FromAttempt,
     FromCheckpoint,
+    FromSavepoint,
     FromScratch,
     PreviousAttempt,
+    SavedRegion,
     batch_of,
     choose,
     last_kept_batch,
@@ -17,6 +19,44 @@ def previous(batch: int, pending: bool = False, fault: str | None = None) -> Pre
 
 def completed(batch: int | None) -> CompletedCheckpoint:
     return CompletedCheckpoint(CheckpointNumber(7), batch)
+
+
+def saved(batch: int | None = 4, is_known: bool = True) -> SavedRegion:
+    return SavedRegion("savepoint 3f2a", is_known, batch)
+
+
+def test_a_job_with_nothing_of_its_own_starts_from_its_savepoint() -> None:
+    choice = choose(None, None, saved(4))
+
+    assert choice == FromSavepoint(
+        4,
+        "savepoint 3f2a is at batch 4; the job has no checkpoint and no committed batch of its own",
+    )
+    assert (batch_of(choice), last_kept_batch(choice)) == (4, 4)
+
+
+def test_a_job_that_has_gone_on_never_goes_back_to_its_savepoint() -> None:
+    begun = PreviousAttempt(AttemptNumber(1), None, has_pending_batch=True)
+
+    assert isinstance(choose(previous(4), None, saved(4)), FromAttempt)
+    assert isinstance(choose(begun, None, saved(4)), FromAttempt)
+    assert isinstance(choose(None, completed(5), saved(4)), FromCheckpoint)
+
+
+def test_a_job_whose_only_attempt_is_damaged_goes_back_to_its_savepoint_and_says_so() -> None:
+    choice = choose(previous(9, fault="MissingState: 3.zip"), None, saved(4))
+
+    assert isinstance(choice, FromSavepoint)
+    assert "attempt 2 is not usable: MissingState: 3.zip" in choice.why
+
+
+def test_a_region_that_the_savepoint_has_not_starts_from_scratch_and_says_so() -> None:
+    assert choose(None, None, saved(is_known=False)) == FromScratch(
+        "savepoint 3f2a does not have this region"
+    )
+    assert choose(None, None, saved(None)) == FromScratch(
+        "savepoint 3f2a was taken before the first batch"
+    )
 
 
 def test_the_last_batch_of_the_previous_attempt_wins_when_it_is_newer() -> None:

@@ -31,7 +31,10 @@ def take(snapshots: Snapshots, checkpoint: int, directory: Path) -> Taken:
 
 
 def restore(layout: JobLayout, attempt: int, completed: Manifest | None) -> str:
-    return Clones(layout, AttemptNumber(attempt)).restore(OUT, completed).why
+    clones = Clones(layout, AttemptNumber(attempt))
+    choice = clones.choose(OUT, completed)
+    clones.restore(OUT, choice, completed)
+    return choice.why
 
 
 def paths(manifest: Manifest, region: RegionId = OUT) -> set[str]:

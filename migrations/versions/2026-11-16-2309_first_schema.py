@@ -3,7 +3,7 @@
 The constraints are the invariants of the design, so that a bug in the code meets
 an error and not a job that runs twice or a checkpoint that completes without acks.
 
-Revision ID: 8fffb75ba80f
+Revision ID: 82e314b6cb60
 Revises:
 """
 
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "8fffb75ba80f"
+revision = "82e314b6cb60"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -47,6 +47,11 @@ def upgrade() -> None:
         sa.Column("next_checkpoint_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("failed_checkpoints", sa.BigInteger(), nullable=False),
         sa.Column("idempotency_key", sa.Text(), nullable=True),
+        sa.Column(
+            "restore_point",
+            postgresql.JSONB(none_as_null=True, astext_type=sa.Text()),
+            nullable=True,
+        ),
         sa.CheckConstraint(
             "(ended_at IS NOT NULL) = (status IN ('cancelled', 'finished', 'failed'))",
             name=op.f("jobs_ended_when_terminal_check"),
@@ -88,6 +93,7 @@ def upgrade() -> None:
         sa.Column(
             "failure", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=True
         ),
+        sa.Column("detail", sa.Text(), nullable=True),
         sa.Column(
             "restored", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=True
         ),
@@ -230,7 +236,8 @@ def upgrade() -> None:
             name=op.f("checkpoints_aborted_because_known_check"),
         ),
         sa.CheckConstraint(
-            "kind IN ('periodic', 'requested')", name=op.f("checkpoints_kind_known_check")
+            "kind IN ('periodic', 'requested', 'savepoint')",
+            name=op.f("checkpoints_kind_known_check"),
         ),
         sa.CheckConstraint(
             "status IN ('in_progress', 'completed', 'aborted')",
@@ -323,10 +330,111 @@ def upgrade() -> None:
             name=op.f("checkpoint_subtasks_pkey"),
         ),
     )
+    op.create_table(
+        "savepoints",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("job_id", sa.Uuid(), nullable=False),
+        sa.Column("checkpoint", sa.BigInteger(), nullable=False),
+        sa.Column("directory", sa.Text(), nullable=False),
+        sa.Column("status", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("completed_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("disposed_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("failure", sa.Text(), nullable=True),
+        sa.Column("bytes", sa.BigInteger(), nullable=True),
+        sa.Column("parallelism", sa.BigInteger(), nullable=False),
+        sa.Column("max_parallelism", sa.BigInteger(), nullable=False),
+        sa.Column("graph_revision", sa.BigInteger(), nullable=False),
+        sa.Column(
+            "regions", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=True
+        ),
+        sa.Column(
+            "labels", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False
+        ),
+        sa.Column("parent", sa.Text(), nullable=True),
+        sa.CheckConstraint(
+            "(status = 'disposed') = (disposed_at IS NOT NULL)",
+            name=op.f("savepoints_disposed_when_check"),
+        ),
+        sa.CheckConstraint(
+            "(status IN ('completed', 'disposed')) = (completed_at IS NOT NULL)",
+            name=op.f("savepoints_completed_when_it_is_check"),
+        ),
+        sa.CheckConstraint(
+            "status IN ('in_progress', 'completed', 'failed', 'disposed')",
+            name=op.f("savepoints_status_known_check"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["job_id", "checkpoint"],
+            ["checkpoints.job_id", "checkpoints.number"],
+            name=op.f("savepoints_job_id_checkpoint_fkey"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("savepoints_pkey")),
+    )
+    op.create_index("savepoints_created_at_idx", "savepoints", ["created_at"], unique=False)
+    op.create_index("savepoints_directory_key", "savepoints", ["directory"], unique=True)
+    op.create_table(
+        "operations",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("job_id", sa.Uuid(), nullable=False),
+        sa.Column("savepoint_id", sa.Uuid(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("status", sa.Text(), nullable=False),
+        sa.Column(
+            "phases", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=False
+        ),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.CheckConstraint(
+            "(ended_at IS NOT NULL) = (status <> 'in_progress')",
+            name=op.f("operations_ended_when_terminal_check"),
+        ),
+        sa.CheckConstraint(
+            "(status = 'failed') = (error IS NOT NULL)",
+            name=op.f("operations_failed_says_why_check"),
+        ),
+        sa.CheckConstraint(
+            "kind IN ('savepoint', 'stop', 'cancel')", name=op.f("operations_kind_known_check")
+        ),
+        sa.CheckConstraint(
+            "status IN ('in_progress', 'completed', 'failed')",
+            name=op.f("operations_status_known_check"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["job_id"], ["jobs.id"], name=op.f("operations_job_id_fkey"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["savepoint_id"],
+            ["savepoints.id"],
+            name=op.f("operations_savepoint_id_fkey"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("operations_pkey")),
+    )
+    op.create_index("operations_job_id_idx", "operations", ["job_id"], unique=False)
+    op.create_index(
+        "operations_one_stop_key",
+        "operations",
+        ["job_id"],
+        unique=True,
+        postgresql_where=sa.text("status = 'in_progress' AND kind IN ('stop', 'cancel')"),
+    )
 
 
 def downgrade() -> None:
     op.execute("SET LOCAL lock_timeout = '5s'")
+    op.drop_index(
+        "operations_one_stop_key",
+        table_name="operations",
+        postgresql_where=sa.text("status = 'in_progress' AND kind IN ('stop', 'cancel')"),
+    )
+    op.drop_index("operations_job_id_idx", table_name="operations")
+    op.drop_table("operations")
+    op.drop_index("savepoints_directory_key", table_name="savepoints")
+    op.drop_index("savepoints_created_at_idx", table_name="savepoints")
+    op.drop_table("savepoints")
     op.drop_table("checkpoint_subtasks")
     op.drop_index("runners_job_id_attempt_key", table_name="runners")
     op.drop_index(

@@ -1,0 +1,121 @@
+"""Flink's routes about savepoints: trigger, stop with one, ask how it went, dispose."""
+
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID, uuid4
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from jobmanager.api.context import Ctx, JobIdPath, Uow
+from jobmanager.api.problems import FLINK
+from jobmanager.api.savepoint_targets import target_of
+from jobmanager.core.errors import MalformedRequest, OperationNotFound, SavepointNotFound
+from jobmanager.core.ids import JobId, OperationId, SavepointId
+from jobmanager.core.operation import OperationKind, OperationStatus
+from jobmanager.core.savepoint import SavepointStatus
+from jobmanager.services import savepoints
+from jobmanager.services.ports import Savepoint, StoredOperation, UnitOfWork
+
+router = APIRouter(tags=[FLINK])
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    formatType: str | None = None  # noqa: N815 - Flink's name
+    triggerId: str | None = None  # noqa: N815 - Flink's name
+
+
+class SavepointRequest(_Body):
+    target_directory: str | None = Field(None, alias="target-directory")
+    cancel_job: bool = Field(False, alias="cancel-job")
+
+
+class StopRequest(_Body):
+    targetDirectory: str | None = None  # noqa: N815 - Flink's name
+    drain: bool = False
+
+
+class DisposalRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    savepoint_path: str = Field(alias="savepoint-path")
+
+
+@router.post(
+    "/jobs/{jobid}/savepoints", status_code=HTTPStatus.ACCEPTED, summary="Take a savepoint"
+)
+async def trigger(
+    job_id: JobIdPath, context: Ctx, uow: Uow, body: SavepointRequest
+) -> dict[str, Any]:
+    kind = OperationKind.CANCEL if body.cancel_job else OperationKind.SAVEPOINT
+    request = savepoints.Request(
+        _trigger_id(body.triggerId), kind, target_of(context, body.target_directory)
+    )
+    return {"request-id": await _ask(uow, job_id, request, context)}
+
+
+@router.post("/jobs/{jobid}/stop", status_code=HTTPStatus.ACCEPTED, summary="Stop with a savepoint")
+async def stop(job_id: JobIdPath, context: Ctx, uow: Uow, body: StopRequest) -> dict[str, Any]:
+    request = savepoints.Request(
+        _trigger_id(body.triggerId),
+        OperationKind.STOP,
+        target_of(context, body.targetDirectory),
+        body.drain,
+    )
+    return {"request-id": await _ask(uow, job_id, request, context)}
+
+
+@router.get("/jobs/{jobid}/savepoints/{triggerid}", summary="How a savepoint went")
+async def status(job_id: JobIdPath, triggerid: str, uow: Uow) -> dict[str, Any]:
+    async with uow:
+        await uow.jobs.get(job_id)
+        found = await uow.operations.get(_trigger_id(triggerid))
+        if found is None or found.job_id != job_id:
+            raise OperationNotFound(
+                f"There is no savepoint operation with triggerId={triggerid} for job {job_id.hex}."
+            )
+        savepoint = await uow.savepoints.get(found.savepoint_id)
+    return _status(found, savepoint)
+
+
+@router.post("/savepoint-disposal", status_code=HTTPStatus.ACCEPTED, summary="Dispose of one")
+async def dispose(context: Ctx, uow: Uow, body: DisposalRequest) -> dict[str, Any]:
+    async with uow:
+        found = await uow.savepoints.at(body.savepoint_path.rstrip("/"))
+    if found is None:
+        raise SavepointNotFound(f"no savepoint is known at {body.savepoint_path}")
+    await savepoints.dispose(context.units(), found.id, context.clock())
+    return {"request-id": found.id.hex}
+
+
+@router.get("/savepoint-disposal/{triggerid}", summary="How a disposal went")
+async def disposal_status(triggerid: str, uow: Uow) -> dict[str, Any]:
+    async with uow:
+        found = await uow.savepoints.get(SavepointId(_trigger_id(triggerid)))
+    is_done = found.status is SavepointStatus.DISPOSED
+    return {"status": {"id": "COMPLETED" if is_done else "IN_PROGRESS"}, "operation": {}}
+
+
+async def _ask(uow: UnitOfWork, job_id: JobId, request: savepoints.Request, context: Ctx) -> str:
+    return (await savepoints.trigger(uow, job_id, request, context.clock())).id.hex
+
+
+def _trigger_id(text: str | None) -> OperationId:
+    if text is None:
+        return OperationId(uuid4())
+    try:
+        return OperationId(UUID(hex=text))
+    except ValueError:
+        raise MalformedRequest(f"triggerId {text!r} is not 32 hexadecimal digits") from None
+
+
+def _status(found: StoredOperation, savepoint: Savepoint) -> dict[str, Any]:
+    operation = found.operation
+    if operation.status is OperationStatus.IN_PROGRESS:
+        return {"status": {"id": "IN_PROGRESS"}, "operation": None}
+    if operation.status is OperationStatus.COMPLETED:
+        return {"status": {"id": "COMPLETED"}, "operation": {"location": savepoint.directory}}
+    cause = {"class": "CheckpointException", "stack-trace": operation.error}
+    return {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": cause}}

@@ -1,0 +1,178 @@
+"""Native routes about savepoints and operations, as objects."""
+
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from pydantic import BaseModel, ConfigDict
+
+from jobmanager.api.checkpoints import VerificationResponse
+from jobmanager.api.context import Ctx, JobIdPath, Uow, hex_id
+from jobmanager.core.errors import OperationNotFound
+from jobmanager.core.ids import OperationId, SavepointId
+from jobmanager.services import savepoints
+from jobmanager.services.ports import Savepoint, StoredOperation
+
+router = APIRouter(tags=["savepoints"])
+IdPath = Annotated[str, Path(description="32 hexadecimal digits")]
+
+
+class SavepointResponse(BaseModel):
+    id: str
+    path: str
+    job: str
+    checkpoint: int
+    status: str
+    graph_revision: int
+    parallelism: int
+    max_parallelism: int
+    regions: dict[str, Any]
+    bytes: int | None
+    created_at: datetime
+    completed_at: datetime | None
+    disposed_at: datetime | None
+    failure: str | None
+    labels: dict[str, str]
+    parent: str | None
+
+
+class SavepointPage(BaseModel):
+    items: list[SavepointResponse]
+    next: str | None
+
+
+class LabelRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    labels: dict[str, str | None]
+    """None takes a label away."""
+
+
+class PhaseResponse(BaseModel):
+    name: str
+    started_at: datetime
+    ended_at: datetime | None
+    detail: str | None
+
+
+class OperationResponse(BaseModel):
+    id: str
+    job: str
+    kind: str
+    status: str
+    phases: list[PhaseResponse]
+    result: dict[str, str] | None
+    error: str | None
+    created_at: datetime
+    ended_at: datetime | None
+
+
+class OperationList(BaseModel):
+    items: list[OperationResponse]
+    next: str | None
+
+
+@router.get("/savepoints", summary="All savepoints, the newest first")
+async def savepoint_list(
+    uow: Uow,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    cursor: datetime | None = None,
+) -> SavepointPage:
+    async with uow:
+        found = await uow.savepoints.all(limit, cursor)
+    items = [_savepoint(one) for one in found]
+    more = items[-1].created_at.isoformat() if len(items) == limit else None
+    return SavepointPage(items=items, next=more)
+
+
+@router.get("/savepoints/{sid}", summary="A savepoint")
+async def show(sid: IdPath, uow: Uow) -> SavepointResponse:
+    async with uow:
+        return _savepoint(await uow.savepoints.get(SavepointId(hex_id("sid", sid))))
+
+
+@router.patch("/savepoints/{sid}", summary="Label a savepoint")
+async def label(sid: IdPath, body: LabelRequest, uow: Uow) -> SavepointResponse:
+    savepoint_id = SavepointId(hex_id("sid", sid))
+    return _savepoint(await savepoints.label(uow, savepoint_id, body.labels))
+
+
+@router.delete(
+    "/savepoints/{sid}", status_code=HTTPStatus.ACCEPTED, summary="Dispose of a savepoint"
+)
+async def dispose(sid: IdPath, context: Ctx, uow: Uow) -> SavepointResponse:
+    savepoint_id = SavepointId(hex_id("sid", sid))
+    return _savepoint(await savepoints.dispose(uow, savepoint_id, context.clock()))
+
+
+@router.post("/savepoints/{sid}/verify", summary="Hash every file of a savepoint again")
+async def verify(sid: IdPath, context: Ctx, uow: Uow) -> VerificationResponse:
+    found = await savepoints.verify(uow, context.storage, SavepointId(hex_id("sid", sid)))
+    return VerificationResponse(files=found.files, bytes=found.bytes, faults=list(found.faults))
+
+
+@router.get("/operations/{oid}", summary="How far an operation is")
+async def operation(oid: IdPath, uow: Uow) -> OperationResponse:
+    async with uow:
+        found = await uow.operations.get(OperationId(hex_id("oid", oid)))
+        if found is None:
+            raise OperationNotFound(f"operation {oid} not found")
+        savepoint = await uow.savepoints.get(found.savepoint_id)
+    return _operation(found, savepoint)
+
+
+@router.get("/jobs/{jobid}/operations", summary="The operations of a job, the newest first")
+async def operation_list(job_id: JobIdPath, uow: Uow) -> OperationList:
+    async with uow:
+        await uow.jobs.get(job_id)
+        items = [
+            _operation(one, await uow.savepoints.get(one.savepoint_id))
+            for one in await uow.operations.of_job(job_id)
+        ]
+    return OperationList(items=items, next=None)
+
+
+def _savepoint(savepoint: Savepoint) -> SavepointResponse:
+    return SavepointResponse(
+        id=savepoint.id.hex,
+        path=savepoint.directory,
+        job=savepoint.job_id.hex,
+        checkpoint=savepoint.checkpoint,
+        status=savepoint.status,
+        graph_revision=savepoint.graph_revision,
+        parallelism=savepoint.parallelism,
+        max_parallelism=savepoint.max_parallelism,
+        regions=dict(savepoint.regions or {}),
+        bytes=savepoint.bytes,
+        created_at=savepoint.created_at,
+        completed_at=savepoint.completed_at,
+        disposed_at=savepoint.disposed_at,
+        failure=savepoint.failure,
+        labels=dict(savepoint.labels),
+        parent=savepoint.parent,
+    )
+
+
+def _operation(found: StoredOperation, savepoint: Savepoint) -> OperationResponse:
+    operation = found.operation
+    done = savepoint.completed_at is not None
+    return OperationResponse(
+        id=found.id.hex,
+        job=found.job_id.hex,
+        kind=operation.kind,
+        status=operation.status,
+        phases=[
+            PhaseResponse(
+                name=phase.name,
+                started_at=phase.started_at,
+                ended_at=phase.ended_at,
+                detail=phase.detail,
+            )
+            for phase in operation.phases
+        ],
+        result={"savepoint": savepoint.id.hex, "path": savepoint.directory} if done else None,
+        error=operation.error,
+        created_at=found.created_at,
+        ended_at=operation.ended_at,
+    )

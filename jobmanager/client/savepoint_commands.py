@@ -1,0 +1,155 @@
+"""The commands about savepoints: take one, stop with one, list, verify, label, dispose."""
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from jobmanager.client import display, job_reference
+from jobmanager.client.cli import DEFAULT_URL, AsJson, Job, Url, app, print_json
+from jobmanager.client.client import HeadgateClient
+from jobmanager.client.errors import HeadgateError
+
+Target = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="Where to put it. [default: in the server's storage]"),
+]
+Wait = Annotated[
+    float, typer.Option(min=0, metavar="SECONDS", help="How long to wait; 0 does not.")
+]
+
+
+@app.command()
+def savepoint(
+    job: Job,
+    target: Target = None,
+    wait: Wait = 600.0,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Take a savepoint of a running job, and say where it is.
+
+    \b
+    Example:
+      headgate savepoint 3f2a
+    """
+    with HeadgateClient(url) as client:
+        job_id = job_reference.find(client, job)
+        operation = client.take_savepoint(job_id, target=target)
+        _show(_await(client, operation, wait), as_json)
+
+
+@app.command()
+def stop(
+    job: Job,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="First emit every open window, as at the end of input.")
+    ] = False,
+    target: Target = None,
+    wait: Wait = 600.0,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Stop a job with a savepoint: after the batch it is in, with nothing half done.
+
+    \b
+    Example:
+      headgate stop 3f2a
+      headgate submit graph.yaml --from-savepoint ID
+    """
+    with HeadgateClient(url) as client:
+        job_id = job_reference.find(client, job)
+        operation = client.stop(job_id, drain=drain, target=target)
+        _show(_await(client, operation, wait), as_json)
+
+
+@app.command()
+def savepoints(
+    savepoint_id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="One of them: its id.")
+    ] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Hash every file of it again.")] = False,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=TEXT", help="Label it; NAME= takes the label away."),
+    ] = None,
+    dispose: Annotated[bool, typer.Option("--dispose", help="Delete it.")] = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """List savepoints, or show, verify, label or dispose of one.
+
+    \b
+    Example:
+      headgate savepoints
+      headgate savepoints 9c1b4f… --label before=upgrade
+      headgate savepoints 9c1b4f… --verify
+    """
+    with HeadgateClient(url) as client:
+        if savepoint_id is None:
+            if verify or label or dispose:
+                raise HeadgateError("--verify, --label and --dispose need the id of a savepoint")
+            _list(client.savepoints(), as_json)
+            return
+        if label:
+            client.label_savepoint(savepoint_id, dict(_label(one) for one in label))
+        if verify:
+            _verify(client, savepoint_id, as_json)
+            return
+        if dispose:
+            client.dispose_savepoint(savepoint_id)
+        print_json(client.savepoint(savepoint_id))
+
+
+def _await(client: HeadgateClient, operation_id: str, seconds: float) -> dict[str, Any]:
+    deadline = time.monotonic() + seconds
+    while True:
+        operation = client.operation(operation_id)
+        if operation["status"] == "failed":
+            raise HeadgateError(f"{operation['kind']} failed: {operation['error']}")
+        if operation["status"] == "completed" or time.monotonic() >= deadline:
+            return operation
+        time.sleep(0.2)
+
+
+def _show(operation: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(operation)
+    elif operation["result"] and operation["status"] == "completed":
+        result = operation["result"]
+        typer.echo(f"savepoint {result['savepoint']} is at {result['path']}")
+    else:
+        typer.echo(f"{operation['kind']} {operation['id']} is under way: {_phase(operation)}")
+
+
+def _phase(operation: dict[str, Any]) -> str:
+    return str(operation["phases"][-1]["name"])
+
+
+def _list(found: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+    elif found:
+        display.console().print(display.savepoints(found))
+    else:
+        typer.echo("no savepoints yet: headgate savepoint JOB")
+
+
+def _label(text: str) -> tuple[str, str | None]:
+    name, sign, value = text.partition("=")
+    if not name or not sign:
+        raise HeadgateError(f"--label {text!r} is not NAME=TEXT")
+    return name, value or None
+
+
+def _verify(client: HeadgateClient, savepoint_id: str, as_json: bool) -> None:
+    found = client.verify_savepoint(savepoint_id)
+    if as_json:
+        print_json(found)
+    if found["faults"]:
+        error = HeadgateError(f"savepoint {savepoint_id} has faults ({len(found['faults'])})")
+        error.faults = [str(fault) for fault in found["faults"]]
+        raise error
+    if not as_json:
+        whole = f"{found['files']} files, {display.size(found['bytes'])}"
+        typer.echo(f"savepoint {savepoint_id} is whole: {whole}")

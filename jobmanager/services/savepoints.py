@@ -1,0 +1,150 @@
+"""Use cases about savepoints: trigger, stop with one, label, verify, dispose."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import uuid4
+
+from jobmanager.core import operation as operations
+from jobmanager.core.checkpoint import CheckpointKind, SavepointOrder
+from jobmanager.core.effects import DisposeSavepoint
+from jobmanager.core.errors import (
+    IdempotencyKeyReused,
+    JobNotRunning,
+    NothingToVerify,
+    SavepointInUse,
+    StopUnderWay,
+    UnsupportedRequest,
+)
+from jobmanager.core.graph import Mode
+from jobmanager.core.ids import JobId, OperationId, SavepointId
+from jobmanager.core.job import JobStatus
+from jobmanager.core.manifest import FILE_NAME
+from jobmanager.core.operation import OperationKind
+from jobmanager.core.savepoint import SavepointStatus, directory_name
+from jobmanager.services import checkpoints
+from jobmanager.services.ports import (
+    HistoryEntry,
+    Savepoint,
+    SnapshotStorage,
+    StoredJob,
+    StoredOperation,
+    UnitOfWork,
+    Verification,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client asks for. Repeated with the same id it is the same request."""
+
+    id: OperationId
+    kind: OperationKind
+    target: str
+    """The directory, a file: URI, in which the savepoint gets one of its own."""
+    drains: bool = False
+
+
+async def trigger(
+    uow: UnitOfWork, job_id: JobId, request: Request, now: datetime
+) -> StoredOperation:
+    async with uow:
+        stored = await uow.jobs.get_for_update(job_id)
+        known = await uow.operations.get(request.id)
+        if known is not None:
+            if (known.job_id, known.operation.kind) != (job_id, request.kind):
+                raise IdempotencyKeyReused(f"{request.id.hex} is another request already")
+            return known
+        await _check(uow, stored)
+        savepoint_id = SavepointId(uuid4())
+        directory = f"{request.target.rstrip('/')}/{directory_name(job_id.hex, savepoint_id.hex)}"
+        order = SavepointOrder(
+            savepoint_id.hex,
+            directory,
+            stops=request.kind is not OperationKind.SAVEPOINT,
+            drains=request.drains,
+        )
+        number = await checkpoints.trigger_one(uow, stored, CheckpointKind.SAVEPOINT, now, order)
+        await uow.savepoints.add(
+            Savepoint(
+                id=savepoint_id,
+                job_id=job_id,
+                checkpoint=number,
+                directory=directory,
+                status=SavepointStatus.IN_PROGRESS,
+                created_at=now,
+                parallelism=stored.parallelism,
+                max_parallelism=stored.graph.max_parallelism,
+                graph_revision=stored.revision,
+                parent=stored.restore_point.name if stored.restore_point else None,
+            )
+        )
+        operation = StoredOperation(
+            request.id, job_id, savepoint_id, operations.begin(request.kind, now), now
+        )
+        await uow.operations.add(operation)
+        await uow.history.add(
+            job_id,
+            HistoryEntry(now, f"{request.kind}_requested", request.id.hex, stored.job.attempt),
+        )
+        await uow.commit()
+    return operation
+
+
+async def label(
+    uow: UnitOfWork, savepoint_id: SavepointId, labels: Mapping[str, str | None]
+) -> Savepoint:
+    """Adds and changes labels; None takes one away."""
+    async with uow:
+        savepoint = await uow.savepoints.get(savepoint_id)
+        kept = {k: v for k, v in {**savepoint.labels, **labels}.items() if v is not None}
+        savepoint = replace(savepoint, labels=kept)
+        await uow.savepoints.save(savepoint)
+        await uow.commit()
+    return savepoint
+
+
+async def verify(
+    uow: UnitOfWork, storage: SnapshotStorage, savepoint_id: SavepointId
+) -> Verification:
+    async with uow:
+        savepoint = await uow.savepoints.get(savepoint_id)
+    if savepoint.status is not SavepointStatus.COMPLETED:
+        raise NothingToVerify(f"savepoint {savepoint_id.hex} is {savepoint.status}")
+    return await storage.verify_at(savepoint.directory, FILE_NAME)
+
+
+async def dispose(uow: UnitOfWork, savepoint_id: SavepointId, now: datetime) -> Savepoint:
+    """Lets a savepoint go. To do it again changes nothing."""
+    async with uow:
+        savepoint = await uow.savepoints.get(savepoint_id)
+        if savepoint.status is SavepointStatus.DISPOSED:
+            return savepoint
+        if savepoint.status is not SavepointStatus.COMPLETED:
+            raise SavepointInUse(
+                f"savepoint {savepoint_id.hex} is {savepoint.status}: only a completed one can go"
+            )
+        users = await uow.jobs.started_from(savepoint.directory)
+        if users:
+            raise SavepointInUse(
+                f"job {users[0].hex} was started from savepoint {savepoint_id.hex} and still runs"
+            )
+        savepoint = replace(savepoint, status=SavepointStatus.DISPOSED, disposed_at=now)
+        await uow.savepoints.save(savepoint)
+        await uow.outbox.add(savepoint.job_id, [DisposeSavepoint(savepoint.directory)], now)
+        await uow.commit()
+    return savepoint
+
+
+async def _check(uow: UnitOfWork, stored: StoredJob) -> None:
+    if stored.graph.mode is Mode.BATCH:
+        raise UnsupportedRequest("a batch job has no savepoints: it is run again as a whole")
+    if stored.job.status is not JobStatus.RUNNING:
+        raise JobNotRunning(
+            f"job {stored.id.hex} is {stored.job.status}: only a running job takes savepoints"
+        )
+    stopping = await uow.operations.stopping(stored.id)
+    if stopping is not None:
+        raise StopUnderWay(
+            f"job {stored.id.hex} is being stopped already, by operation {stopping.id.hex}"
+        )

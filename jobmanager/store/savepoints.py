@@ -1,0 +1,180 @@
+"""Savepoints and operations in Postgres."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from jobmanager.core.errors import SavepointNotFound
+from jobmanager.core.ids import CheckpointNumber, JobId, OperationId, SavepointId
+from jobmanager.core.operation import Operation, OperationKind, OperationStatus, Phase
+from jobmanager.core.savepoint import SavepointStatus
+from jobmanager.services.ports import Savepoint, StoredOperation
+from jobmanager.store.tables import OperationRow, SavepointRow
+
+
+class PostgresSavepoints:
+    def __init__(self, session: AsyncSession) -> None:
+        self._session = session
+
+    async def add(self, savepoint: Savepoint) -> None:
+        await self._session.execute(insert(SavepointRow).values(**_savepoint_values(savepoint)))
+
+    async def get(self, savepoint_id: SavepointId) -> Savepoint:
+        found = await self._one(SavepointRow.id == savepoint_id)
+        if found is None:
+            raise SavepointNotFound(f"savepoint {savepoint_id.hex} not found")
+        return found
+
+    async def save(self, savepoint: Savepoint) -> None:
+        await self._session.execute(
+            update(SavepointRow)
+            .where(SavepointRow.id == savepoint.id)
+            .values(**_savepoint_values(savepoint))
+            .execution_options(synchronize_session=False)
+        )
+
+    async def of_checkpoint(self, job_id: JobId, number: CheckpointNumber) -> Savepoint:
+        found = await self._one(SavepointRow.job_id == job_id, SavepointRow.checkpoint == number)
+        if found is None:
+            raise SavepointNotFound(f"checkpoint {number} of job {job_id.hex} is no savepoint")
+        return found
+
+    async def at(self, directory: str) -> Savepoint | None:
+        return await self._one(SavepointRow.directory == directory)
+
+    async def all(self, limit: int, before: datetime | None) -> Sequence[Savepoint]:
+        query = select(SavepointRow).order_by(SavepointRow.created_at.desc()).limit(limit)
+        if before is not None:
+            query = query.where(SavepointRow.created_at < before)
+        return [_savepoint(row) for row in await self._session.scalars(query)]
+
+    async def _one(self, *conditions: ColumnElement[bool]) -> Savepoint | None:
+        row = await self._session.scalar(
+            select(SavepointRow).where(*conditions).execution_options(populate_existing=True)
+        )
+        return _savepoint(row) if row else None
+
+
+class PostgresOperations:
+    def __init__(self, session: AsyncSession) -> None:
+        self._session = session
+
+    async def add(self, operation: StoredOperation) -> None:
+        await self._session.execute(insert(OperationRow).values(**_operation_values(operation)))
+
+    async def get(self, operation_id: OperationId) -> StoredOperation | None:
+        return await self._one(OperationRow.id == operation_id)
+
+    async def save(self, operation: StoredOperation) -> None:
+        await self._session.execute(
+            update(OperationRow)
+            .where(OperationRow.id == operation.id)
+            .values(**_operation_values(operation))
+            .execution_options(synchronize_session=False)
+        )
+
+    async def of_job(self, job_id: JobId) -> Sequence[StoredOperation]:
+        rows = await self._session.scalars(
+            select(OperationRow)
+            .where(OperationRow.job_id == job_id)
+            .order_by(OperationRow.created_at.desc())
+        )
+        return [_operation(row) for row in rows]
+
+    async def of_savepoint(self, savepoint_id: SavepointId) -> StoredOperation:
+        found = await self._one(OperationRow.savepoint_id == savepoint_id)
+        assert found is not None, "a savepoint is always asked for by an operation"
+        return found
+
+    async def stopping(self, job_id: JobId) -> StoredOperation | None:
+        return await self._one(
+            OperationRow.job_id == job_id,
+            OperationRow.status == OperationStatus.IN_PROGRESS,
+            OperationRow.kind != OperationKind.SAVEPOINT,
+        )
+
+    async def _one(self, *conditions: ColumnElement[bool]) -> StoredOperation | None:
+        row = await self._session.scalar(
+            select(OperationRow).where(*conditions).execution_options(populate_existing=True)
+        )
+        return _operation(row) if row else None
+
+
+def _savepoint_values(savepoint: Savepoint) -> dict[str, Any]:
+    return asdict(savepoint)
+
+
+def _savepoint(row: SavepointRow) -> Savepoint:
+    return Savepoint(
+        id=SavepointId(row.id),
+        job_id=JobId(row.job_id),
+        checkpoint=CheckpointNumber(row.checkpoint),
+        directory=row.directory,
+        status=SavepointStatus(row.status),
+        created_at=row.created_at,
+        parallelism=row.parallelism,
+        max_parallelism=row.max_parallelism,
+        graph_revision=row.graph_revision,
+        parent=row.parent,
+        completed_at=row.completed_at,
+        disposed_at=row.disposed_at,
+        failure=row.failure,
+        bytes=row.bytes,
+        regions=row.regions,
+        labels=row.labels,
+    )
+
+
+def _operation_values(stored: StoredOperation) -> dict[str, Any]:
+    operation = stored.operation
+    return {
+        "id": stored.id,
+        "job_id": stored.job_id,
+        "savepoint_id": stored.savepoint_id,
+        "kind": operation.kind,
+        "status": operation.status,
+        "phases": [_phase_values(phase) for phase in operation.phases],
+        "error": operation.error,
+        "created_at": stored.created_at,
+        "ended_at": operation.ended_at,
+    }
+
+
+def _phase_values(phase: Phase) -> dict[str, Any]:
+    return {
+        "name": phase.name,
+        "started_at": phase.started_at.isoformat(),
+        "ended_at": phase.ended_at.isoformat() if phase.ended_at else None,
+        "detail": phase.detail,
+    }
+
+
+def _phase(values: dict[str, Any]) -> Phase:
+    ended = values["ended_at"]
+    return Phase(
+        values["name"],
+        datetime.fromisoformat(values["started_at"]),
+        datetime.fromisoformat(ended) if ended else None,
+        values["detail"],
+    )
+
+
+def _operation(row: OperationRow) -> StoredOperation:
+    operation = Operation(
+        kind=OperationKind(row.kind),
+        phases=tuple(_phase(values) for values in row.phases),
+        status=OperationStatus(row.status),
+        error=row.error,
+        ended_at=row.ended_at,
+    )
+    return StoredOperation(
+        OperationId(row.id),
+        JobId(row.job_id),
+        SavepointId(row.savepoint_id),
+        operation,
+        row.created_at,
+    )

@@ -1,0 +1,78 @@
+"""What an attempt reports: where its regions started from, and why it failed."""
+
+from jobmanager.core.ids import RegionId
+from jobmanager.protocol.messages import Failure, RestoredRegion
+from taskrunner import logs
+from taskrunner.core import failures, restore
+from taskrunner.core.restore import (
+    FromAttempt,
+    FromCheckpoint,
+    FromSavepoint,
+    FromScratch,
+    Restore,
+)
+from taskrunner.snapshots.fence import Superseded
+from taskrunner.spark.causes import causes_of, stack_of
+from taskrunner.spark.job import SparkJob
+from taskrunner.spark.region_query import Phase
+
+log = logs.get("attempt")
+
+
+class RegionFailed(Exception):
+    """A region's query ended with an error, which is the cause."""
+
+    def __init__(self, region: RegionId) -> None:
+        self.region = region
+        super().__init__(f"region {region} failed")
+
+
+def region_failure(spark_job: SparkJob) -> BaseException:
+    """What the region that failed is to be reported with."""
+    failed = next(one for one in spark_job.regions if one.phase is Phase.FAILED)
+    if isinstance(failed.error, Superseded):
+        return failed.error
+    error = RegionFailed(failed.id)
+    error.__cause__ = failed.error
+    return error
+
+
+def failure_of(error: Exception) -> Failure:
+    """The failure that an attempt reports for `error`."""
+    region = error.region if isinstance(error, RegionFailed) else None
+    causes = causes_of(error.__cause__ if region and error.__cause__ else error)
+    found = failures.classify(causes, stack_of(error), region)
+    log.error("attempt_failed", kind=found.kind, message=found.message, region=region)
+    return Failure.model_validate(
+        {
+            "kind": found.kind,
+            "is_restartable": found.is_restartable,
+            "message": found.message,
+            "stack": found.stack,
+            "region": found.region,
+        }
+    )
+
+
+def restored_regions(spark_job: SparkJob) -> list[RestoredRegion]:
+    """Where each region was started from, and why there."""
+    return [_restored_region(region, one) for region, one in spark_job.restored.items()]
+
+
+def _restored_region(region: RegionId, choice: Restore) -> RestoredRegion:
+    batch = restore.batch_of(choice)
+    match choice:
+        case FromScratch(why=why):
+            return RestoredRegion(region=region, origin="scratch", batch=None, source=None, why=why)
+        case FromAttempt(attempt=source, why=why):
+            return RestoredRegion(
+                region=region, origin="attempt", batch=batch, source=source, why=why
+            )
+        case FromCheckpoint(checkpoint=number, why=why):
+            return RestoredRegion(
+                region=region, origin="checkpoint", batch=batch, source=number, why=why
+            )
+        case FromSavepoint(why=why):
+            return RestoredRegion(
+                region=region, origin="savepoint", batch=batch, source=None, why=why
+            )

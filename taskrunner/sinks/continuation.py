@@ -1,0 +1,56 @@
+"""Going on with the output of the jobs that a job was started from.
+
+Each job that was started from a restore point writes down in the sink's private
+directory, next to its records, which jobs it goes on with. So a job that is started
+later from the same point finds all output that is not part of its own past, and no
+database is needed.
+
+    <parent>/.<name>.headgate/<job>/<region>/lineage.json
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import UUID
+
+from jobmanager.core import manifest as manifests
+from jobmanager.core.ids import AttemptNumber, JobId, RegionId
+from jobmanager.core.manifest import Ancestor
+from taskrunner.core.continuation import Branch, last_kept
+from taskrunner.sinks.directory import Guard, SinkDirectory, private_directory
+from taskrunner.snapshots import durable
+
+_FILE_NAME = "lineage.json"
+
+
+def continue_output(
+    directory: Path,
+    job: JobId,
+    region: RegionId,
+    lineage: tuple[Ancestor, ...],
+    guard_of: Callable[[JobId], Guard],
+) -> None:
+    """Withdraws what is not part of the job's past, and shows what is. May be repeated.
+
+    `guard_of` keeps the attempts of another job out. Raises `OutputLost`.
+    """
+    private = private_directory(directory)
+    others = dict(_others(private, region))
+    others.pop(job, None)  # an earlier try of this very job
+    for other, batch in last_kept(_branches(lineage, region), others).items():
+        if (private / other.hex / region).exists():
+            sink = SinkDirectory(directory, other, region, AttemptNumber(0), guard_of(other))
+            sink.recover(last_kept=batch, last_visible=batch)
+    text = json.dumps(manifests.lineage_document(lineage), indent=1)
+    durable.write(private / job.hex / region / _FILE_NAME, text)
+
+
+def _others(private: Path, region: RegionId) -> Iterator[tuple[JobId, list[Branch]]]:
+    for path in sorted(private.glob(f"*/{region}/{_FILE_NAME}")):
+        lineage = manifests.lineage_of(json.loads(path.read_text(encoding="utf-8")))
+        yield JobId(UUID(path.parent.parent.name)), _branches(lineage, region)
+
+
+def _branches(lineage: tuple[Ancestor, ...], region: RegionId) -> list[Branch]:
+    known = [(one.job, one.batches[region]) for one in lineage if region in one.batches]
+    return [Branch(job, -1 if batch is None else batch) for job, batch in known]

@@ -1,0 +1,125 @@
+"""What a job was started from: a savepoint, or a checkpoint of another job.
+
+It is only read, and every byte of it is checked before anything starts.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from jobmanager.core import manifest as manifests
+from jobmanager.core.graph import JobGraph
+from jobmanager.core.ids import JobId, RegionId
+from jobmanager.core.manifest import Ancestor, Manifest, SnapshotFile
+from jobmanager.core.storage_uri import local_path
+from jobmanager.protocol.messages import RestorePoint
+from taskrunner.core import restorability
+from taskrunner.core.restore import SavedRegion
+from taskrunner.snapshots import durable
+from taskrunner.snapshots.layout import JobLayout
+
+
+class RestoreRefused(Exception):
+    """The job cannot start from its restore point: this is damaged, or does not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A restore point that was found whole and fitting."""
+
+    name: str
+    root: Path
+    manifest: Manifest
+    graph: JobGraph
+    """Of the job that starts from it."""
+
+    def region(self, region: RegionId) -> SavedRegion:
+        known = self.manifest.regions.get(region)
+        return SavedRegion(self.name, known is not None, known.batch if known else None)
+
+    def clone(self, region: RegionId, target: Path, layout: JobLayout) -> None:
+        """Rebuilds the region's Spark checkpoint directory for a job in another place."""
+        for file in self._wanted(region):
+            source, copy = self.root / file.location, target / file.path
+            if file.path == "metadata":
+                # a query of its own: Spark runs no two of one id side by side
+                durable.write(copy, json.dumps({"id": str(uuid4())}))
+            elif file.path.startswith("sources/"):
+                durable.write(copy, _moved(source.read_text(encoding="utf-8"), self.job, layout))
+            else:
+                durable.link_or_copy(source, copy)
+
+    @property
+    def job(self) -> JobId:
+        return self.manifest.job
+
+    def _wanted(self, region: RegionId) -> Iterator[SnapshotFile]:
+        known = self.manifest.regions[region]
+        has_no_state = restorability.drops_state(known, self.graph, region)
+        for file in known.files:
+            if not (has_no_state and file.path.startswith("state/")):
+                yield file
+
+
+def open_origin(point: RestorePoint, graph: JobGraph, parallelism: int) -> Origin:
+    """Reads and checks a restore point. Raises `RestoreRefused` with everything that is wrong."""
+    root = local_path(point.root)
+    try:
+        text = (root / point.manifest).read_text(encoding="utf-8")
+        manifest = manifests.from_json(text)
+    except FileNotFoundError:
+        raise RestoreRefused(
+            f"{point.name} cannot be restored: {root / point.manifest} is missing"
+        ) from None
+    except (OSError, UnicodeError, manifests.InvalidManifest) as error:
+        raise RestoreRefused(
+            f"{point.name} cannot be restored: {root / point.manifest}: {error}"
+        ) from error
+    found = restorability.objections(
+        manifest, graph, parallelism, allow_non_restored_state=point.allow_non_restored_state
+    ) or list(_damage(root, manifest))
+    if found:
+        more = f" (and {len(found) - 5} more)" if len(found) > 5 else ""
+        raise RestoreRefused(f"{point.name} cannot be restored: {'; '.join(found[:5])}{more}")
+    return Origin(point.name, root, manifest, graph)
+
+
+def write_lineage(layout: JobLayout, lineage: tuple[Ancestor, ...]) -> None:
+    """Writes down what the job goes back to: the restore point may be gone one day."""
+    text = json.dumps(manifests.lineage_document(lineage), indent=1)
+    durable.write(layout.lineage, text)
+
+
+def read_lineage(layout: JobLayout) -> tuple[Ancestor, ...]:
+    """The jobs that this one goes back to; none: it was started from scratch."""
+    try:
+        text = layout.lineage.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ()
+    return manifests.lineage_of(json.loads(text))
+
+
+def _damage(root: Path, manifest: Manifest) -> Iterator[str]:
+    """Each file that is not what the manifest says, by its name."""
+    for file in {file.location: file for file in manifest.files()}.values():
+        path = root / file.location
+        if not path.is_file():
+            yield f"{file.location} is missing"
+        elif path.stat().st_size != file.bytes:
+            yield f"{file.location} has {path.stat().st_size} bytes instead of {file.bytes}"
+        elif durable.sha256(path) != file.sha256:
+            yield f"{file.location} was altered: its SHA-256 is not {file.sha256}"
+
+
+def _moved(log: str, job: JobId, layout: JobLayout) -> str:
+    """A source's log with the rows of `table` sources where the new job keeps them.
+
+    Spark knows an input file by its path: rows that were read already would be new to it,
+    and rows that were found and not yet read would be looked for in the old job's place.
+    """
+    rows = re.compile(rf'"file:[^"]*/jobs/{job.hex}/(inputs/[^"/]+/rows\.json)"')
+    home = layout.directory.as_uri()
+    return rows.sub(lambda found: f'"{home}/{found[1]}"', log)
