@@ -14,7 +14,7 @@ from jobmanager.core.checkpoint import (
     CheckpointKind,
     CheckpointStatus,
 )
-from jobmanager.core.effects import DiscardAttempts, DiscardCheckpoint
+from jobmanager.core.effects import DiscardAttempts, DiscardCheckpoint, DisposeSavepoint
 from jobmanager.core.errors import (
     JobNotRunning,
     NothingToVerify,
@@ -72,9 +72,12 @@ async def acknowledge(
         stored = await uow.jobs.get_for_update(job_id)
         before = (await uow.checkpoints.get(job_id, number)).checkpoint
         if before.is_savepoint:  # it is in a directory of its own, not the job's
-            savepoint = await uow.savepoints.of_checkpoint(job_id, number)
-            manifest = f"{savepoint.directory}/{FILE_NAME}"
+            directory = (await uow.savepoints.of_checkpoint(job_id, number)).directory
+            manifest = f"{directory}/{FILE_NAME}"
             ack = replace(ack, stored=replace(ack.stored, manifest=manifest))
+            if before.status is CheckpointStatus.ABORTED:
+                # Too late: the user was told that it failed, so it does not stay behind.
+                await uow.outbox.add(job_id, [DisposeSavepoint(directory)], ack.at)
         checkpoint, outcome, effects = checkpoints.transition(before, ack)
         assert outcome is not None
         await uow.outbox.add(job_id, effects, ack.at)

@@ -28,6 +28,15 @@ def take(server: ServerProcess, job: str, what: str, **body: Any) -> dict[str, A
     return ended
 
 
+def files_up_to(directory: Path, batch: int) -> dict[Path, bytes]:
+    """The output of a job's batches up to this one."""
+    return {
+        path: path.read_bytes()
+        for path in directory.glob("*.parquet")
+        if int(path.name.split("-")[2]) <= batch
+    }
+
+
 def test_savepoint_fork_stop_and_restore(server: ServerProcess) -> None:
     data = server.directory / "data"
     storage = server.directory / "storage"
@@ -36,6 +45,13 @@ def test_savepoint_fork_stop_and_restore(server: ServerProcess) -> None:
     eventually(lambda: read_windows(data / "first"), within=60)
     started_at = generator_started_at(storage / "jobs" / job / "attempts" / "1" / "out")
     expected = Bids(RATE, started_at).windows(ROWS, 2000)
+
+    # Back to a checkpoint of the running job, in a job of its own.
+    past = server.status(job)["last_checkpoint"]["number"]
+    past_batch = server.get(f"/v1/jobs/{job}/checkpoints/{past}")["batch"]["out"]
+    travel = server.http.post(
+        "/v1/jobs", params={"checkpoint": f"{job}:{past}"}, json=a_bounded_job("travel")
+    ).json()["jobid"]
 
     # A savepoint of the running job, and a fork of it that goes its own way.
     saved = take(server, job, "savepoints")["result"]
@@ -53,11 +69,8 @@ def test_savepoint_fork_stop_and_restore(server: ServerProcess) -> None:
     stopped = take(server, job, "stop")
     assert [phase["name"] for phase in stopped["phases"]] == ["savepoint", "stop"]
     assert server.status(job)["state"] == "finished"
-    before_fork = {
-        path: path.read_bytes()
-        for path in (data / "first").glob("*.parquet")
-        if int(path.name.split("-")[2]) <= batch
-    }
+    before_fork = files_up_to(data / "first", batch)
+    before_travel = files_up_to(data / "first", past_batch)
     restored = server.http.post(
         "/v1/jobs", params={"savepoint": stopped["result"]["path"]}, json=a_bounded_job("first")
     ).json()["jobid"]
@@ -65,17 +78,19 @@ def test_savepoint_fork_stop_and_restore(server: ServerProcess) -> None:
     assert status["restored"][0]["origin"] == "savepoint"
     server.until_state(restored, "finished")
     server.until_state(fork, "finished")
+    server.until_state(travel, "finished")
     eventually(lambda: not server.runner_processes(), within=30)
 
     written = read_windows(data / "first")
     assert not twice(written)
     assert set(written) == expected
-    # What the fork wrote and what was written before it are the whole as well.
-    for path, content in before_fork.items():
-        (data / "fork" / path.name).write_bytes(content)
-    both = read_windows(data / "fork")
-    assert not twice(both)
-    assert set(both) == expected
+    # What a fork wrote and what was written before it are the whole as well.
+    for name, before in (("fork", before_fork), ("travel", before_travel)):
+        for path, content in before.items():
+            (data / name / path.name).write_bytes(content)
+        both = read_windows(data / name)
+        assert not twice(both), name
+        assert set(both) == expected, name
 
     # A savepoint that was moved works by its path; a damaged one is refused by its file's name.
     moved = data / "moved"

@@ -1,6 +1,8 @@
 """Savepoints and stops through the API, with a runner played in the words of the protocol."""
 
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 from uuid import uuid4
 
 import pytest
@@ -27,6 +29,15 @@ async def acked(runner: PlayedRunner, number: int) -> str:
     answer = await runner.post("acks", body)
     assert answer.status_code == 200, answer.text
     return str(answer.json()["outcome"])
+
+
+def leave_manifest(directory: Path) -> None:
+    directory.mkdir(parents=True)
+    (directory / "manifest.json").write_text("{}")
+
+
+def is_there(directory: Path) -> bool:
+    return directory.exists()
 
 
 async def test_a_savepoint_is_an_object_of_its_own(cluster: Cluster) -> None:
@@ -142,6 +153,26 @@ async def test_a_barrier_that_meets_a_stop_does_it_no_harm(cluster: Cluster) -> 
     await runner.say("stopped", savepoint=str(uuid4()))
     assert await cluster.state(job) == "FINISHED"
     assert (await cluster.get(f"/v1/jobs/{job}/checkpoints"))["counts"]["total"] == 2
+
+
+async def test_a_savepoint_that_comes_too_late_does_not_stay_behind(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    job, runner = await cluster.running(a_document(checkpointing={"timeout": "20s"}))
+    target = {"target-directory": str(tmp_path / "late")}
+    answer = await cluster.http.post(f"/v1/jobs/{job}/savepoints", json=target)
+    assert answer.status_code == 202
+    directory = Path(urlparse((await last_directive(runner))["savepoint"]["directory"]).path)
+    cluster.clock.pass_time(20)
+    await runner.beat()
+    await cluster.reaper.run_once()
+    leave_manifest(directory)
+
+    assert await acked(runner, 1) == "too_late"
+    await cluster.dispatch.run_once()
+
+    assert not is_there(directory)
+    assert await cluster.state(job) == "RUNNING"
 
 
 async def test_cancel_with_a_savepoint_ends_as_cancelled(cluster: Cluster) -> None:
