@@ -122,3 +122,10 @@ def test_quickstart_from_submission_to_cancellation(embedded: ServerProcess) -> 
     table = pyarrow.dataset.dataset(output).to_table()
     assert table.num_rows == len(written)
     assert table.column_names == ["auction", "window_start", "window_end", "bids", "revenue", "top"]
+
+    # The embedded Postgres keeps everything across a restart of the server.
+    checkpoints = server.get(f"/v1/jobs/{job}/checkpoints")["counts"]
+    assert server.stop() == 0
+    server.start()
+    assert server.status(job)["state"] == "cancelled"
+    assert server.get(f"/v1/jobs/{job}/checkpoints")["counts"] == checkpoints
