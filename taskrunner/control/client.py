@@ -29,6 +29,7 @@ from taskrunner.control.address import AddressFile
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 5.0
 _TIMEOUT_SECONDS = 10.0
+PROBLEM = "application/problem+json"
 _DISMISSALS = frozenset([401, 403, 404, 410])
 
 Reply = TypeVar("Reply", bound=Message)
@@ -138,11 +139,18 @@ class JobManagerClient:
         return _reply(response, reply)
 
 
+def _is_from_a_jobmanager(response: httpx.Response) -> bool:
+    """Whether a refusal is ours. While no server is there, anything may listen on its port,
+    and must not end a job by saying 404.
+    """
+    return response.headers.get("Content-Type", "").startswith(PROBLEM)
+
+
 def _reply(response: httpx.Response, reply: type[Reply]) -> Reply:
     status = response.status_code
-    if status in _DISMISSALS:
+    if status in _DISMISSALS and _is_from_a_jobmanager(response):
         raise RunnerDismissed(f"{response.request.url}: {status} {response.text[:300]}")
-    if status >= 500 or status == 429:
+    if status >= 500 or status == 429 or status in _DISMISSALS:
         raise NotDelivered(f"{response.request.url}: {status}")
     if status >= 400:
         raise CallRefused(f"{response.request.url}: {status} {response.text[:1000]}")

@@ -95,7 +95,9 @@ async def test_a_stranger_is_not_let_in(cluster: Cluster) -> None:
     _, runner = await cluster.running(a_document())
     runner.token = "guessed"
 
-    assert (await runner.register()).status_code == 401
+    answer = await runner.register()
+    assert answer.status_code == 401
+    assert answer.headers["content-type"] == "application/problem+json"  # the runner believes it
 
 
 async def test_the_last_word_of_a_runner_that_died_before_it_was_heard_counts(

@@ -14,6 +14,7 @@ from jobmanager.core.ids import RunnerId
 from jobmanager.protocol.messages import Heartbeat, RunnerHello
 from taskrunner.control.address import AddressFile
 from taskrunner.control.client import (
+    PROBLEM,
     CallRefused,
     JobManagerClient,
     NotDelivered,
@@ -33,6 +34,8 @@ def server(answer: Callable[[str], Answer]) -> Iterator[str]:
             status, content = answer(self.headers["Authorization"])
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
+            if content.startswith(b'{"type"'):
+                self.send_header("Content-Type", PROBLEM)
             self.end_headers()
             self.wfile.write(content)
 
@@ -91,11 +94,23 @@ def test_a_jobmanager_that_moved_is_found_through_the_address_file(tmp_path: Pat
 @pytest.mark.parametrize("status", [401, 404, 410])
 def test_a_runner_that_is_not_known_is_told_so_at_once(tmp_path: Path, status: int) -> None:
     with (
-        server(lambda _: (status, b"who?")) as url,
+        server(lambda _: (status, b'{"type": "/problems/RunnerNotFound"}')) as url,
         a_client(tmp_path, url) as client,
         pytest.raises(RunnerDismissed, match=str(status)),
     ):
         client.register(HELLO)
+
+
+@pytest.mark.parametrize("status", [401, 404, 410])
+def test_a_stranger_on_the_servers_port_cannot_dismiss_a_runner(
+    tmp_path: Path, status: int
+) -> None:
+    with (
+        server(lambda _: (status, b"<html>who?</html>")) as url,
+        a_client(tmp_path, url) as client,
+        pytest.raises(NotDelivered, match=str(status)),
+    ):
+        client.heartbeat(Heartbeat(job=None, attempt=None, regions=[]))
 
 
 @pytest.mark.parametrize("answer", [(422, b"no"), (200, b"{}")])
