@@ -143,7 +143,7 @@ def _is_from_a_jobmanager(response: httpx.Response) -> bool:
     """Whether a refusal is ours. While no server is there, anything may listen on its port,
     and must not end a job by saying 404.
     """
-    return response.headers.get("Content-Type", "").startswith(PROBLEM)
+    return str(response.headers.get("Content-Type", "")).startswith(PROBLEM)
 
 
 def _reply(response: httpx.Response, reply: type[Reply]) -> Reply:
