@@ -185,7 +185,14 @@ async def _restore_point(
     else:
         return None
     graph, in_force = jobs.check(document, parallelism)
-    return await restore_points.check(context.units(), context.storage, point, graph, in_force)
+    return await restore_points.check(
+        context.units(),
+        context.storage,
+        point,
+        graph,
+        in_force,
+        context.run_settings.data_root,
+    )
 
 
 async def _document(request: Request) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ Everything is checked before anything is stored: a job that is accepted has a
 restore point that was whole at that moment.
 """
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
@@ -14,6 +15,7 @@ from jobmanager.core.graph import FilesSink, JobGraph, Sink
 from jobmanager.core.ids import CheckpointNumber, JobId, SavepointId
 from jobmanager.core.manifest import FILE_NAME
 from jobmanager.core.savepoint import SavepointStatus
+from jobmanager.core.storage_uri import local_path
 from jobmanager.services.ports import RestorePoint, SnapshotStorage, UnitOfWork
 
 
@@ -59,6 +61,7 @@ async def check(
     point: RestorePoint,
     graph: JobGraph,
     parallelism: int,
+    data_root: str,
 ) -> RestorePoint:
     """The restore point, known to be whole and to fit. Raises with what does not."""
     manifest = await storage.read_manifest(point.root, point.manifest)
@@ -74,31 +77,39 @@ async def check(
     verified = await storage.verify_at(point.root, point.manifest)
     if verified.faults:
         raise UnusableRestorePoint(f"{point.name} is damaged: {'; '.join(verified.faults[:5])}")
-    point = replace(point, job=manifest.job.hex)
-    await _check_sinks(uow, point, graph)
-    return point
+    await _check_sinks(uow, graph, data_root)
+    return replace(point, job=manifest.job.hex)
 
 
-async def _check_sinks(uow: UnitOfWork, point: RestorePoint, graph: JobGraph) -> None:
-    """While the job that wrote it still runs, a fork needs sinks of its own."""
+async def _check_sinks(uow: UnitOfWork, graph: JobGraph, data_root: str) -> None:
+    """A job that goes on from somewhere withdraws what came after: nobody may write there now,
+    neither the job that wrote the restore point nor another that was started from it.
+    """
+    wanted = _paths(graph, data_root)
     async with uow:
-        if JobId(UUID(hex=point.job)) not in await uow.jobs.live():
-            return
-        parent = await uow.jobs.get(JobId(UUID(hex=point.job)))
-    taken = _paths(parent.graph) & _paths(graph)
-    if taken:
-        raise SinkInUse(
-            f"job {point.job} still writes to {sorted(taken)[0]}: give the fork another path, "
-            "or stop that job first"
-        )
+        live = [await uow.jobs.get(job_id) for job_id in await uow.jobs.live()]
+    for other in live:
+        taken = sorted(wanted & _paths(other.graph, data_root))
+        if taken:
+            raise SinkInUse(
+                f"job {other.id.hex} still writes to {taken[0]}: give this one another path, "
+                "or stop that job first"
+            )
 
 
-def _paths(graph: JobGraph) -> set[str]:
+def _paths(graph: JobGraph, data_root: str) -> set[str]:
     return {
-        vertex.connector.path.rstrip("/")
+        _normal(vertex.connector.path, data_root)
         for vertex in graph.vertices
         if isinstance(vertex, Sink) and isinstance(vertex.connector, FilesSink)
     }
+
+
+def _normal(path: str, data_root: str) -> str:
+    """The place a path means, so that two ways to write it are one."""
+    if path.startswith("file:"):
+        return os.path.normpath(local_path(path))
+    return os.path.normpath(Path(data_root) / path)
 
 
 def _as_uri(named: str) -> str:

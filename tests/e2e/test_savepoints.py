@@ -60,7 +60,7 @@ def test_savepoint_fork_stop_and_restore(server: ServerProcess) -> None:
         "/v1/jobs", params={"savepoint": saved["savepoint"]}, json=a_bounded_job("first")
     )
     assert same_sink.status_code == 409
-    assert "give the fork another path" in same_sink.json()["detail"]
+    assert "give this one another path" in same_sink.json()["detail"]
     fork = server.http.post(
         "/v1/jobs", params={"savepoint": saved["savepoint"]}, json=a_bounded_job("fork")
     ).json()["jobid"]
@@ -74,6 +74,11 @@ def test_savepoint_fork_stop_and_restore(server: ServerProcess) -> None:
     restored = server.http.post(
         "/v1/jobs", params={"savepoint": stopped["result"]["path"]}, json=a_bounded_job("first")
     ).json()["jobid"]
+    second = server.http.post(
+        "/v1/jobs", params={"savepoint": stopped["result"]["path"]}, json=a_bounded_job("./first/")
+    )
+    assert second.status_code == 409
+    assert restored in second.json()["detail"]
     status = server.until_state(restored, "running", "finished")
     assert status["restored"][0]["origin"] == "savepoint"
     server.until_state(restored, "finished")
