@@ -129,10 +129,18 @@ class JobUnderTest:
         }
 
     def forget_attempts(self) -> None:
-        """The directories of all attempts are lost. Moved, not deleted: Spark's maintenance
-        thread may be writing a snapshot there, and a deletion would trip over it.
+        """The directories of all attempts are lost."""
+        self._lose(self.layout.attempts)
+
+    def lose_everything(self) -> None:
+        """Nothing is left of the job but its output and what was put elsewhere."""
+        self._lose(self.layout.directory)
+
+    def _lose(self, directory: Path) -> None:
+        """Moved, not deleted: Spark's maintenance thread may be writing a snapshot there, and
+        a deletion would trip over it.
         """
-        self.layout.attempts.rename(self.root / f"lost-{self.attempt}")
+        directory.rename(self.root / f"lost-{directory.name}-{self.attempt}")
 
     def wait(self, condition: Callable[[], bool], seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds

@@ -1,6 +1,5 @@
 """Savepoints on real Spark: another job goes on from one, in its place or beside it."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,7 +52,7 @@ def test_a_job_goes_on_from_the_savepoint_of_another_and_each_row_counts_once(
 ) -> None:
     # Given a savepoint that was moved, of a job of which nothing else is left
     savepoint = a_savepoint_then_more(job).rename(job.root / "moved")
-    shutil.rmtree(job.layout.directory)
+    job.lose_everything()
     # When another job starts from it
     with ending(job.successor()) as other:
         started = other.start(savepoint=savepoint)
@@ -95,7 +94,7 @@ def test_rows_of_a_table_that_were_read_before_the_savepoint_are_not_read_again(
     job.wait_for_commit(lambda log, batch: None not in log.offsets(batch).offsets)
     job.stop_at_boundary()
     savepoint = job.savepoint()
-    shutil.rmtree(job.layout.directory)
+    job.lose_everything()
 
     with ending(job.successor()) as other:
         feed(job, 5, 7)
