@@ -34,6 +34,7 @@ Url = Annotated[
     str, typer.Option("--url", envvar="HEADGATE_URL", metavar="URL", help="Where the server is.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable, and nothing else.")]
+Timeout = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long --wait waits.")]
 Job = Annotated[
     str, typer.Argument(metavar="JOB", help="A job's id, the beginning of it, or its name.")
 ]
@@ -157,9 +158,7 @@ def show(job: Job, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
 def cancel(
     job: Job,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the job has ended.")] = False,
-    timeout: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="How long --wait waits.")
-    ] = 120.0,
+    timeout: Timeout = 120.0,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -242,9 +241,7 @@ def checkpoints(
 def checkpoint(
     job: Job,
     wait: Annotated[bool, typer.Option("--wait", help="Return when it has completed.")] = False,
-    timeout: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="How long --wait waits.")
-    ] = 120.0,
+    timeout: Timeout = 120.0,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
