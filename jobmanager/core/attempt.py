@@ -69,6 +69,14 @@ class RunnerRegistered:
 
 
 @dataclass(frozen=True, slots=True)
+class StatePrepared:
+    """Every region is restored, and repartitioned where need be."""
+
+    at: datetime
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class QueriesStarted:
     at: datetime
 
@@ -127,6 +135,7 @@ class GraceEnded:
 
 AttemptEvent = (
     RunnerRegistered
+    | StatePrepared
     | QueriesStarted
     | CancelRequested
     | AttemptFinished
@@ -159,7 +168,7 @@ def transition(attempt: Attempt, event: AttemptEvent) -> Transition:
         case QueriesStarted() if attempt.status is not AttemptStatus.CANCELLING:
             running_at = attempt.running_at or event.at
             return Transition(replace(attempt, status=AttemptStatus.RUNNING, running_at=running_at))
-        case RunnerRegistered() | QueriesStarted():
+        case RunnerRegistered() | StatePrepared() | QueriesStarted():
             return Transition(attempt)  # a repetition, or news that no longer matters
         case CancelRequested():
             return _cancel(attempt, event)

@@ -85,8 +85,12 @@ class Run(Message):
     checkpoint: CheckpointRef | None
     """The latest completed one, if any."""
     restore_point: RestorePoint | None = None
-    """What the job was first started from. Only looked at while the job itself has neither a
-    committed batch nor a checkpoint: it never goes back to it silently."""
+    """What the job was started from, or last rescaled or upgraded from. Only looked at while no
+    attempt from `base_attempt` on has a committed batch or a checkpoint: the job never goes
+    back to it silently. Where it has another parallelism its state is repartitioned."""
+    base_attempt: int = 1
+    """What attempts before this one left behind is not gone back to: the job was rescaled,
+    upgraded or rolled back since, and `restore_point` is where that was."""
 
 
 class Barrier(Message):
@@ -111,6 +115,8 @@ class Stop(Message):
     savepoint: SavepointTarget
     drain: bool
     """First let the watermark go to the end of time: every open window is emitted."""
+    keep_runner: bool = False
+    """Stay after `AttemptStopped`, with Spark warm: the next `Run` comes to this very runner."""
 
 
 class CheckpointCompleted(Message):
@@ -260,6 +266,24 @@ class RestoredRegion(Message):
     why: str
 
 
+class RepartitionedRegion(Message):
+    """A region whose state Spark has rewritten for another parallelism."""
+
+    region: str
+    from_parallelism: int
+    to_parallelism: int
+    batch: int
+    """The batch that Spark wrote the new state as."""
+    duration_ms: int
+
+
+class AttemptPrepared(Message):
+    """Every region is restored and compiled; the queries start next."""
+
+    event: Literal["prepared"] = "prepared"
+    repartitioned: list[RepartitionedRegion] = []
+
+
 class AttemptRunning(Message):
     event: Literal["running"] = "running"
     restored: list[RestoredRegion]
@@ -291,7 +315,12 @@ class AttemptReport(Message):
     attempt: int
     at: AwareDatetime
     body: Annotated[
-        AttemptRunning | AttemptFinished | AttemptStopped | AttemptCancelled | AttemptFailed,
+        AttemptPrepared
+        | AttemptRunning
+        | AttemptFinished
+        | AttemptStopped
+        | AttemptCancelled
+        | AttemptFailed,
         Field(discriminator="event"),
     ]
 

@@ -154,6 +154,13 @@ async def launch_failed(
 def event_of(said: messages.AttemptReport, now: datetime) -> attempts.AttemptEvent:
     """What a runner said, as the attempt machine hears it. Our clock, not the runner's."""
     match said.body:
+        case messages.AttemptPrepared(repartitioned=regions):
+            done = [
+                f"{one.region} from {one.from_parallelism} to {one.to_parallelism} state "
+                f"partitions in {one.duration_ms} ms"
+                for one in regions
+            ]
+            return attempts.StatePrepared(now, "; ".join(done) or "no state to repartition")
         case messages.AttemptRunning():
             return attempts.QueriesStarted(now)
         case messages.AttemptFinished():
