@@ -6,10 +6,12 @@ from datetime import datetime
 from typing import Any, Protocol, Self
 
 from jobmanager.core.attempt import Attempt
+from jobmanager.core.change import Change
 from jobmanager.core.checkpoint import Checkpoint
 from jobmanager.core.effects import Effect
 from jobmanager.core.graph import JobGraph
 from jobmanager.core.ids import (
+    FIRST_ATTEMPT,
     AttemptNumber,
     CheckpointNumber,
     JobId,
@@ -37,6 +39,8 @@ class RestorePoint:
     """The number, where it is a checkpoint: it stays as long as it is needed."""
     savepoint: str | None = None
     allow_non_restored_state: bool = False
+    claim: bool = False
+    """It is the job's own, and goes when the job has a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ class StoredOperation:
     savepoint_id: SavepointId
     operation: Operation
     created_at: datetime
+    change: Change | None = None
+    """Of a rescale or an upgrade."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,9 @@ class StoredJob:
     next_checkpoint_at: datetime | None
     failed_checkpoints: int
     restore_point: RestorePoint | None = None
+    """What it was started from, or last rescaled or upgraded from."""
+    base_attempt: AttemptNumber = FIRST_ATTEMPT
+    """What attempts before this one left behind is not gone back to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +221,8 @@ class Operations(Protocol):
     async def save(self, operation: StoredOperation) -> None: ...
     async def of_job(self, job_id: JobId) -> Sequence[StoredOperation]: ...
     async def of_savepoint(self, savepoint_id: SavepointId) -> StoredOperation: ...
-    async def stopping(self, job_id: JobId) -> StoredOperation | None: ...
+    async def under_way(self, job_id: JobId) -> StoredOperation | None: ...
+    async def changes_under_way(self) -> Sequence[StoredOperation]: ...
 
 
 class KeyGroups(Protocol):

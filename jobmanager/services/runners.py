@@ -52,6 +52,7 @@ async def fetch_directives(
 ) -> Sequence[messages.Directive]:
     """What the runner has not taken yet; what it has taken is forgotten."""
     async with uow:
+        runner = await uow.runners.get(runner.id)  # it may have got another attempt meanwhile
         entries = await uow.outbox.directives(runner.job_id, runner.attempt, 0)
         found = [
             await directives.directive(uow, entry, runner, settings)
@@ -71,7 +72,11 @@ async def heartbeat(
     async with uow:
         await uow.runners.save(replace(await uow.runners.get(runner.id), heartbeat_at=now))
         attempt = (await uow.attempts.get(runner.job_id, runner.attempt)).attempt
-        if beat.attempt is not None and not attempt.status.is_terminal:
+        if beat.attempt != runner.attempt:
+            # between two attempts of a job: the one it speaks of has ended
+            await uow.commit()
+            return False
+        if not attempt.status.is_terminal:
             progress = [one.model_dump(mode="json") for one in beat.regions]
             await uow.attempts.note_progress(runner.job_id, runner.attempt, progress, now)
         if attempt.status is attempts.AttemptStatus.STARTING and beat.regions:
@@ -81,20 +86,21 @@ async def heartbeat(
             started = attempts.QueriesStarted(now)
             await lifecycle.move_attempt(uow, stored, runner.attempt, started, now)
         await uow.commit()
-    return beat.attempt is not None and _is_superseded(attempt)
+    return _is_superseded(attempt)
 
 
 async def report(
     uow: UnitOfWork, runner: Runner, said: messages.AttemptReport, now: datetime
 ) -> bool:
     """Takes what a runner says of its attempt. True: nobody waits for it any more."""
+    number = AttemptNumber(said.attempt)
     async with uow:
         stored = await uow.jobs.get_for_update(runner.job_id)
-        before = (await uow.attempts.get(runner.job_id, runner.attempt)).attempt
+        before = (await uow.attempts.get(runner.job_id, number)).attempt
         if isinstance(said.body, messages.AttemptRunning) and not before.status.is_terminal:
             restored = [one.model_dump(mode="json") for one in said.body.restored]
-            await uow.attempts.note_restored(runner.job_id, runner.attempt, restored)
-        await lifecycle.move_attempt(uow, stored, runner.attempt, event_of(said, now), now)
+            await uow.attempts.note_restored(runner.job_id, number, restored)
+        await lifecycle.move_attempt(uow, stored, number, event_of(said, now), now)
         await uow.commit()
     return _is_superseded(before)
 

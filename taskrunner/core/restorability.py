@@ -6,11 +6,11 @@ of it. So whatever would be mistaken for something else is refused here, by name
 
 from collections.abc import Iterator
 
+from jobmanager.core import spark_order
 from jobmanager.core.graph import JobGraph
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.manifest import Manifest, RegionManifest
 from jobmanager.core.plan import plan_of
-from taskrunner.core import spark_order
 
 
 def objections(

@@ -7,10 +7,11 @@ from typing import Any
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jobmanager.core import spark_order
 from jobmanager.core.graph import JobGraph, Source
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.protocol.messages import RegionProgress
-from taskrunner.core import exhaustion, spark_order
+from taskrunner.core import exhaustion
 from taskrunner.snapshots.snapshot import offsets_by_source
 from taskrunner.snapshots.spark_log import SparkLog, moment_of
 

@@ -11,12 +11,11 @@ from uuid import uuid4
 import pyarrow.dataset
 from pyspark.sql import SparkSession
 
-from jobmanager.core import graph_document
+from jobmanager.core import graph_document, spark_order
 from jobmanager.core.graph import JobGraph, Sink
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
 from jobmanager.core.manifest import FILE_NAME, Manifest
 from jobmanager.protocol.messages import RestorePoint
-from taskrunner.core import spark_order
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.origin import Origin, open_origin, read_lineage, write_lineage
