@@ -13,7 +13,7 @@ from jobmanager.core.ids import JobId
 from jobmanager.services.bells import Bells
 from jobmanager.services.clock import Clock
 from jobmanager.services.directives import RunSettings
-from jobmanager.services.ports import SnapshotStorage, UnitOfWork, UnitsOfWork
+from jobmanager.services.ports import SnapshotStorage, Trials, UnitOfWork, UnitsOfWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class Context:
     started_at: datetime
     ping: Callable[[], Awaitable[None]]
     """Raises `StoreUnavailable` while Postgres does not answer."""
+    trials: Trials | None = None
+    """None: Spark is not asked about an upgrade before it is begun."""
 
 
 def _context(request: Request) -> Context:

@@ -6,9 +6,9 @@
         RunnerNotFound, LogNotFound
       Conflict
         JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused, SavepointInUse,
-        StopUnderWay, SinkInUse
+        StopUnderWay, SinkInUse, NothingToChange
       Rejected
-        InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint
+        InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint, UpgradeRefused
       Malformed
         MalformedRequest
       Forbidden
@@ -74,6 +74,10 @@ class StopUnderWay(Conflict):
     title = "The job is being stopped"
 
 
+class NothingToChange(Conflict):
+    title = "The job is like that already"
+
+
 class SavepointInUse(Conflict):
     title = "The savepoint is in use"
 
@@ -96,6 +100,10 @@ class Rejected(DomainError):
 
 class UnusableRestorePoint(Rejected):
     title = "The job cannot start from this"
+
+
+class UpgradeRefused(Rejected):
+    title = "The job cannot go on with this graph"
 
 
 class UnsupportedRequest(Rejected):

@@ -23,6 +23,7 @@ from jobmanager.core.job import Job
 from jobmanager.core.manifest import Manifest
 from jobmanager.core.operation import Operation
 from jobmanager.core.savepoint import SavepointStatus
+from jobmanager.core.upgrade import SparkVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +293,14 @@ class SnapshotStorage(Protocol):
     async def last_word(
         self, job_id: JobId, attempt: AttemptNumber
     ) -> Mapping[str, Any] | None: ...
+
+
+class Trials(Protocol):
+    """Gives Spark a graph and a copy of a checkpoint's state, and says what it made of them."""
+
+    async def judge(
+        self, job_id: JobId, checkpoint: CheckpointNumber, change: Change
+    ) -> Sequence[SparkVerdict]: ...
 
 
 @dataclass(frozen=True, slots=True)
