@@ -57,24 +57,17 @@ def test_a_region_that_goes_needs_the_flag() -> None:
 
 def test_another_keyed_vertex_in_a_region_with_state_is_impossible() -> None:
     document = a_document()
-    document["vertices"][-1]["inputs"] = ["best"]
-    document["vertices"].insert(
-        3,
-        {
-            "id": "best",
-            "op": "window",
-            "inputs": ["revenue"],
-            "key": ["auction"],
-            "time": "window_start",
-            "window": {"tumbling": "1m"},
-            "aggregate": {"best": "max(revenue)"},
-        },
-    )
+    hourly = {**document["vertices"][2], "id": "hourly", "window": {"tumbling": "1h"}}
+    both = {"id": "both", "op": "union", "inputs": ["hourly", "revenue"]}
+    document["vertices"][3:3] = [hourly, both]
+    document["vertices"][-1]["inputs"] = ["both"]
 
     found = plan(document)
 
     assert found.verdict is Verdict.IMPOSSIBLE
-    assert "region out has keyed state of revenue and would have best, revenue" in found.reasons[0]
+    assert (
+        "region out has keyed state of revenue and would have hourly, revenue" in found.reasons[0]
+    )
 
 
 def test_another_order_of_sources_is_impossible() -> None:
