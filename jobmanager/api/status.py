@@ -60,7 +60,7 @@ def status_of(
         region_states=[dict(one) for one in attempt.progress or ()],
         restored=[dict(one) for one in attempt.restored or ()],
         last_checkpoint=_last(last),
-        restarts=job.attempt - 1,
+        restarts=len(job.failed_at),
         lag=_lag(attempt.progress or ()),
     )
 
