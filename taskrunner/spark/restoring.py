@@ -7,13 +7,14 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from jobmanager.core import spark_order
 from jobmanager.core.graph import FilesSink, Sink
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.key_groups import Layout
 from jobmanager.core.plan import Region, layout_of
 from jobmanager.protocol.messages import RepartitionedRegion
 from taskrunner import logs
-from taskrunner.core import restore, spark_order
+from taskrunner.core import restore
 from taskrunner.core.restore import FromSavepoint, FromScratch, Restore
 from taskrunner.sinks.continuation import continue_output
 from taskrunner.sinks.directory import SinkDirectory
