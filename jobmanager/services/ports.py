@@ -134,6 +134,14 @@ class Runner:
 
 
 @dataclass(frozen=True, slots=True)
+class Launched:
+    host: str
+    pid: int
+    process_started_at: float
+    log_path: str
+
+
+@dataclass(frozen=True, slots=True)
 class OutboxEntry:
     id: int
     job_id: JobId
@@ -188,6 +196,8 @@ class Runners(Protocol):
     async def add(self, runner: Runner) -> None: ...
     async def get(self, runner_id: RunnerId) -> Runner: ...
     async def save(self, runner: Runner) -> None: ...
+    async def note_process(self, runner_id: RunnerId, process: Launched) -> None: ...
+    async def note_heartbeat(self, runner_id: RunnerId, at: datetime) -> None: ...
     async def of_attempt(self, job_id: JobId, attempt: AttemptNumber) -> Runner | None: ...
     async def alive(self) -> Sequence[Runner]: ...
     async def all(self, limit: int) -> Sequence[Runner]: ...
@@ -301,14 +311,6 @@ class Trials(Protocol):
     async def judge(
         self, job_id: JobId, checkpoint: CheckpointNumber, change: Change
     ) -> Sequence[SparkVerdict]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Launched:
-    host: str
-    pid: int
-    process_started_at: float
-    log_path: str
 
 
 class Launcher(Protocol):
