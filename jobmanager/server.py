@@ -22,6 +22,7 @@ from jobmanager.api.app import make_app
 from jobmanager.api.context import Context
 from jobmanager.core.ids import RunnerId
 from jobmanager.core.storage_uri import local_path
+from jobmanager.launchers.inspector import LocalInspector
 from jobmanager.launchers.local import LocalLauncher
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
@@ -79,6 +80,12 @@ class Server:
         self._storage = FileSnapshotStorage(root)
         self._launcher = LocalLauncher(settings.directory / "runners", settings.address_file)
         self._launcher.on_exit(self._runner_exited)
+        self._inspector = LocalInspector(
+            settings.directory / "inspector",
+            root / "inspector",
+            settings.inspector_idle,
+            settings.start_timeout,
+        )
         self._stop_loops = asyncio.Event()
 
     async def run(self, stop: asyncio.Event, announce: Callable[[str], None]) -> None:
@@ -107,6 +114,7 @@ class Server:
             self._stop_loops.set()
             await asyncio.gather(*loops)
             await self._launcher.close()
+            await self._inspector.close()
             http.should_exit = True
             self._bells.ring_all()
             await serving
@@ -122,6 +130,7 @@ class Server:
         return Context(
             units=self._database.unit_of_work,
             storage=self._storage,
+            inspector=self._inspector,
             bells=self._bells,
             clock=utc_now,
             run_settings=RunSettings(

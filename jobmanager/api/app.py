@@ -8,7 +8,17 @@ from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jobmanager.api import checkpoints, health, jobs, logs, problems, runners, savepoints, upgrades
+from jobmanager.api import (
+    checkpoints,
+    health,
+    jobs,
+    logs,
+    problems,
+    runners,
+    savepoints,
+    state,
+    upgrades,
+)
 from jobmanager.api.flink import checkpoints as flink_checkpoints
 from jobmanager.api.flink import cluster as flink_cluster
 from jobmanager.api.flink import jobs as flink_jobs
@@ -27,6 +37,7 @@ _ROUTERS = (
     checkpoints.router,
     savepoints.router,
     upgrades.router,
+    state.router,
     logs.router,
     runners.router,
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol, Self
 
 from jobmanager.core.attempt import Attempt
@@ -24,6 +24,7 @@ from jobmanager.core.manifest import Manifest
 from jobmanager.core.operation import Operation
 from jobmanager.core.savepoint import SavepointStatus
 from jobmanager.core.upgrade import SparkVerdict
+from jobmanager.protocol.inspection import AnswerBody, QuestionBody
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,3 +322,22 @@ class Launcher(Protocol):
     async def launch(self, runner_id: RunnerId, token: str) -> Launched: ...
     async def kill(self, runner: Runner) -> str: ...
     async def watch(self, runner: Runner) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class InspectorStatus:
+    state: str
+    """stopped, starting or ready."""
+    pid: int | None
+    spark_version: str | None
+    log_path: str
+
+
+class Inspector(Protocol):
+    """Reads state, with a Spark session of its own."""
+
+    async def ask(self, question: QuestionBody, within: timedelta) -> AnswerBody:
+        """Raises `InspectorUnavailable` where no answer comes, with the reason."""
+        ...
+
+    def status(self) -> InspectorStatus: ...

@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 
 from taskrunner import logs
 
+Session = SparkSession
+"""For those who only pass it on."""
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 _STATE_STORE = "spark.sql.streaming.stateStore"
 _JVM_EXIT_SECONDS = 10

@@ -19,15 +19,17 @@ from fastapi import FastAPI
 
 from jobmanager.api.app import make_app
 from jobmanager.api.context import Context
+from jobmanager.core.errors import InspectorUnavailable
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
 from jobmanager.loops.reaper import Reaper
+from jobmanager.protocol.inspection import AnswerBody, QuestionBody
 from jobmanager.services import runners
 from jobmanager.services.bells import Bells
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.dispatch import Dispatcher
-from jobmanager.services.ports import Launched, Runner
+from jobmanager.services.ports import InspectorStatus, Launched, Runner
 from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import Database
 from tests.support.builders import NOW
@@ -70,6 +72,23 @@ class Bench:
 
     async def watch(self, runner: Runner) -> None:
         pass
+
+
+@dataclass
+class PlayedInspector:
+    """Answers as the test says, and remembers what it was asked; silent by itself."""
+
+    answers: list[AnswerBody] = field(default_factory=list)
+    asked: list[QuestionBody] = field(default_factory=list)
+
+    async def ask(self, question: QuestionBody, within: timedelta) -> AnswerBody:
+        self.asked.append(question)
+        if not self.answers:
+            raise InspectorUnavailable("nobody plays the inspector")
+        return self.answers.pop(0)
+
+    def status(self) -> InspectorStatus:
+        return InspectorStatus("stopped", None, None, "/nowhere")
 
 
 @dataclass
@@ -180,6 +199,7 @@ class Cluster:
     http: httpx.AsyncClient
     clock: Clock
     bench: Bench
+    inspector: PlayedInspector
     storage: Path
     dispatch: DispatchLoop
     timer: CheckpointTimer
@@ -231,13 +251,14 @@ def _app() -> FastAPI:
 
 @asynccontextmanager
 async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluster]:
-    clock, bench, bells = Clock(), Bench(), Bells()
+    clock, bench, bells, inspector = Clock(), Bench(), Bells(), PlayedInspector()
     database.on_commit = bells.ring
     storage = FileSnapshotStorage(directory)
     units = database.unit_of_work
     context = Context(
         units=units,
         storage=storage,
+        inspector=inspector,
         bells=bells,
         clock=clock,
         run_settings=RunSettings("local[2]", directory.as_uri(), str(directory / "data")),
@@ -254,6 +275,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
             http=http,
             clock=clock,
             bench=bench,
+            inspector=inspector,
             storage=directory,
             dispatch=DispatchLoop(units, Dispatcher(units, bench, storage), clock),
             timer=CheckpointTimer(units, clock),

@@ -25,10 +25,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from jobmanager.core import spark_order
 from jobmanager.core.ids import VertexId
 from jobmanager.core.key_groups import owner
 from jobmanager.core.plan import layout_of
-from taskrunner.core import spark_order
 from taskrunner.snapshots import durable
 from tests.integration.spark.fed_files import files_source, wait_until_read
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink, second
