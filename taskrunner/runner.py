@@ -120,8 +120,10 @@ class Runner:
             return None
         reporter.finish(_IN_ORDER_SECONDS)
         if attempt.keeps_runner:
-            # from here on it has no attempt: the next may be given to it at any moment
+            # the next attempt may be this runner's at any moment from then on, and what is
+            # said of this one must not be taken for it
             self._current = None
+            self._heartbeats.let_pass()
         is_awaited = self._report_ending(attempt, ending)
         if attempt.keeps_runner and is_awaited:
             return self._await_next()

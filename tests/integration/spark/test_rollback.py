@@ -1,10 +1,16 @@
 """Rescaled, upgraded, rolled back: which batches count, and what is seen of them."""
 
+from typing import cast
+
 import pytest
+from pyspark.sql import SparkSession
 
 from jobmanager.core.ids import AttemptNumber
+from jobmanager.core.key_groups import Layout
 from taskrunner.core.restore import FromAttempt, FromSavepoint, FromScratch
-from taskrunner.snapshots.origin import open_origin, read_lineage
+from taskrunner.snapshots.origin import RestoreRefused, open_origin, read_lineage
+from taskrunner.spark.compiler import InvalidVertex
+from taskrunner.spark.repartition import repartition
 from tests.integration.spark.fed_files import (
     ROWS_A_FILE,
     SUMS,
@@ -15,7 +21,15 @@ from tests.integration.spark.fed_files import (
     sums_seen,
     wait_until_read,
 )
-from tests.integration.spark.jobs import OUT, JobUnderTest, Row, files_sink, restore_point
+from tests.integration.spark.jobs import (
+    OUT,
+    JobUnderTest,
+    Row,
+    files_sink,
+    restore_point,
+    some_rows,
+    table,
+)
 
 ALL = {"id": "all", "op": "aggregate", "inputs": ["rows"], "aggregate": SUMS["aggregate"]}
 
@@ -209,3 +223,43 @@ def test_another_job_starts_from_a_savepoint_at_its_own_parallelism(
     assert why.endswith(f"its state was repartitioned from 2 to {parallelism}")
     assert sums_seen(other) == sums_after(4)
     check_updates_are_seen_once(other)
+
+
+def test_a_region_that_had_given_everything_stays_so(job: JobUnderTest) -> None:
+    windows = {**SUMS, "op": "window", "time": "ts", "window": {"tumbling": "10s"}}
+    job.define(table(some_rows(100)), windows, files_sink("sums")).run()
+    before = job.output()
+    savepoint = job.savepoint()
+    job.define(*job.document["vertices"], parallelism=4)
+
+    started = job.start(savepoint=savepoint, base_attempt=2)
+    job.finish()
+
+    assert started.restored[OUT].why.endswith("its state was repartitioned from 2 to 4")
+    assert sum(row["n"] for row in before) == 100
+    assert job.output() == before
+
+
+def test_an_upgrade_cannot_change_rows_that_were_read(job: JobUnderTest) -> None:
+    job.define(table(some_rows(10)), files_sink("rows")).run()
+    savepoint = job.savepoint()
+    job.define(table(some_rows(11)), files_sink("rows"))
+
+    with pytest.raises(InvalidVertex, match="vertex rows: its rows are not those that the job"):
+        job.start(savepoint=savepoint, base_attempt=2)
+
+
+class OldSpark:
+    """A Spark from before there was a rewrite of state."""
+
+    version = "4.1.0"
+
+
+def test_a_spark_that_cannot_rewrite_state_is_said_to_be_one(job: JobUnderTest) -> None:
+    feed(job, 0, 0)
+    job.define(files_source(), SUMS, files_sink("sums")).start()
+    wait_until_read(job, 1)
+    job.stop_at_boundary()
+
+    with pytest.raises(RestoreRefused, match=r"Spark 4\.1\.0 cannot rewrite state for parallelism"):
+        repartition(cast(SparkSession, OldSpark()), job.spark_dir(), [Layout.HASHED], 4)
