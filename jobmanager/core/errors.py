@@ -14,7 +14,7 @@
       Forbidden
         WrongRunnerToken
       Unavailable
-        StorageUnavailable, StoreUnavailable
+        StorageUnavailable, StoreUnavailable, NotLeading, TooBusy
 
 No HTTP in here: `jobmanager.api.problems` gives each family its status code.
 """
@@ -159,3 +159,11 @@ class StorageUnavailable(Unavailable):
 
 class StoreUnavailable(Unavailable):
     title = "The database cannot be reached"
+
+
+class NotLeading(Unavailable):
+    title = "No JobManager leads that could do this"
+
+
+class TooBusy(Unavailable):
+    title = "Too many requests at once"
