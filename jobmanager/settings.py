@@ -3,8 +3,9 @@
 import os
 from datetime import timedelta
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from jobmanager.core.storage_uri import local_path
@@ -26,6 +27,8 @@ class Settings(BaseSettings):
     heartbeat_interval: timedelta = timedelta(seconds=1)
     heartbeat_timeout: timedelta = timedelta(seconds=30)
     start_timeout: timedelta = timedelta(minutes=3)
+    lease: timedelta = Field(timedelta(seconds=6), description="How long a leader leads unheard.")
+    lease_renewal: timedelta = Field(timedelta(seconds=2), description="How often it is renewed.")
     advertise: str | None = Field(
         None, description="URL under which runners reach this server. None: host and port."
     )
@@ -36,6 +39,12 @@ class Settings(BaseSettings):
         if value is not None:
             local_path(value)
         return value
+
+    @model_validator(mode="after")
+    def _lease_can_be_renewed(self) -> Self:
+        if not timedelta() < 2 * self.lease_renewal <= self.lease:
+            raise ValueError("lease has to be at least twice as long as lease_renewal")
+        return self
 
     @property
     def directory(self) -> Path:
