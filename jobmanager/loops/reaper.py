@@ -42,9 +42,7 @@ class Reaper:
         for job_id, attempt in overdue:
             await runners.grace_ended(self._units(), job_id, attempt, now)
         for operation in under_way:
-            # Its savepoint has a deadline of its own, as has the checkpoint at the end.
-            change = operation.operation
-            if change.phase != SAVEPOINT and not change.is_in_last_phase:
+            if operation.operation.phase != SAVEPOINT:  # which has a deadline of its own
                 await changes.overdue(self._units(), operation, now)
         for runner in alive:
             await self._look_after(runner, now)

@@ -4,7 +4,7 @@ Called inside the use cases that move those; the caller holds the job's lock.
 """
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -38,7 +38,7 @@ from jobmanager.core.operation import (
     PhaseEnded,
     PhaseFailed,
 )
-from jobmanager.core.plan import SnapshotKind, assignment
+from jobmanager.core.plan import SnapshotKind, assignment, plan_of
 from jobmanager.core.savepoint import SavepointStatus
 from jobmanager.services.ports import (
     HistoryEntry,
@@ -47,6 +47,9 @@ from jobmanager.services.ports import (
     StoredOperation,
     UnitOfWork,
 )
+
+_PROOF_EVERY = timedelta(seconds=1)
+"""How soon after a checkpoint that proved nothing the next one of a changed job is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +174,11 @@ async def checkpoint_completed(
         return
     found = await uow.operations.under_way(stored.id)
     if found and found.operation.kind.is_change and found.operation.is_in_last_phase:
+        if not await _has_proved_itself(uow, stored):
+            soon = now + min(_PROOF_EVERY, stored.graph.checkpointing.interval)
+            fresh = await uow.jobs.get_for_update(stored.id)
+            await uow.jobs.save(replace(fresh, next_checkpoint_at=soon))
+            return
         assert checkpoint.stored is not None
         batches = ", ".join(f"{r} at batch {b}" for r, b in checkpoint.stored.batches.items())
         detail = f"checkpoint {checkpoint.number} completed: {batches}"
@@ -181,8 +189,11 @@ async def checkpoint_completed(
         await _let_go(uow, stored, point, now)
 
 
-async def fail(uow: UnitOfWork, operation: StoredOperation, event: PhaseFailed | Abandoned) -> None:
-    await _move(uow, operation, event)
+async def _has_proved_itself(uow: UnitOfWork, stored: StoredJob) -> bool:
+    """Every region has committed a batch of its own, or has found that there is no input."""
+    progress = (await uow.attempts.get(stored.id, stored.job.attempt)).progress or ()
+    done = {one["region"] for one in progress if one.get("batches") or one.get("is_idle")}
+    return done >= {region.id for region in plan_of(stored.graph).regions}
 
 
 async def _change(

@@ -143,6 +143,11 @@ async def dispose(uow: UnitOfWork, savepoint_id: SavepointId, now: datetime) -> 
             raise SavepointInUse(
                 f"savepoint {savepoint_id.hex} is {savepoint.status}: only a completed one can go"
             )
+        under_way = await uow.operations.under_way(savepoint.job_id)
+        if under_way is not None and under_way.savepoint_id == savepoint_id:
+            raise SavepointInUse(
+                f"operation {under_way.id.hex} needs savepoint {savepoint_id.hex} until its end"
+            )
         users = await uow.jobs.started_from(savepoint.directory)
         if users:
             raise SavepointInUse(

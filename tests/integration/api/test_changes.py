@@ -31,6 +31,13 @@ async def stopped(runner: PlayedRunner) -> dict[str, Any]:
     return stop
 
 
+async def proved(cluster: Cluster, runner: PlayedRunner, number: int, *subtasks: Any) -> str:
+    """The changed job commits a batch and completes the checkpoint that waits for it."""
+    await runner.beat({"region": "out", "batch": 5, "batches": 1, "is_active": True})
+    await cluster.timer.run_once()
+    return await runner.ack(number, *subtasks)
+
+
 def next_attempt(runner: PlayedRunner) -> PlayedRunner:
     return replace(runner, attempt=runner.attempt + 1)
 
@@ -56,9 +63,7 @@ async def test_a_rescale_goes_on_in_the_same_runner_with_another_parallelism(
     run = await last_directive(second)
     await second.say("prepared", repartitioned=[])
     await second.say("running", restored=[])
-    await cluster.timer.run_once()
-    barrier = await last_directive(second)
-    assert await second.ack(barrier["checkpoint"], *AT_FOUR) == "completed"
+    assert await proved(cluster, second, 2, *AT_FOUR) == "completed"
 
     assert (run["kind"], run["parallelism"], run["base_attempt"]) == ("run", 4, 2)
     assert run["restore_point"]["root"] == stop["savepoint"]["directory"]
@@ -90,8 +95,7 @@ async def test_the_savepoint_of_a_rescale_goes_when_the_job_stands_on_its_own(
     before = await savepoint_of(cluster, job)
     second = next_attempt(runner)
     await second.say("running", restored=[])
-    await cluster.timer.run_once()
-    await second.ack(2, *AT_FOUR)
+    await proved(cluster, second, 2, *AT_FOUR)
 
     after = await cluster.get(f"/v1/savepoints/{before['id']}")
     assert (before["status"], after["status"]) == ("completed", "disposed")
@@ -144,8 +148,7 @@ async def test_a_runner_that_dies_with_its_savepoint_complete_is_replaced(
     second = await cluster.runner(job, 2)
     assert second.id != runner.id
     await second.run()
-    await cluster.timer.run_once()
-    await second.ack(2, *AT_FOUR)
+    await proved(cluster, second, 2, *AT_FOUR)
     assert (await operation_of(cluster, operation))["status"] == "completed"
 
 
@@ -190,6 +193,26 @@ async def test_a_first_checkpoint_that_fails_takes_the_change_back(cluster: Clus
     await second.decline(2)
 
     assert (await operation_of(cluster, operation))["status"] == "rolled_back"
+
+
+async def test_a_checkpoint_before_the_first_batch_proves_nothing(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document(max_parallelism=8))
+    operation = await rescale(cluster, job, 4)
+    await stopped(runner)
+    second = next_attempt(runner)
+    await second.say("running", restored=[])
+    await second.beat({"region": "out", "batch": 4, "batches": 0, "is_active": True})
+    await cluster.timer.run_once()
+    assert await second.ack(2, *AT_FOUR) == "completed"
+    waiting = await operation_of(cluster, operation)
+
+    cluster.clock.pass_time(1)
+    await second.beat({"region": "out", "batch": 4, "is_idle": True, "is_active": True})
+    await cluster.timer.run_once()
+    await second.ack(3, *AT_FOUR)
+
+    assert (waiting["status"], waiting["phases"][-1]["name"]) == ("in_progress", "first_batch")
+    assert (await operation_of(cluster, operation))["status"] == "completed"
 
 
 async def test_a_cancel_in_the_middle_of_a_rescale_ends_the_job(cluster: Cluster) -> None:
@@ -292,8 +315,7 @@ async def test_an_upgrade_goes_on_with_the_new_graph(cluster: Cluster) -> None:
     second = next_attempt(runner)
     run = await last_directive(second)
     await second.say("running", restored=[])
-    await cluster.timer.run_once()
-    await second.ack(2, *EVERYONE)
+    await proved(cluster, second, 2, *EVERYONE)
 
     assert run["graph"] == new
     done = await operation_of(cluster, operation)

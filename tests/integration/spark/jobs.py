@@ -16,12 +16,14 @@ from jobmanager.core.graph import JobGraph, Sink
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
 from jobmanager.core.manifest import FILE_NAME, Manifest
 from jobmanager.protocol.messages import RestorePoint
+from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.origin import Origin, open_origin, read_lineage, write_lineage
 from taskrunner.snapshots.snapshot import Snapshots, Subject
 from taskrunner.snapshots.spark_log import SparkLog
-from taskrunner.spark.job import SPARK_VERSION, Places, SparkJob
+from taskrunner.spark.job import SPARK_VERSION, SparkJob
+from taskrunner.spark.places import Places
 from taskrunner.spark.region_query import Phase
 
 Row = dict[str, Any]
@@ -58,7 +60,12 @@ class JobUnderTest:
         other.document, other.graph = self.document, self.graph
         return other
 
-    def start(self, completed: Manifest | None = None, savepoint: Path | None = None) -> SparkJob:
+    def start(
+        self,
+        completed: Manifest | None = None,
+        savepoint: Path | None = None,
+        base_attempt: int = 1,
+    ) -> SparkJob:
         """Starts the next attempt, restored as the rules say."""
         self.attempt = AttemptNumber(self.attempt + 1)
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.graph.parallelism))
@@ -66,7 +73,8 @@ class JobUnderTest:
         fence.raise_epoch()
         places = Places(self.layout, self.root)
         origin = self._origin(savepoint) if savepoint else None
-        self.running = SparkJob(self.spark, self._subject(), places, fence, completed, origin)
+        past = Past(completed, origin, AttemptNumber(base_attempt))
+        self.running = SparkJob(self.spark, self._subject(), places, fence, past)
         self.running.prepare()
         for region in self.running.regions:
             region.start()
@@ -173,8 +181,8 @@ class JobUnderTest:
 
     def _origin(self, savepoint: Path) -> Origin:
         point = RestorePoint(root=savepoint.as_uri(), manifest=FILE_NAME, name="the savepoint")
-        origin = open_origin(point, self.graph, self.graph.parallelism)
-        write_lineage(self.layout, origin.manifest.lineage)
+        origin = open_origin(point, self.graph)
+        write_lineage(self.layout, self.id, origin)
         return origin
 
     def _snapshots(self) -> Snapshots:
