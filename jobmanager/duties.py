@@ -112,9 +112,7 @@ class Duties:
                 async with self._units() as uow:
                     runner = await uow.runners.get(runner_id)
                 last_word = await self._storage.last_word(runner.job_id, runner.attempt)
-                await runners.exited(
-                    self._units(), runner_id, description, last_word, utc_now()
-                )
+                await runners.exited(self._units(), runner_id, description, last_word, utc_now())
                 return
             except Exception as error:
                 _log.warning("exit not recorded yet", runner=str(runner_id), error=str(error))

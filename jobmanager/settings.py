@@ -29,6 +29,7 @@ class Settings(BaseSettings):
     start_timeout: timedelta = timedelta(minutes=3)
     lease: timedelta = Field(timedelta(seconds=6), description="How long a leader leads unheard.")
     lease_renewal: timedelta = Field(timedelta(seconds=2), description="How often it is renewed.")
+    most_connections: int = Field(2000, ge=1, description="More are answered 503 at once.")
     advertise: str | None = Field(
         None, description="URL under which runners reach this server. None: host and port."
     )

@@ -12,8 +12,12 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
+from starlette.types import Scope
 
 from jobmanager.core.errors import (
+    BodyTooLarge,
+    BodyTooSlow,
     Conflict,
     DomainError,
     Forbidden,
@@ -33,6 +37,8 @@ _STATUS: Mapping[type[DomainError], HTTPStatus] = {
     Malformed: HTTPStatus.BAD_REQUEST,
     Forbidden: HTTPStatus.UNAUTHORIZED,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    BodyTooSlow: HTTPStatus.REQUEST_TIMEOUT,
 }
 
 
@@ -51,8 +57,22 @@ def status_of(error: type[DomainError]) -> HTTPStatus:
     )
 
 
+def response(scope: Scope, error: DomainError) -> JSONResponse:
+    """The answer to a request that did not come to its route."""
+    if "route" not in scope:
+        for route in scope["app"].routes:
+            if route.matches(scope)[0] is Match.FULL:
+                scope["route"] = route
+                break
+    return _of_domain_error(Request(scope), error)
+
+
 async def _on_domain_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, DomainError)
+    return _of_domain_error(request, error)
+
+
+def _of_domain_error(request: Request, error: DomainError) -> JSONResponse:
     more: dict[str, Any] = {}
     if isinstance(error, InvalidJobGraph):
         more["faults"] = [

@@ -10,7 +10,7 @@
       Rejected
         InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint, UpgradeRefused
       Malformed
-        MalformedRequest
+        MalformedRequest, BodyTooLarge, BodyTooSlow
       Forbidden
         WrongRunnerToken
       Unavailable
@@ -139,6 +139,14 @@ class Malformed(DomainError):
 
 class MalformedRequest(Malformed):
     title = "The request cannot be understood"
+
+
+class BodyTooLarge(Malformed):
+    title = "The body is too large"
+
+
+class BodyTooSlow(Malformed):
+    title = "The body came too slowly"
 
 
 class Forbidden(DomainError):

@@ -193,13 +193,15 @@ class Leadership:
         return self._timing.lease.total_seconds()
 
     def _pause(self) -> float:
+        usual = self._timing.renew_every.total_seconds()
+        if self._is_cut_off:
+            usual = min(usual, _TRY_AGAIN_AFTER)
         if isinstance(self._standing, Leading):
-            usual = _TRY_AGAIN_AFTER if self._is_cut_off else self._timing.renew_every.total_seconds()
             return max(_LEAST_PAUSE, min(usual, self._time_left()))
-        usual = min(_LOOK_EVERY, self._timing.renew_every.total_seconds())
-        if self._is_cut_off or self._seen is None or not self._seen.lease.is_in_force(self._seen.at):
-            return min(usual, _TRY_AGAIN_AFTER)
-        expires_in = (self._seen.lease.expires_at - self._seen.at).total_seconds()
+        usual, seen = min(usual, _LOOK_EVERY), self._seen
+        if self._is_cut_off or seen is None:
+            return usual
+        expires_in = (seen.lease.expires_at - seen.at).total_seconds()
         return max(_LEAST_PAUSE, min(usual, expires_in))
 
     def _live(self) -> Sequence[JobManager]:

@@ -59,7 +59,7 @@ def open_database(url: str) -> Database:
     psycopg_url = parsed.set(drivername="postgresql+psycopg")
     # The lease has connections of its own: a flood of requests must not cost us the lead.
     return Database(
-        _engine(psycopg_url, size=10, more=10, patience=5),
+        _engine(psycopg_url, size=10, more=30, patience=5),
         _engine(psycopg_url, size=1, more=1, patience=2),
     )
 

@@ -25,7 +25,6 @@ from jobmanager.store.outages import raise_if_outage
 from jobmanager.store.outbox import PostgresHistory, PostgresOutbox
 from jobmanager.store.savepoints import PostgresOperations, PostgresSavepoints
 
-
 Leader = Callable[[], Term | None]
 """The term in which this JobManager leads; None: it does not."""
 

@@ -108,7 +108,7 @@ class Member:
 
     candidate: Candidate
     offset: float
-    standing: Standing = Following()
+    standing: Standing = field(default_factory=Following)
     answers: list[LeaseEvent] = field(default_factory=list)
     """On their way: what the database has answered, and it has not read yet."""
 
