@@ -48,7 +48,7 @@ def make_app() -> FastAPI:
         version=version("headgate"),
         summary="Job management for Apache Spark: Flink's REST API and more.",
     )
-    problems.install(app)
+    problems.install(app, _ROUTERS)
     # The last one added comes first: a body is there before anything waits or is passed on.
     app.add_middleware(Forwarding)
     app.add_middleware(Gate)

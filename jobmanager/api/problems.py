@@ -4,15 +4,15 @@ Native routes answer with RFC 9457 problem details, Flink's routes as Flink does
 `{"errors": ["…"]}`. A route is Flink's if it carries the tag.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
-from starlette.routing import Match
 from starlette.types import Scope
 
 from jobmanager.core.errors import (
@@ -42,7 +42,13 @@ _STATUS: Mapping[type[DomainError], HTTPStatus] = {
 }
 
 
-def install(app: FastAPI) -> None:
+def install(app: FastAPI, routers: Sequence[APIRouter]) -> None:
+    app.state.flinks_routes = [
+        route
+        for router in routers
+        for route in router.routes
+        if isinstance(route, APIRoute) and FLINK in route.tags
+    ]
     app.add_exception_handler(DomainError, _on_domain_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
     app.add_exception_handler(HTTPException, _on_http_error)
@@ -59,11 +65,6 @@ def status_of(error: type[DomainError]) -> HTTPStatus:
 
 def response(scope: Scope, error: DomainError) -> JSONResponse:
     """The answer to a request that did not come to its route."""
-    if "route" not in scope:
-        for route in scope["app"].routes:
-            if route.matches(scope)[0] is Match.FULL:
-                scope["route"] = route
-                break
     return _of_domain_error(Request(scope), error)
 
 
@@ -127,8 +128,7 @@ def _answer(
     headers = {}
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
-    route = request.scope.get("route")
-    if FLINK in getattr(route, "tags", ()):
+    if _is_flinks(request.scope):
         return JSONResponse({"errors": [f"{title}: {detail}"]}, status, headers)
     problem = {
         "type": f"/problems/{kind}",
@@ -139,3 +139,11 @@ def _answer(
         **more,
     }
     return JSONResponse(problem, status, headers, media_type="application/problem+json")
+
+
+def _is_flinks(scope: Scope) -> bool:
+    if "route" in scope:
+        return FLINK in getattr(scope["route"], "tags", ())
+    path, method = scope["path"].removeprefix("/v1"), scope["method"]
+    routes: Sequence[APIRoute] = scope["app"].state.flinks_routes
+    return any(one.path_regex.match(path) and method in one.methods for one in routes)

@@ -191,6 +191,7 @@ class Cluster:
     timer: CheckpointTimer
     reaper: Reaper
     leadership: Leadership
+    app: FastAPI
 
     async def submit(self, document: dict[str, Any], **params: Any) -> str:
         answer = await self.http.post("/v1/jobs", json=document, params=params)
@@ -200,6 +201,9 @@ class Cluster:
     async def runner(self, job: str, attempt: int = 1) -> PlayedRunner:
         """The runner launched for the attempt; the dispatcher has had its turn."""
         await self.dispatch.run_once()
+        return await self.noted_runner(job, attempt)
+
+    async def noted_runner(self, job: str, attempt: int = 1) -> PlayedRunner:
         async with self.database.unit_of_work() as uow:
             found = await uow.runners.of_attempt(JobId(UUID(job)), AttemptNumber(attempt))
         assert found is not None
@@ -279,6 +283,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
                     units, bench, clock, timedelta(seconds=30), start_timeout=timedelta(minutes=3)
                 ),
                 leadership=leadership,
+                app=app,
             )
         finally:
             await leadership.resign()
