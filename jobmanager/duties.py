@@ -49,7 +49,7 @@ class Duties:
         self._tasks: list[asyncio.Task[None]] = []
         launcher.on_exit(self._runner_exited)
 
-    def begin(self, term: Term) -> None:
+    def begin(self, term: Term, url: str) -> None:
         self._stop = stop = asyncio.Event()
         units, launcher = self._units, self._launcher
         dispatcher = Dispatcher(units, launcher, self._storage)
@@ -58,7 +58,7 @@ class Duties:
         # Made now: what was not heard before we led does not count as silence.
         reaper = Reaper(units, launcher, utc_now, self._heartbeat_timeout, self._start_timeout)
         self._tasks = [
-            asyncio.create_task(self._adopt(term), name="adopt"),
+            asyncio.create_task(self._adopt(term, url), name="adopt"),
             asyncio.create_task(tick("dispatch", dispatch, 1.0, stop, self._bells.outbox)),
             asyncio.create_task(tick("checkpoint timer", timer, 0.1, stop)),
             asyncio.create_task(tick("reaper", reaper, 0.5, stop)),
@@ -78,13 +78,13 @@ class Duties:
         await self._launcher.close()
         self._bells.ring_all()  # who waits here for directives has to ask the new leader
 
-    async def _adopt(self, term: Term) -> None:
+    async def _adopt(self, term: Term, url: str) -> None:
         """Watches the runners that are there, whoever started them, and says so in the
         history of the jobs that live.
         """
         while not self._stop.is_set():
             try:
-                await self._note_leader(term)
+                await self._note_leader(term, url)
                 async with self._units() as uow:
                     alive = [one for one in await uow.runners.alive() if one.pid is not None]
             except Exception as error:
@@ -96,10 +96,10 @@ class Duties:
             _log.info("runners adopted", term=term, runners=[str(one.id) for one in alive])
             return
 
-    async def _note_leader(self, term: Term) -> None:
+    async def _note_leader(self, term: Term, url: str) -> None:
         async with self._units() as uow:
             for job_id in await uow.jobs.live():
-                entry = HistoryEntry(utc_now(), "leader_changed", f"led in term {term} from here")
+                entry = HistoryEntry(utc_now(), "leader_changed", f"{url} leads, in term {term}")
                 await uow.history.add(job_id, entry)
             await uow.commit()
 

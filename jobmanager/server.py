@@ -159,7 +159,7 @@ class Server:
         return self._settings.advertise or f"http://{shown}:{port}"
 
     async def lead(self, term: Term) -> None:
-        self._duties.begin(term)
+        self._duties.begin(term, self.url)
 
     async def follow(self) -> None:
         await self._duties.end()

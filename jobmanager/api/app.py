@@ -1,5 +1,6 @@
 """The HTTP application: all routes, under /v1 and, as Flink's clients call them, without it."""
 
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 
 from fastapi import FastAPI
@@ -22,7 +23,7 @@ from jobmanager.api.flink import jobs as flink_jobs
 from jobmanager.api.flink import rescaling as flink_rescaling
 from jobmanager.api.flink import savepoints as flink_savepoints
 from jobmanager.api.forwarding import Forwarding
-from jobmanager.api.limits import BodyLimit, Gate
+from jobmanager.api.limits import BODY_WITHIN, BodyLimit, Gate, Lane, default_lanes
 
 # Flink's first: /jobs/overview and /checkpoints/config are words, not ids.
 _ROUTERS = (
@@ -41,7 +42,9 @@ _ROUTERS = (
 )
 
 
-def make_app() -> FastAPI:
+def make_app(
+    body_within: float = BODY_WITHIN, lanes: Callable[[], Mapping[str, Lane]] = default_lanes
+) -> FastAPI:
     """The application; it serves once `app.state.context` is set."""
     app: FastAPI = FastAPIOffline(
         title="Headgate",
@@ -51,8 +54,8 @@ def make_app() -> FastAPI:
     problems.install(app, _ROUTERS)
     # The last one added comes first: a body is there before anything waits or is passed on.
     app.add_middleware(Forwarding)
-    app.add_middleware(Gate)
-    app.add_middleware(BodyLimit)
+    app.add_middleware(Gate, lanes=lanes())
+    app.add_middleware(BodyLimit, within=body_within)
     for router in _ROUTERS:
         app.include_router(router, prefix="/v1")
         app.include_router(router, include_in_schema=False)

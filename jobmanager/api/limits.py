@@ -24,7 +24,7 @@ BODY_WITHIN = 60.0
 class BodyLimit:
     """Reads the body, and refuses one that is too large or too slow."""
 
-    def __init__(self, app: ASGIApp, within: float = BODY_WITHIN) -> None:
+    def __init__(self, app: ASGIApp, within: float) -> None:
         self._app = app
         self._within = within
         self._held = 0
@@ -98,7 +98,7 @@ class Lane:
         self._turns.release()
 
 
-def lanes() -> Mapping[str, Lane]:
+def default_lanes() -> Mapping[str, Lane]:
     """A flood in one lane leaves the others alone. Together they, and the loops, fit into the
     pool of connections, so that none waits there for another.
     """
@@ -114,9 +114,9 @@ class Gate:
     everything is committed, and a client that reads slowly costs nobody's turn.
     """
 
-    def __init__(self, app: ASGIApp, by_name: Mapping[str, Lane] | None = None) -> None:
+    def __init__(self, app: ASGIApp, lanes: Mapping[str, Lane]) -> None:
         self._app = app
-        self._lanes = by_name or lanes()
+        self._lanes = lanes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         name = _lane_of(scope)
