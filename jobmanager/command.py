@@ -118,13 +118,18 @@ def _serve(as_json: bool, **given: Any) -> None:
         )
         raise HeadgateError(f"the settings do not fit: {faults}") from error
     try:
-        server.serve(settings, lambda url: typer.echo(_ready(url, as_json)))
+        server.serve(settings, lambda ready: typer.echo(_ready(ready.url, ready.leader, as_json)))
     except server.CannotStart as error:
         raise HeadgateError(" ".join(str(error).split())) from error
 
 
-def _ready(url: str, as_json: bool) -> str:
-    return json.dumps({"url": url}) if as_json else f"Headgate is ready at {url}"
+def _ready(url: str, leader: str | None, as_json: bool) -> str:
+    if as_json:
+        return json.dumps({"url": url, "leader": leader})
+    if leader == url:
+        return f"Headgate is ready at {url}"
+    follows = f"follows {leader}" if leader else "waits for the lease"
+    return f"Headgate {follows} and is ready at {url}"
 
 
 def _option(location: tuple[int | str, ...]) -> str:

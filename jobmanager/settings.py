@@ -3,8 +3,9 @@
 import os
 from datetime import timedelta
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from jobmanager.core.storage_uri import local_path
@@ -29,6 +30,9 @@ class Settings(BaseSettings):
     inspector_idle: timedelta = Field(
         timedelta(minutes=5), description="After which the process that reads state ends."
     )
+    lease: timedelta = Field(timedelta(seconds=6), description="How long a leader leads unheard.")
+    lease_renewal: timedelta = Field(timedelta(seconds=2), description="How often it is renewed.")
+    most_connections: int = Field(2000, ge=1, description="More are answered 503 at once.")
     advertise: str | None = Field(
         None, description="URL under which runners reach this server. None: host and port."
     )
@@ -39,6 +43,12 @@ class Settings(BaseSettings):
         if value is not None:
             local_path(value)
         return value
+
+    @model_validator(mode="after")
+    def _lease_can_be_renewed(self) -> Self:
+        if not timedelta() < 2 * self.lease_renewal <= self.lease:
+            raise ValueError("lease has to be at least twice as long as lease_renewal")
+        return self
 
     @property
     def directory(self) -> Path:

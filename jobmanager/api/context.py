@@ -6,16 +6,18 @@ from datetime import datetime, timedelta
 from typing import Annotated
 from uuid import UUID
 
+import httpx
 from fastapi import Depends, Path, Request
 
 from jobmanager.core.errors import MalformedRequest
-from jobmanager.core.ids import JobId
+from jobmanager.core.ids import JobId, JobManagerId
 from jobmanager.services.bells import Bells
 from jobmanager.services.clock import Clock
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports import (
     Inspector,
     SnapshotStorage,
+    Standing,
     Trials,
     UnitOfWork,
     UnitsOfWork,
@@ -34,6 +36,10 @@ class Context:
     started_at: datetime
     ping: Callable[[], Awaitable[None]]
     """Raises `StoreUnavailable` while Postgres does not answer."""
+    me: JobManagerId
+    standing: Standing
+    to_leader: httpx.AsyncClient
+    """By which a JobManager that does not lead passes requests on."""
     trials: Trials | None = None
     """None: Spark is not asked about an upgrade before it is begun."""
 

@@ -32,7 +32,8 @@ from jobmanager.services import checkpoints, runners
 from jobmanager.services.ports import Runner
 
 router = APIRouter(tags=["runners"])
-POLL_WAIT_MS = 20_000
+POLL_WAIT_MS = 5_000
+"""Not long: a runner that waits at a leader that is frozen hears of nothing meanwhile."""
 _DECLINES = {
     "not_running": AbortReason.DECLINED_NOT_RUNNING,
     "no_boundary_in_time": AbortReason.DECLINED_NO_BOUNDARY,
@@ -91,7 +92,9 @@ async def register(
         )
     await runners.register(uow, caller, hello, context.clock())
     return messages.RunnerWelcome(
-        heartbeat_interval_ms=milliseconds(context.heartbeat_interval), poll_wait_ms=POLL_WAIT_MS
+        heartbeat_interval_ms=milliseconds(context.heartbeat_interval),
+        poll_wait_ms=POLL_WAIT_MS,
+        urls=list(context.standing.urls),
     )
 
 
@@ -117,7 +120,7 @@ async def heartbeat(
     caller: Caller, beat: messages.Heartbeat, context: Ctx, uow: Uow
 ) -> messages.HeartbeatReply:
     superseded = await runners.heartbeat(uow, caller, beat, context.clock())
-    return messages.HeartbeatReply(superseded=superseded)
+    return messages.HeartbeatReply(superseded=superseded, urls=list(context.standing.urls))
 
 
 @router.post("/runners/{runner_id}/acks")

@@ -5,6 +5,7 @@ a pidfd, which works for a process that is not one's child.
 """
 
 import asyncio
+import contextlib
 import os
 import shutil
 import socket
@@ -53,6 +54,16 @@ class LocalLauncher:
         _log.info("runner launched", runner=str(runner_id), pid=child.pid)
         return Launched(self.host(), child.pid, started_at, self.log_path(runner_id))
 
+    async def find(self, runner: Runner) -> Launched | None:
+        if runner.host != self.host():
+            return None
+        pid = await asyncio.to_thread(processes.find, str(runner.id))
+        if pid is None:
+            return None
+        with contextlib.suppress(processes.NoSuchProcess):
+            return Launched(runner.host, pid, processes.started_at(pid), runner.log_path)
+        return None
+
     async def watch(self, runner: Runner) -> None:
         """Sees to it that the runner's end is reported, whoever started it."""
         if runner.host != self.host() or runner.id in self._watching:
@@ -70,10 +81,16 @@ class LocalLauncher:
         return f"{killed} processes killed"
 
     async def close(self) -> None:
-        """Stops watching. The runners go on."""
+        """Stops watching, until it is told to watch again. The runners go on."""
         for task in list(self._watching.values()):
             task.cancel()
         await asyncio.gather(*self._watching.values(), return_exceptions=True)
+
+    def reap(self) -> None:
+        """Lets go of children that have ended while nobody watched."""
+        for runner_id, child in list(self._children.items()):
+            if runner_id not in self._watching and child.poll() is not None:
+                del self._children[runner_id]
 
     def _start(self, runner_id: RunnerId, token: str) -> subprocess.Popen[bytes]:
         home = self._directory / str(runner_id)
@@ -93,6 +110,8 @@ class LocalLauncher:
 
     async def _await_exit(self, runner: Runner) -> None:
         pid, born = runner.pid, runner.process_started_at
+        if born is None and (found := await self.find(runner)):
+            pid, born = found.pid, found.process_started_at
         if pid is not None and born is not None:
             await _wait_for_end(pid, born)
         child = self._children.pop(runner.id, None)
@@ -103,7 +122,7 @@ class LocalLauncher:
             description += f"; last line of its log: {said}"
         # What it started must not live on: Spark's JVM or its Python workers.
         await asyncio.to_thread(processes.kill_all_of, str(runner.id))
-        shutil.rmtree(self._directory / str(runner.id) / "tmp", ignore_errors=True)
+        shutil.rmtree(Path(runner.log_path).parent / "tmp", ignore_errors=True)
         _log.info("runner exited", runner=str(runner.id), how=description)
         if self._on_exit is not None:
             await self._on_exit(runner.id, description)

@@ -38,6 +38,8 @@ class RunnerHello(Message):
 class RunnerWelcome(Message):
     heartbeat_interval_ms: int
     poll_wait_ms: int
+    urls: list[str] = []
+    """Where JobManagers are reached, the leader first. Any of them will do."""
 
 
 # ── directives ────────────────────────────────────────────────────────────────
@@ -200,6 +202,8 @@ class Heartbeat(Message):
 class HeartbeatReply(Message):
     superseded: bool
     """True: this attempt was replaced. Stop at once, publish nothing."""
+    urls: list[str] = []
+    """As in `RunnerWelcome`, as it is now."""
 
 
 class SubtaskAck(Message):

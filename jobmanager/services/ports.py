@@ -15,11 +15,13 @@ from jobmanager.core.ids import (
     AttemptNumber,
     CheckpointNumber,
     JobId,
+    JobManagerId,
     OperationId,
     RunnerId,
     SavepointId,
 )
 from jobmanager.core.job import Job
+from jobmanager.core.lease import Candidate, Lease, Term
 from jobmanager.core.manifest import Manifest
 from jobmanager.core.operation import Operation
 from jobmanager.core.savepoint import SavepointStatus
@@ -160,6 +162,30 @@ class HistoryEntry:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class JobManager:
+    """One server."""
+
+    id: JobManagerId
+    url: str
+    host: str
+    pid: int
+    version: str
+    started_at: datetime
+    seen_at: datetime
+    """When it was last heard of, by the database's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """Who leads and who could, as the database had it at one moment."""
+
+    at: datetime
+    """The database's time."""
+    lease: Lease
+    jobmanagers: Sequence[JobManager]
+
+
 class Jobs(Protocol):
     async def add(self, job: StoredJob, idempotency_key: str | None) -> None: ...
     async def get(self, job_id: JobId) -> StoredJob: ...
@@ -285,6 +311,35 @@ class UnitsOfWork(Protocol):
     def __call__(self) -> UnitOfWork: ...
 
 
+class Leases(Protocol):
+    """The lease, and the list of those who could hold it. Each call is a transaction."""
+
+    async def look(self) -> Election: ...
+    async def take(self, candidate: Candidate, seen: Term, duration: timedelta) -> Term | None: ...
+    async def renew(self, term: Term, duration: timedelta) -> bool: ...
+    async def release(self, term: Term) -> None: ...
+    async def attend(self, jobmanager: JobManager) -> None: ...
+    async def leave(self, jobmanager: JobManagerId) -> None: ...
+
+
+class Standing(Protocol):
+    """Whether this JobManager leads, and what it knows of the others."""
+
+    @property
+    def term(self) -> Term | None:
+        """None: it does not lead."""
+
+    @property
+    def leader_url(self) -> str | None:
+        """None: nobody leads, as far as is known."""
+
+    @property
+    def urls(self) -> Sequence[str]:
+        """Where JobManagers are reached, the leader first."""
+
+    async def look(self) -> Election: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Verification:
     files: int
@@ -320,6 +375,9 @@ class Launcher(Protocol):
     def host(self) -> str: ...
     def log_path(self, runner_id: RunnerId) -> str: ...
     async def launch(self, runner_id: RunnerId, token: str) -> Launched: ...
+    async def find(self, runner: Runner) -> Launched | None:
+        """Its process, where it runs on this machine, whoever started it."""
+
     async def kill(self, runner: Runner) -> str: ...
     async def watch(self, runner: Runner) -> None: ...
 

@@ -390,3 +390,38 @@ class HistoryRow(Table):
         ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
         Index("history_job_id_id_idx", "job_id", "id"),
     )
+
+
+class LeaseRow(Table):
+    """Who leads, and until when. One row, for ever."""
+
+    __tablename__ = "lease"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    term: Mapped[int]
+    holder: Mapped[UUID | None]
+    url: Mapped[str | None]
+    expires_at: Mapped[datetime]
+
+    __table_args__ = (
+        CheckConstraint("id = 1", name="only_one"),
+        CheckConstraint("(holder IS NULL) = (url IS NULL)", name="holder_has_url"),
+        # A key, so that FOR KEY SHARE keeps the term as it is until a commit, while the
+        # lease can be renewed.
+        Index("lease_term_key", "term", unique=True),
+    )
+
+
+class JobManagerRow(Table):
+    """A server that runs, or ran a short while ago."""
+
+    __tablename__ = "jobmanagers"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    url: Mapped[str]
+    host: Mapped[str]
+    pid: Mapped[int]
+    version: Mapped[str]
+    started_at: Mapped[datetime]
+    seen_at: Mapped[datetime]
+    """By the database's clock."""

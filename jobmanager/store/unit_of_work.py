@@ -3,12 +3,10 @@
 from collections.abc import Callable, Iterable
 from typing import Self
 
-from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 
-from jobmanager.core.errors import StoreUnavailable
 from jobmanager.core.ids import JobId
+from jobmanager.core.lease import Term
 from jobmanager.services.ports import (
     Attempts,
     Checkpoints,
@@ -22,12 +20,19 @@ from jobmanager.services.ports import (
 )
 from jobmanager.store.checkpoints import PostgresCheckpoints, PostgresKeyGroups
 from jobmanager.store.jobs import PostgresAttempts, PostgresJobs, PostgresRunners
+from jobmanager.store.leases import check_term
+from jobmanager.store.outages import raise_if_outage
 from jobmanager.store.outbox import PostgresHistory, PostgresOutbox
 from jobmanager.store.savepoints import PostgresOperations, PostgresSavepoints
 
+Leader = Callable[[], Term | None]
+"""The term in which this JobManager leads; None: it does not."""
+
 
 class PostgresUnitOfWork:
-    """Leaving without `commit` rolls back."""
+    """Leaving without `commit` rolls back. With a `leader`, what was begun in one term
+    commits in that term or not at all.
+    """
 
     jobs: Jobs
     attempts: Attempts
@@ -43,11 +48,14 @@ class PostgresUnitOfWork:
         self,
         sessions: async_sessionmaker[AsyncSession],
         on_commit: Callable[[Iterable[JobId]], None] = lambda jobs: None,
+        leader: Leader | None = None,
     ) -> None:
         self._sessions = sessions
         self._on_commit = on_commit
+        self._leader = leader
 
     async def __aenter__(self) -> Self:
+        self._term = self._leader() if self._leader else None
         self._session = self._sessions()
         self.jobs = PostgresJobs(self._session)
         self.attempts = PostgresAttempts(self._session)
@@ -63,13 +71,12 @@ class PostgresUnitOfWork:
     async def __aexit__(self, *exc_info: object) -> None:
         await self._session.close()
         error = exc_info[1]
-        if isinstance(error, OperationalError | PoolTimeout) or (
-            isinstance(error, DBAPIError) and error.connection_invalidated
-        ):
-            first_line = str(error).partition("\n")[0]
-            raise StoreUnavailable(f"Postgres does not answer: {first_line}") from error
+        raise_if_outage(error if isinstance(error, Exception) else None)
 
     async def commit(self) -> None:
+        if self._leader is not None:
+            # Last, so that nobody waits for us longer than for one commit.
+            await check_term(self._session, self._term)
         await self._session.commit()
         if self._outbox.added_for:
             self._on_commit(self._outbox.added_for)
