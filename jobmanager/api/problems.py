@@ -146,4 +146,4 @@ def _is_flinks(scope: Scope) -> bool:
         return FLINK in getattr(scope["route"], "tags", ())
     path, method = scope["path"].removeprefix("/v1"), scope["method"]
     routes: Sequence[APIRoute] = scope["app"].state.flinks_routes
-    return any(one.path_regex.match(path) and method in one.methods for one in routes)
+    return any(one.path_regex.match(path) and method in (one.methods or ()) for one in routes)

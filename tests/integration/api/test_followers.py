@@ -1,10 +1,9 @@
-"""Two JobManagers on one Postgres, in one process: the one that does not lead reads and passes on."""
+"""Two JobManagers on one Postgres: the one that does not lead reads, and passes on the rest."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -39,9 +38,7 @@ class Follower:
 
 
 @pytest.fixture
-async def follower(
-    app: FastAPI, cluster: Cluster, database_url: str
-) -> AsyncIterator[Follower]:
+async def follower(app: FastAPI, cluster: Cluster, database_url: str) -> AsyncIterator[Follower]:
     database: Database = open_database(database_url)
     leadership = Leadership(database.leases, a_jobmanager("http://follower"), LONG)
     database.leader = lambda: leadership.term

@@ -35,8 +35,6 @@ async def served(cluster: Cluster) -> AsyncIterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
         serving = asyncio.create_task(server.serve(sockets=[listener]))
-        while not server.started:
-            await asyncio.sleep(0.01)
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         server.should_exit = True
         await serving
@@ -103,9 +101,7 @@ async def test_a_flood_of_writes_is_told_to_come_back_and_reads_go_on(
     ):
         # Postgres is slow: somebody has the job's lock.
         await elsewhere.execute(text("SELECT 1 FROM jobs FOR UPDATE"))
-        flood = [
-            asyncio.create_task(http.post(f"/v1/jobs/{job}/checkpoints")) for _ in range(12)
-        ]
+        flood = [asyncio.create_task(http.post(f"/v1/jobs/{job}/checkpoints")) for _ in range(12)]
         done, under_way = await asyncio.wait(flood, timeout=3)
         refused = [task.result() for task in done]
 
