@@ -49,7 +49,8 @@ def serve(
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="What relative paths in job graphs are relative to. [default: in the data dir]",
+            help="What relative paths in job graphs are relative to. [default: in the storage, "
+            "where one is named, or in the data dir]",
         ),
     ] = None,
     stop_jobs: Annotated[

@@ -60,7 +60,9 @@ class Settings(BaseSettings):
 
     @property
     def files_root(self) -> Path:
-        return (self.data_root or self.directory / "data").expanduser().resolve()
+        """Beside the storage, where one is named: then it is the same for all who share it."""
+        shared = local_path(self.storage) if self.storage else self.directory
+        return (self.data_root or shared / "data").expanduser().resolve()
 
     @property
     def address_file(self) -> Path:

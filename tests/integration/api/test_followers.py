@@ -1,4 +1,4 @@
-"""Two JobManagers on one Postgres: the one that does not lead reads and passes on."""
+"""Two JobManagers on one Postgres: the one that does not lead reads, and passes on the rest."""
 
 import asyncio
 from collections.abc import AsyncIterator
