@@ -53,6 +53,12 @@ def serve(
             "where one is named, or in the data dir]",
         ),
     ] = None,
+    warm_runners: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Processes with a primed Spark session, ready for jobs. [default: 1]"
+        ),
+    ] = None,
     stop_jobs: Annotated[
         bool | None,
         typer.Option("--stop-jobs", help="Cancel the jobs when the server ends; else they go on."),
@@ -77,6 +83,7 @@ def serve(
         storage=storage,
         spark_master=spark_master,
         data_root=data_root,
+        warm_runners=warm_runners,
         stop_jobs=stop_jobs,
     )
 

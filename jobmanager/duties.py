@@ -16,6 +16,7 @@ from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
 from jobmanager.loops.reaper import Reaper
 from jobmanager.loops.ticker import tick
+from jobmanager.loops.warm_pool import WarmPool
 from jobmanager.services import runners
 from jobmanager.services.bells import Bells
 from jobmanager.services.clock import utc_now
@@ -38,6 +39,7 @@ class Duties:
         bells: Bells,
         heartbeat_timeout: timedelta,
         start_timeout: timedelta,
+        warm_runners: int,
     ) -> None:
         self._units = units
         self._launcher = launcher
@@ -45,6 +47,7 @@ class Duties:
         self._bells = bells
         self._heartbeat_timeout = heartbeat_timeout
         self._start_timeout = start_timeout
+        self._warm_runners = warm_runners
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         launcher.on_exit(self._runner_exited)
@@ -57,11 +60,13 @@ class Duties:
         timer = CheckpointTimer(units, utc_now)
         # Made now: what was not heard before we led does not count as silence.
         reaper = Reaper(units, launcher, utc_now, self._heartbeat_timeout, self._start_timeout)
+        warm = WarmPool(launcher, self._warm_runners, utc_now)
         self._tasks = [
             asyncio.create_task(self._adopt(term, url), name="adopt"),
             asyncio.create_task(tick("dispatch", dispatch, 1.0, stop, self._bells.outbox)),
             asyncio.create_task(tick("checkpoint timer", timer, 0.1, stop)),
             asyncio.create_task(tick("reaper", reaper, 0.5, stop)),
+            asyncio.create_task(tick("warm pool", warm, 1.0, stop)),
         ]
 
     async def end(self) -> None:
@@ -75,6 +80,7 @@ class Duties:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
+        await self._launcher.end_warm()
         await self._launcher.close()
         self._bells.ring_all()  # who waits here for directives has to ask the new leader
 

@@ -103,7 +103,9 @@ class Server:
         for directory in (root, settings.files_root):
             directory.mkdir(parents=True, exist_ok=True)
         self._storage = FileSnapshotStorage(root)
-        self._launcher = LocalLauncher(settings.directory / "runners", settings.address_file)
+        self._launcher = LocalLauncher(
+            settings.directory / "runners", settings.address_file, settings.spark_master
+        )
         self._inspector = LocalInspector(
             settings.directory / "inspector",
             root / "inspector",
@@ -117,6 +119,7 @@ class Server:
             self._bells,
             settings.heartbeat_timeout,
             settings.start_timeout,
+            settings.warm_runners,
         )
         self._leadership = Leadership(
             database.leases,

@@ -23,6 +23,7 @@ class Settings(BaseSettings):
         None, description="What relative paths in job graphs are relative to."
     )
     spark_master: str = Field(default_factory=lambda: f"local[{max(2, os.cpu_count() or 2)}]")
+    warm_runners: int = Field(1, ge=0, le=64, description="Processes kept ready for jobs to come.")
     stop_jobs: bool = Field(False, description="Cancel the jobs when the server ends.")
     heartbeat_interval: timedelta = timedelta(seconds=1)
     heartbeat_timeout: timedelta = timedelta(seconds=30)

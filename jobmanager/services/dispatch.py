@@ -13,9 +13,17 @@ from jobmanager.core.effects import (
     KillRunner,
     LaunchAttempt,
 )
+from jobmanager.core.graph import JobGraph
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.services import runners
-from jobmanager.services.ports import Launched, Launcher, Runner, SnapshotStorage, UnitsOfWork
+from jobmanager.services.ports import (
+    HistoryEntry,
+    Launched,
+    Launcher,
+    Runner,
+    SnapshotStorage,
+    UnitsOfWork,
+)
 
 
 class Dispatcher:
@@ -44,7 +52,7 @@ class Dispatcher:
         token = secrets.token_urlsafe(24)
         async with self._units() as uow:
             # With the job's lock: a runner that registers at this moment is there or is not.
-            await uow.jobs.get_for_update(job_id)
+            job = await uow.jobs.get_for_update(job_id)
             known = await uow.runners.of_attempt(job_id, attempt)
             stored = await uow.attempts.get(job_id, attempt)
             if stored.attempt.status.is_terminal or (known and known.pid is not None):
@@ -54,8 +62,11 @@ class Dispatcher:
             if known is None or launched is None:
                 # A new token: one that a leader starts which does not know yet that it was
                 # replaced is turned away when it registers.
-                runner = self._runner(known, job_id, attempt, token, now)
+                warm = None if known or static_settings(job.graph) else self._launcher.reserve()
+                runner = self._runner(known.id if known else warm, job_id, attempt, token, now)
                 await (uow.runners.save(runner) if known else uow.runners.add(runner))
+                how = _describe(job.graph, is_warm=warm is not None)
+                await uow.history.add(job_id, HistoryEntry(now, "runner_launched", how, attempt))
                 await uow.commit()
             else:
                 runner = known
@@ -65,13 +76,13 @@ class Dispatcher:
 
     def _runner(
         self,
-        known: Runner | None,
+        runner_id: RunnerId | None,
         job_id: JobId,
         attempt: AttemptNumber,
         token: str,
         now: datetime,
     ) -> Runner:
-        runner_id = known.id if known else RunnerId(uuid4())
+        runner_id = runner_id or RunnerId(uuid4())
         return Runner(
             id=runner_id,
             job_id=job_id,
@@ -96,3 +107,16 @@ class Dispatcher:
             runner = await uow.runners.of_attempt(job_id, effect.attempt)
         if runner is not None and runner.exited_at is None:
             await self._launcher.kill(runner)
+
+
+def static_settings(graph: JobGraph) -> list[str]:
+    """The job's own Spark settings that count when Spark starts, and not later."""
+    return [name for name in graph.spark if not name.startswith("spark.sql.")]
+
+
+def _describe(graph: JobGraph, *, is_warm: bool) -> str:
+    if is_warm:
+        return "on a warm runner"
+    if static := static_settings(graph):
+        return f"cold: {', '.join(static)} can be set only when Spark starts"
+    return "cold: no warm runner was there"

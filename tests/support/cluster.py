@@ -53,6 +53,7 @@ class Bench:
 
     tokens: dict[RunnerId, str] = field(default_factory=dict)
     killed: list[RunnerId] = field(default_factory=list)
+    warm: list[RunnerId] = field(default_factory=list)
     broken: str | None = None
     running: dict[RunnerId, Launched] = field(default_factory=dict)
     """Processes that somebody else has started."""
@@ -62,6 +63,9 @@ class Bench:
 
     def log_path(self, runner_id: RunnerId) -> str:
         return f"/nowhere/{runner_id}"
+
+    def reserve(self) -> RunnerId | None:
+        return self.warm.pop() if self.warm else None
 
     async def launch(self, runner_id: RunnerId, token: str) -> Launched:
         if self.broken:

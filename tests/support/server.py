@@ -30,6 +30,8 @@ class ServerProcess:
 
     def start(self, *more: str) -> "ServerProcess":
         command = [sys.executable, "-m", "jobmanager", "serve", "--port", "0"]
+        if "--warm-runners" not in (*self._options, *more):  # a JVM more a server, for nothing
+            command += ["--warm-runners", "0"]
         command += ["--data-dir", str(self.directory), *self._options, *more]
         self.directory.mkdir(parents=True, exist_ok=True)
         with self.log.open("a") as log:
