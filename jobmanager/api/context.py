@@ -14,7 +14,7 @@ from jobmanager.core.ids import JobId, JobManagerId
 from jobmanager.services.bells import Bells
 from jobmanager.services.clock import Clock
 from jobmanager.services.directives import RunSettings
-from jobmanager.services.ports import SnapshotStorage, Standing, Trials, UnitOfWork, UnitsOfWork
+from jobmanager.services.ports import SnapshotStorage, Trials, UnitOfWork, UnitsOfWork, WhoLeads
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Context:
     ping: Callable[[], Awaitable[None]]
     """Raises `StoreUnavailable` while Postgres does not answer."""
     me: JobManagerId
-    standing: Standing
+    leadership: WhoLeads
     to_leader: httpx.AsyncClient
     """By which a JobManager that does not lead passes requests on."""
     trials: Trials | None = None
