@@ -179,8 +179,11 @@ class Server:
         """Runners look here when they cannot reach a server: it may have moved."""
         path = self._settings.address_file
         new = path.with_suffix(".new")
-        new.write_text(json.dumps({"urls": list(urls)}))
-        new.replace(path)
+        try:
+            new.write_text(json.dumps({"urls": list(urls)}))
+            new.replace(path)
+        except OSError as error:  # a full disk must not cost the lead
+            _log.warning("address file not written", error=str(error))
 
     def _context(self, to_leader: httpx.AsyncClient) -> Context:
         return Context(
@@ -198,7 +201,7 @@ class Server:
             started_at=utc_now(),
             ping=self._database.ping,
             me=self._me,
-            standing=self._leadership,
+            leadership=self._leadership,
             to_leader=to_leader,
         )
 

@@ -17,10 +17,10 @@ from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports import (
     Inspector,
     SnapshotStorage,
-    Standing,
     Trials,
     UnitOfWork,
     UnitsOfWork,
+    WhoLeads,
 )
 
 
@@ -37,7 +37,7 @@ class Context:
     ping: Callable[[], Awaitable[None]]
     """Raises `StoreUnavailable` while Postgres does not answer."""
     me: JobManagerId
-    standing: Standing
+    leadership: WhoLeads
     to_leader: httpx.AsyncClient
     """By which a JobManager that does not lead passes requests on."""
     trials: Trials | None = None

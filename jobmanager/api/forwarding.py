@@ -34,7 +34,7 @@ class Forwarding:
             await self._app(scope, receive, send)
             return
         context: Context = scope["app"].state.context
-        if context.standing.term is not None:
+        if context.leadership.term is not None:
             await self._app(scope, receive, send)
             return
         try:
@@ -49,7 +49,7 @@ def _needs_leader(scope: Scope) -> bool:
 
 
 async def _forward(context: Context, request: Request) -> Response:
-    leader = context.standing.leader_url
+    leader = context.leadership.leader_url
     if leader is None:
         raise NotLeading("no JobManager leads at the moment: one will in some seconds")
     if FORWARDED_BY in request.headers:
@@ -65,7 +65,7 @@ async def _forward(context: Context, request: Request) -> Response:
     try:
         while not asking.done():
             await asyncio.wait([asking], timeout=_LOOK_EVERY)
-            if not asking.done() and context.standing.leader_url != leader:
+            if not asking.done() and context.leadership.leader_url != leader:
                 raise NotLeading(
                     f"{leader} led and did not answer; it may have done what was asked"
                 )

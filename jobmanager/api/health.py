@@ -33,11 +33,11 @@ async def healthz() -> Alive:
 @router.get("/readyz", summary="Requests can be served: Postgres answers")
 async def readyz(context: Ctx) -> Ready:
     await context.ping()
-    standing, term = context.standing, context.standing.term
+    term = context.leadership.term
     return Ready(
         status="ready",
         leader=term is not None,
-        leader_url=standing.leader_url,
+        leader_url=context.leadership.leader_url,
         term=term,
         started_at=context.started_at,
     )

@@ -42,7 +42,7 @@ class JobManagerList(BaseModel):
 
 @router.get("/jobmanagers", summary="Who leads, with which term and until when")
 async def jobmanager_list(context: Ctx) -> JobManagerList:
-    seen = await context.standing.look()
+    seen = await context.leadership.look()
     lease, is_in_force = seen.lease, seen.lease.is_in_force(seen.at)
     remaining = (lease.expires_at - seen.at).total_seconds() if is_in_force else 0.0
     return JobManagerList(

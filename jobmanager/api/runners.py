@@ -94,7 +94,7 @@ async def register(
     return messages.RunnerWelcome(
         heartbeat_interval_ms=milliseconds(context.heartbeat_interval),
         poll_wait_ms=POLL_WAIT_MS,
-        urls=list(context.standing.urls),
+        urls=list(context.leadership.urls),
     )
 
 
@@ -120,7 +120,7 @@ async def heartbeat(
     caller: Caller, beat: messages.Heartbeat, context: Ctx, uow: Uow
 ) -> messages.HeartbeatReply:
     superseded = await runners.heartbeat(uow, caller, beat, context.clock())
-    return messages.HeartbeatReply(superseded=superseded, urls=list(context.standing.urls))
+    return messages.HeartbeatReply(superseded=superseded, urls=list(context.leadership.urls))
 
 
 @router.post("/runners/{runner_id}/acks")

@@ -207,5 +207,5 @@ class Leadership:
     def _live(self) -> Sequence[JobManager]:
         if self._seen is None:
             return []
-        since = self._seen.at - self._timing.counts_as_live
-        return [one for one in self._seen.jobmanagers if one.seen_at >= since]
+        since, gone = self._seen.at - self._timing.counts_as_live, self._candidate.predecessor
+        return [one for one in self._seen.jobmanagers if one.seen_at >= since and one.id != gone]

@@ -322,7 +322,7 @@ class Leases(Protocol):
     async def leave(self, jobmanager: JobManagerId) -> None: ...
 
 
-class Standing(Protocol):
+class WhoLeads(Protocol):
     """Whether this JobManager leads, and what it knows of the others."""
 
     @property

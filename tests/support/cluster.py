@@ -292,7 +292,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
             started_at=NOW,
             ping=database.ping,
             me=myself.id,
-            standing=leadership,
+            leadership=leadership,
             to_leader=http,
         )
         try:

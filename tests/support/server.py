@@ -24,15 +24,15 @@ class ServerProcess:
 
     def __init__(self, directory: Path, *options: str) -> None:
         self.directory = directory
-        self._options = options
+        self.options = options
         self._process: subprocess.Popen[str] | None = None
         self.http = httpx.Client()
 
     def start(self, *more: str) -> "ServerProcess":
         command = [sys.executable, "-m", "jobmanager", "serve", "--port", "0"]
-        if "--warm-runners" not in (*self._options, *more):  # a JVM more a server, for nothing
+        if "--warm-runners" not in (*self.options, *more):  # a JVM more a server, for nothing
             command += ["--warm-runners", "0"]
-        command += ["--data-dir", str(self.directory), *self._options, *more]
+        command += ["--data-dir", str(self.directory), *self.options, *more]
         self.directory.mkdir(parents=True, exist_ok=True)
         with self.log.open("a") as log:
             self._process = subprocess.Popen(

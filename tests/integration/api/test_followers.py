@@ -45,7 +45,7 @@ async def follower(app: FastAPI, cluster: Cluster, database_url: str) -> AsyncIt
     await leadership.run_once()
     leaders: Context = cluster.app.state.context
     app.state.context = replace(
-        leaders, units=database.unit_of_work, standing=leadership, to_leader=cluster.http
+        leaders, units=database.unit_of_work, leadership=leadership, to_leader=cluster.http
     )
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://follower") as http:

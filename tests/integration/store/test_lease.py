@@ -268,7 +268,7 @@ async def test_a_jobmanager_takes_over_from_the_one_before_it_in_its_data_direct
     )
     await after.run_once()
 
-    assert after.term == 2
+    assert (after.term, after.is_alone, list(after.urls)) == (2, True, ["http://after"])
 
 
 async def test_a_lease_lost_to_another_is_noticed_at_the_next_renewal(
