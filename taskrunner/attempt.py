@@ -5,11 +5,13 @@ restore ─▶ compile ─▶ start ─▶ running ─┬─ every region finish
                                         ├─ stopped, savepoint acked▶ AttemptStopped
                                         ├─ a region, a stop failed ▶ AttemptFailed
                                         └─ replaced, dismissed ────▶ (says nothing)
+
+Whoever asks for its end while it starts is heeded before the next step.
 """
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -17,13 +19,13 @@ from threading import Lock
 from jobmanager.core import graph_document
 from jobmanager.core.graph import JobGraph, Mode
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
-from jobmanager.core.manifest import Manifest
 from jobmanager.core.plan import plan_of
 from jobmanager.core.storage_uri import local_path
 from jobmanager.protocol.messages import (
     AttemptCancelled,
     AttemptFailed,
     AttemptFinished,
+    AttemptPrepared,
     AttemptRunning,
     AttemptStopped,
     Barrier,
@@ -44,20 +46,27 @@ from taskrunner.core.orders import (
     StopAsked,
     StopSettled,
 )
-from taskrunner.core.restore import (
-    FromScratch,
-)
+from taskrunner.core.restore import FromScratch
 from taskrunner.reports import failure_of, region_failure, restored_regions
 from taskrunner.snapshots import durable
-from taskrunner.snapshots.clone import Clones, read_manifest
+from taskrunner.snapshots.clone import Clones, Past, read_manifest
 from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.snapshots.layout import JobLayout, layout_of
-from taskrunner.snapshots.origin import Origin, open_origin, read_lineage, write_lineage
+from taskrunner.snapshots.origin import open_origin, read_lineage, write_lineage
 from taskrunner.snapshots.snapshot import Snapshots, Subject
-from taskrunner.spark.job import SPARK_VERSION, Places, SparkJob, open_session
+from taskrunner.spark.job import SPARK_VERSION, SparkJob
+from taskrunner.spark.places import Places
 from taskrunner.spark.region_query import Phase, RegionQuery
-from taskrunner.spark.session import Session
-from taskrunner.stopping import CannotStop, Interrupted, NotInTime, StopFailed, reach_boundary
+from taskrunner.spark.session import WarmSession, settings
+from taskrunner.stopping import (
+    CannotStop,
+    Interrupted,
+    NotInTime,
+    StopFailed,
+    cancel,
+    reach_boundary,
+    stop_at_once,
+)
 
 _TICK_SECONDS = 0.1
 _CONFIRMATION = timedelta(seconds=30)
@@ -68,7 +77,7 @@ Ending = AttemptFinished | AttemptStopped | AttemptCancelled | AttemptFailed
 
 
 class Attempt:
-    """Runs one attempt. `run` belongs to one thread; `tell` and `progress` to any."""
+    """Runs one attempt. `run` belongs to one thread; the rest to any. Its session stays open."""
 
     def __init__(
         self,
@@ -76,31 +85,30 @@ class Attempt:
         number: AttemptNumber,
         run: Run,
         client: JobManagerClient,
-        orders: "SimpleQueue[Order]",
+        session: WarmSession,
     ) -> None:
         self.job = job
         self.number = number
+        self.keeps_runner = False
+        """It was stopped, and another attempt is to come to this runner."""
         self._run = run
         self._client = client
-        self._orders = orders
+        self._session = session
+        self._orders: SimpleQueue[Order] = SimpleQueue()
         self._spark_job: SparkJob | None = None
         self._barriers: BarrierThread | None = None
         self._early: list[Barrier | CheckpointCompleted | CheckpointAborted] = []
         self._early_lock = Lock()
         self._last_progress: list[RegionProgress] = []
-        self.spark: Session | None = None
-        """To be closed by whoever ran the attempt, after it was reported."""
 
     @property
     def layout(self) -> JobLayout:
         return layout_of(self._run.storage, self.job)
 
-    def run(self, report_running: Callable[[AttemptRunning], None]) -> Ending | None:
+    def run(self, report: Callable[[AttemptPrepared | AttemptRunning], None]) -> Ending | None:
         """Runs the job to its end. None: the attempt was replaced, and says nothing."""
         try:
-            spark_job = self._start()
-            report_running(AttemptRunning(restored=restored_regions(spark_job)))
-            return self._supervise(spark_job)
+            return self._run_to_end(report)
         except Superseded as error:
             log.warning("attempt_superseded", reason=str(error))
             return None
@@ -108,6 +116,10 @@ class Attempt:
             return AttemptFailed(failure=failure_of(error))
         finally:
             self._end()
+
+    def order(self, order: Order) -> None:
+        """Tells the attempt to end, or that something it waits for has come."""
+        self._orders.put(order)
 
     def tell(self, body: Barrier | CheckpointCompleted | CheckpointAborted) -> None:
         """Passes on what the JobManager says about a checkpoint."""
@@ -126,15 +138,25 @@ class Attempt:
                 log.debug("progress_not_read", reason=f"{type(error).__name__}: {error}")
         return self._last_progress
 
-    def _start(self) -> SparkJob:
+    def _run_to_end(
+        self, report: Callable[[AttemptPrepared | AttemptRunning], None]
+    ) -> Ending | None:
+        try:
+            spark_job = self._prepare()
+            report(AttemptPrepared(repartitioned=list(spark_job.repartitioned)))
+            self._heed_orders()
+        except Interrupted as interrupted:
+            return _obey(None, interrupted.order)
+        self._start(spark_job)
+        report(AttemptRunning(restored=restored_regions(spark_job)))
+        return self._supervise(spark_job)
+
+    def _prepare(self) -> SparkJob:
+        """Everything up to the start of the queries."""
         graph = graph_document.parse(self._run.graph)
         fence = Fence(self.layout, self.number)
         fence.raise_epoch()
-        checkpoint = self._run.checkpoint
-        completed = (
-            read_manifest(self.layout, CheckpointNumber(checkpoint.number)) if checkpoint else None
-        )
-        origin = self._origin(graph, completed)
+        past = self._past(graph)
         subject = Subject(
             self.job,
             self.number,
@@ -144,29 +166,49 @@ class Attempt:
             self._run.graph,
             read_lineage(self.layout),
         )
-        self.spark = open_session(graph, self._run.spark_master, self._run.parallelism)
+        self._heed_orders()
+        spark = self._session.open(
+            settings(
+                name=graph.name,
+                master=self._run.spark_master,
+                parallelism=self._run.parallelism,
+                extra=graph.spark,
+            )
+        )
         places = Places(self.layout, local_path(self._run.data_root))
-        spark_job = SparkJob(self.spark, subject, places, fence, completed, origin)
-        spark_job.prepare()
+        spark_job = SparkJob(spark, subject, places, fence, past)
+        spark_job.prepare(self._heed_orders)
         snapshots = Snapshots(subject, self.layout, fence)
-        if completed is not None:
-            snapshots.learn(completed)
+        if past.completed is not None:
+            snapshots.learn(past.completed)
         self._start_barriers(subject, snapshots, spark_job)
-        for region in spark_job.regions:
-            region.start()
-        self._spark_job = spark_job
         return spark_job
 
-    def _origin(self, graph: JobGraph, completed: Manifest | None) -> Origin | None:
-        """What the job was started from, if a region has nothing newer to go on from."""
-        point = self._run.restore_point
-        clones = Clones(self.layout, self.number)
-        choices = [clones.choose(region.id, completed) for region in plan_of(graph).regions]
+    def _start(self, spark_job: SparkJob) -> None:
+        try:
+            for region in spark_job.regions:
+                region.start()
+        except BaseException:
+            stop_at_once(spark_job.regions)
+            raise
+        self._spark_job = spark_job
+
+    def _past(self, graph: JobGraph) -> Past:
+        """What the attempt may start from. The restore point is opened only if a region has
+        nothing newer to go on from.
+        """
+        checkpoint, point = self._run.checkpoint, self._run.restore_point
+        completed = (
+            read_manifest(self.layout, CheckpointNumber(checkpoint.number)) if checkpoint else None
+        )
+        past = Past(completed, None, AttemptNumber(self._run.base_attempt))
+        clones = Clones(self.layout, self.number, past)
+        choices = [clones.choose(region.id) for region in plan_of(graph).regions]
         if point is None or not any(isinstance(one, FromScratch) for one in choices):
-            return None
-        origin = open_origin(point, graph, self._run.parallelism)
-        write_lineage(self.layout, origin.manifest.lineage)
-        return origin
+            return past
+        origin = open_origin(point, graph)
+        write_lineage(self.layout, self.job, origin)
+        return replace(past, origin=origin)
 
     def _start_barriers(self, subject: Subject, snapshots: Snapshots, spark_job: SparkJob) -> None:
         if subject.graph.mode is Mode.BATCH:
@@ -216,6 +258,7 @@ class Attempt:
             self._await_settlement(stop)
         except Interrupted as interrupted:
             return _obey(spark_job, interrupted.order)
+        self.keeps_runner = stop.keep_runner
         return AttemptStopped(savepoint=stop.savepoint.id)
 
     def _reach_boundary(self, spark_job: SparkJob, stop: Stop, barriers: BarrierThread) -> None:
@@ -241,12 +284,16 @@ class Attempt:
             raise StopFailed(f"region {error.region}: {error}") from None
 
     def _heed_orders(self) -> None:
-        """Raises `Interrupted` if something came that goes before a stop."""
+        """Raises `Interrupted` if something came that goes before a start or a stop."""
+        stops = []
         with suppress(Empty):
             while True:
                 order = self._orders.get_nowait()
                 if not isinstance(order, StopAsked | StopSettled):
                     raise Interrupted(order)
+                stops.append(order)
+        for stop in stops:
+            self._orders.put(stop)
 
     def _await_settlement(self, stop: Stop) -> None:
         while True:
@@ -273,36 +320,17 @@ class Attempt:
 
     def _end(self) -> None:
         """Stops what still runs, so that nothing is written after the report."""
-        for region in self._spark_job.regions if self._spark_job else []:
-            try:
-                region.stop()
-            except Exception as error:
-                log.warning("region_not_stopped", region=region.id, reason=str(error))
+        stop_at_once(self._spark_job.regions if self._spark_job else [])
         self.progress()
         self._end_barriers()
 
 
-def _obey(spark_job: SparkJob, order: CancelAsked | Replaced | Dismissed) -> Ending | None:
+def _obey(spark_job: SparkJob | None, order: CancelAsked | Replaced | Dismissed) -> Ending | None:
     match order:
         case CancelAsked():
-            return _cancel(spark_job, order)
+            return AttemptCancelled(detail=cancel(spark_job.regions if spark_job else [], order))
         case Replaced(why=why):
             raise Superseded(why)
         case Dismissed(why=why):
             log.warning("dismissed", reason=why)
             return None
-
-
-def _cancel(spark_job: SparkJob, asked: CancelAsked) -> AttemptCancelled:
-    log.info("cancelling", why=asked.why, grace_s=asked.grace.total_seconds())
-    deadline = time.monotonic() + asked.grace.total_seconds()
-    details = []
-    can_wait = {region.id: region.ask_to_stop() for region in spark_job.regions}
-    for region in spark_job.regions:
-        left = timedelta(seconds=max(0.001, deadline - time.monotonic()))
-        if can_wait[region.id] and region.await_stop(left):
-            details.append(f"{region.id} ended after its batch")
-        else:
-            region.stop()
-            details.append(f"{region.id} was stopped in the middle of a batch")
-    return AttemptCancelled(detail="; ".join(details))

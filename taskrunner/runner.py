@@ -1,15 +1,21 @@
-"""A runner: registers, takes one job, runs it, reports, ends."""
+"""A runner: registers, takes an attempt, runs it, reports, and ends or takes the next.
+
+registered ──run──▶ attempt ──▶ its end is reported ──▶ the process ends
+                      ▲                 │ stopped, and the runner is kept
+                      └─────run──── waits, Spark warm ──exit, a signal, no word──▶ ends
+"""
 
 import os
 import socket
+import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from queue import Empty, SimpleQueue
-from threading import Thread
 
 from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.protocol.messages import (
     PROTOCOL_VERSION,
+    AttemptPrepared,
     AttemptReport,
     AttemptRunning,
     Barrier,
@@ -31,16 +37,18 @@ from taskrunner.control.client import (
     NotDelivered,
     RunnerDismissed,
 )
-from taskrunner.control.threads import DirectivePoller, Heartbeats
+from taskrunner.control.threads import DirectivePoller, Heartbeats, Reporter
 from taskrunner.core.orders import CancelAsked, Dismissed, Order, Replaced, StopAsked
+from taskrunner.core.patience import Patience
 from taskrunner.snapshots import durable
 from taskrunner.spark.job import SPARK_VERSION
-from taskrunner.spark.session import close_session
+from taskrunner.spark.session import WarmSession
 
 _TERMINATION_GRACE = timedelta(seconds=5)
 _EXIT_WAIT_SECONDS = 10.0
 _IN_ORDER_SECONDS = 5.0
-"""How long the end of an attempt waits for the report that it had begun."""
+"""How long the end of an attempt waits for the reports before it."""
+_TICK_SECONDS = 0.5
 log = logs.get("runner")
 
 
@@ -48,16 +56,25 @@ class Runner:
     """The life of one runner process."""
 
     def __init__(
-        self, client: JobManagerClient, report_within: timedelta = timedelta(hours=1)
+        self,
+        client: JobManagerClient,
+        report_within: timedelta = timedelta(hours=1),
+        patience: timedelta = timedelta(minutes=2),
     ) -> None:
         self._client = client
         self._report_within = report_within
-        self._orders: SimpleQueue[Order] = SimpleQueue()
-        self._runs: SimpleQueue[Directive | None] = SimpleQueue()
-        self._attempt: Attempt | None = None
+        self._patience = patience
+        """How long a kept runner waits for its next attempt, if a JobManager is there."""
+        self._session = WarmSession()
         # queues, not events: a signal handler may put into one at any moment
+        self._attempts: SimpleQueue[Attempt | None] = SimpleQueue()
         self._exits: SimpleQueue[str] = SimpleQueue()
-        self._running_report: Thread | None = None
+        self._newest: Attempt | None = None
+        """The last one that there was a `Run` for: what directives are about."""
+        self._current: Attempt | None = None
+        """The one that heartbeats speak of."""
+        self._last_order: Order | None = None
+        """What ends the runner itself, and so whatever attempt it has."""
 
     def run(self) -> None:
         """Returns when the runner's work is done, or there is none."""
@@ -70,79 +87,86 @@ class Runner:
             )
         )
         log.info("registered")
-        heartbeats = Heartbeats(
-            self._client, welcome.heartbeat_interval_ms, self._heartbeat, self._take_order
+        self._heartbeats = Heartbeats(
+            self._client,
+            welcome.heartbeat_interval_ms,
+            self._heartbeat,
+            self._replace,
+            self._end,
         )
-        heartbeats.start()
-        DirectivePoller(
-            self._client, welcome.poll_wait_ms, self._take_directive, self._take_order
-        ).start()
-        directive = self._runs.get()
-        if directive is not None:
-            self._run_attempt(directive)
-        heartbeats.end()
+        self._heartbeats.start()
+        DirectivePoller(self._client, welcome.poll_wait_ms, self._take_directive, self._end).start()
+        try:
+            attempt = self._attempts.get()
+            while attempt is not None:
+                attempt = self._run_attempt(attempt)
+        finally:
+            self._session.close()
+        self._heartbeats.end()
 
     def terminate(self) -> None:
         """A signal asks for the end: cancel with a short grace. Safe in a signal handler."""
-        self._orders.put(CancelAsked(_TERMINATION_GRACE, "the runner was asked to terminate"))
-        self._runs.put(None)
-        self._exits.put("terminated")
+        self._end(CancelAsked(_TERMINATION_GRACE, "the runner was asked to terminate"))
 
-    def _run_attempt(self, directive: Directive) -> None:
-        assert isinstance(directive.body, Run)
-        assert directive.job is not None
-        assert directive.attempt is not None
-        attempt = Attempt(
-            JobId(directive.job),
-            AttemptNumber(directive.attempt),
-            directive.body,
-            self._client,
-            self._orders,
-        )
-        self._attempt = attempt
+    def _run_attempt(self, attempt: Attempt) -> Attempt | None:
+        """Runs an attempt to its end. Returns the one that is to follow in this process."""
+        self._current = attempt
         log.info("attempt_started", job=attempt.job, attempt=attempt.number)
-        try:
-            ending = attempt.run(self._report_running)
-            if ending is not None:
-                self._report_ending(attempt, ending)
-        finally:
-            _close(attempt)
-        if ending is not None:
-            self._await_exit()
+        reporter = Reporter(self._client, self._report_within, attempt.order)
+        reporter.start()
+        ending = attempt.run(lambda body: self._report_progress(attempt, body, reporter))
         log.info("attempt_ended", job=attempt.job, attempt=attempt.number)
+        if ending is None:
+            return None
+        reporter.finish(_IN_ORDER_SECONDS)
+        if attempt.keeps_runner:
+            # the next attempt may be this runner's at any moment from then on, and what is
+            # said of this one must not be taken for it
+            self._current = None
+            self._heartbeats.let_pass()
+        is_awaited = self._report_ending(attempt, ending)
+        if attempt.keeps_runner and is_awaited:
+            return self._await_next()
+        self._session.close()
+        self._await_exit()
+        return None
 
-    def _report_running(self, running: AttemptRunning) -> None:
-        """Sent by a thread of its own: the job runs without a JobManager too."""
-        assert self._attempt is not None
-        report = _report(self._attempt, running)
-        log.info("attempt_running", restored=[one.why for one in running.restored])
-        self._running_report = Thread(
-            target=self._send_running, args=(report,), name="running", daemon=True
-        )
-        self._running_report.start()
+    def _report_progress(
+        self, attempt: Attempt, body: AttemptPrepared | AttemptRunning, reporter: Reporter
+    ) -> None:
+        match body:
+            case AttemptPrepared(repartitioned=regions):
+                log.info("attempt_prepared", repartitioned=[one.region for one in regions])
+            case AttemptRunning(restored=restored):
+                log.info("attempt_running", restored=[one.why for one in restored])
+        reporter.send(_report(attempt, body))
 
-    def _send_running(self, report: AttemptReport) -> None:
-        try:
-            if self._client.report(report, within=self._report_within).superseded:
-                self._orders.put(Replaced("the JobManager says so"))
-        except (NotDelivered, CallRefused) as error:
-            log.warning("running_not_reported", reason=str(error))
-        except RunnerDismissed as error:
-            self._orders.put(Dismissed(str(error)))
-
-    def _report_ending(self, attempt: Attempt, ending: Ending) -> None:
+    def _report_ending(self, attempt: Attempt, ending: Ending) -> bool:
+        """Whether somebody may have waited for it. A refusal does not say: this runner may have
+        its next attempt already, if it was the answer to an earlier try that was lost.
+        """
         report = _report(attempt, ending)
         try:
             durable.write(attempt.layout.result(attempt.number), report.model_dump_json(indent=1))
         except Exception as error:  # storage may be the very thing that failed
             log.error("result_not_written", reason=str(error))
-        if self._running_report is not None:
-            self._running_report.join(_IN_ORDER_SECONDS)
         try:
-            self._client.report(report, within=self._report_within)
-            log.info("attempt_reported", ending=ending.event)
+            reply = self._client.report(report, within=self._report_within)
         except (NotDelivered, CallRefused, RunnerDismissed) as error:
             log.error("ending_not_reported", ending=ending.event, reason=str(error))
+            return isinstance(error, CallRefused)
+        log.info("attempt_reported", ending=ending.event)
+        return not reply.superseded
+
+    def _await_next(self) -> Attempt | None:
+        """The next attempt of a runner that was kept; None: there is none."""
+        log.info("waiting")
+        waiting = Patience(time.monotonic(), self._patience, self._report_within)
+        while not waiting.is_over(time.monotonic(), self._heartbeats.was_delivered):
+            with suppress(Empty):
+                return self._attempts.get(timeout=_TICK_SECONDS)
+        log.warning("no_next_attempt")
+        return None
 
     def _await_exit(self) -> None:
         """Lets the JobManager say the last word, if it has one."""
@@ -150,45 +174,65 @@ class Runner:
             self._exits.get(timeout=_EXIT_WAIT_SECONDS)
 
     def _heartbeat(self) -> Heartbeat:
-        attempt = self._attempt
+        attempt = self._current
         if attempt is None:
             return Heartbeat(job=None, attempt=None, regions=[])
         return Heartbeat(job=attempt.job, attempt=attempt.number, regions=attempt.progress())
 
     def _take_directive(self, directive: Directive) -> None:
         """Called by the poller's thread."""
-        attempt = self._attempt
         log.info("directive", kind=directive.body.kind, number=directive.id)
         match directive.body:
-            case Run():
-                self._runs.put(directive)
+            case Run() as run:
+                self._take_run(directive, run)
             case Exit(reason=reason):
-                self._take_order(Dismissed(reason))
-            case Cancel(grace_ms=grace_ms):
-                grace = timedelta(milliseconds=grace_ms)
-                self._take_order(CancelAsked(grace, "the JobManager asked for it"))
-            case Stop() as stop:
+                self._end(Dismissed(reason))
+            case Cancel() | Stop() | Barrier() | CheckpointCompleted() | CheckpointAborted():
+                attempt = self._newest
                 if attempt is not None and directive.attempt == attempt.number:
-                    self._take_order(StopAsked(stop))
-            case Barrier() | CheckpointCompleted() | CheckpointAborted() as body:
-                if attempt is not None and directive.attempt == attempt.number:
-                    attempt.tell(body)
+                    _pass_on(directive.body, attempt)
 
-    def _take_order(self, order: Order) -> None:
-        self._orders.put(order)
-        if isinstance(order, Dismissed):
-            self._runs.put(None)
-            self._exits.put(order.why)
+    def _take_run(self, directive: Directive, run: Run) -> None:
+        assert directive.job is not None
+        assert directive.attempt is not None
+        attempt = Attempt(
+            JobId(directive.job),
+            AttemptNumber(directive.attempt),
+            run,
+            self._client,
+            self._session,
+        )
+        self._newest = attempt
+        if self._last_order is not None:  # it came first
+            attempt.order(self._last_order)
+        self._attempts.put(attempt)
+
+    def _end(self, order: Order) -> None:
+        """Ends the runner: its attempt is told, and there will be no other."""
+        self._last_order = order
+        if self._newest is not None:
+            self._newest.order(order)
+        self._attempts.put(None)
+        self._exits.put(str(order))
+
+    def _replace(self, number: int | None) -> None:
+        attempt = self._newest
+        if attempt is not None and number == attempt.number:
+            attempt.order(Replaced("the JobManager says so"))
 
 
-def _close(attempt: Attempt) -> None:
-    if attempt.spark is None:
-        return
-    try:
-        close_session(attempt.spark)
-    except Exception as error:  # its JVM may be what failed
-        log.warning("session_not_closed", reason=f"{type(error).__name__}: {error}")
+def _pass_on(
+    body: Cancel | Stop | Barrier | CheckpointCompleted | CheckpointAborted, attempt: Attempt
+) -> None:
+    match body:
+        case Cancel(grace_ms=grace_ms):
+            grace = timedelta(milliseconds=grace_ms)
+            attempt.order(CancelAsked(grace, "the JobManager asked for it"))
+        case Stop():
+            attempt.order(StopAsked(body))
+        case Barrier() | CheckpointCompleted() | CheckpointAborted():
+            attempt.tell(body)
 
 
-def _report(attempt: Attempt, body: AttemptRunning | Ending) -> AttemptReport:
+def _report(attempt: Attempt, body: AttemptPrepared | AttemptRunning | Ending) -> AttemptReport:
     return AttemptReport(job=attempt.job, attempt=attempt.number, at=datetime.now(UTC), body=body)

@@ -8,10 +8,21 @@ from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jobmanager.api import checkpoints, health, jobs, logs, problems, runners, savepoints, state
+from jobmanager.api import (
+    checkpoints,
+    health,
+    jobs,
+    logs,
+    problems,
+    runners,
+    savepoints,
+    state,
+    upgrades,
+)
 from jobmanager.api.flink import checkpoints as flink_checkpoints
 from jobmanager.api.flink import cluster as flink_cluster
 from jobmanager.api.flink import jobs as flink_jobs
+from jobmanager.api.flink import rescaling as flink_rescaling
 from jobmanager.api.flink import savepoints as flink_savepoints
 
 MOST_BODY_BYTES = 16 * 1024 * 1024
@@ -21,9 +32,11 @@ _ROUTERS = (
     flink_jobs.router,
     flink_checkpoints.router,
     flink_savepoints.router,
+    flink_rescaling.router,
     jobs.router,
     checkpoints.router,
     savepoints.router,
+    upgrades.router,
     state.router,
     logs.router,
     runners.router,

@@ -13,7 +13,13 @@ from jobmanager.core.ids import JobId
 from jobmanager.services.bells import Bells
 from jobmanager.services.clock import Clock
 from jobmanager.services.directives import RunSettings
-from jobmanager.services.ports import Inspector, SnapshotStorage, UnitOfWork, UnitsOfWork
+from jobmanager.services.ports import (
+    Inspector,
+    SnapshotStorage,
+    Trials,
+    UnitOfWork,
+    UnitsOfWork,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,8 @@ class Context:
     started_at: datetime
     ping: Callable[[], Awaitable[None]]
     """Raises `StoreUnavailable` while Postgres does not answer."""
+    trials: Trials | None = None
+    """None: Spark is not asked about an upgrade before it is begun."""
 
 
 def _context(request: Request) -> Context:

@@ -1,11 +1,10 @@
 """Native routes about jobs: submit, graph, status, key groups, history."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import uuid4
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -14,14 +13,13 @@ from pydantic import BaseModel
 from jobmanager.api import status as statuses
 from jobmanager.api.context import Ctx, JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import plan_document
-from jobmanager.core.errors import InvalidJobGraph, MalformedRequest, UnsupportedRequest
+from jobmanager.api.graph_body import GRAPH_BODY, document_of
+from jobmanager.core.errors import InvalidJobGraph, UnsupportedRequest
 from jobmanager.core.ids import JobId
-from jobmanager.protocol.graph_text import parse_yaml
 from jobmanager.services import jobs, restore_points
 from jobmanager.services.ports import RestorePoint
 
 router = APIRouter(tags=["jobs"])
-_YAML = ("application/yaml", "application/x-yaml", "text/yaml")
 
 
 class KeyGroupSubtask(BaseModel):
@@ -65,15 +63,7 @@ class HistoryPage(BaseModel):
     "/jobs",
     status_code=HTTPStatus.ACCEPTED,
     summary="Submit a job graph",
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {"schema": {"type": "object"}},
-                "application/yaml": {"schema": {"type": "object"}},
-            },
-        }
-    },
+    openapi_extra=GRAPH_BODY,
 )
 async def submit(
     request: Request,
@@ -84,21 +74,18 @@ async def submit(
     dry_run: bool = False,
     savepoint: Annotated[str | None, Query(description="An id, or where it is.")] = None,
     checkpoint: Annotated[str | None, Query(description="<job id>:<number>")] = None,
-    restore_mode: str = "no_claim",
+    restore_mode: Literal["no_claim", "claim"] = "no_claim",
     allow_non_restored_state: bool = False,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
 ) -> dict[str, Any]:
     """The body is the job graph itself, as JSON or YAML. Nothing is stored by a dry run."""
-    document = await _document(request)
-    if restore_mode != "no_claim":
-        raise UnsupportedRequest(
-            f"restore_mode {restore_mode!r} is not supported by this version of Headgate yet: "
-            "leave it out, or say no_claim"
-        )
+    document = await document_of(request)
     if dry_run:
         response.status_code = HTTPStatus.OK
         return _dry_run(document, parallelism)
-    point = await _restore_point(context, document, parallelism, savepoint, checkpoint)
+    point = await _restore_point(
+        context, document, parallelism, savepoint, checkpoint, claim=restore_mode == "claim"
+    )
     if point is not None:
         point = replace(point, allow_non_restored_state=allow_non_restored_state)
     job_id = await jobs.submit(
@@ -174,6 +161,8 @@ async def _restore_point(
     parallelism: int | None,
     savepoint: str | None,
     checkpoint: str | None,
+    *,
+    claim: bool,
 ) -> RestorePoint | None:
     if savepoint and checkpoint:
         raise UnsupportedRequest("a job starts from a savepoint or from a checkpoint, not both")
@@ -184,36 +173,14 @@ async def _restore_point(
         point = await restore_points.of_checkpoint(context.units(), checkpoint, storage)
     else:
         return None
-    graph, in_force = jobs.check(document, parallelism)
+    graph, _ = jobs.check(document, parallelism)
     return await restore_points.check(
         context.units(),
         context.storage,
-        point,
+        replace(point, claim=claim),
         graph,
-        in_force,
         context.run_settings.data_root,
     )
-
-
-async def _document(request: Request) -> Mapping[str, Any]:
-    body = await request.body()
-    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
-    try:
-        document = parse_yaml(body) if kind in _YAML else json.loads(body)
-    except (ValueError, RecursionError) as error:
-        shown = " ".join(str(error).split())
-        language = "YAML" if kind in _YAML else "JSON"
-        raise MalformedRequest(f"the body is not {language}: {shown}") from error
-    if not isinstance(document, dict):
-        raise MalformedRequest("the body is not a job graph: a mapping with name and vertices")
-    try:
-        # YAML has dates and numbers that JSON has not; Postgres keeps JSON.
-        plain: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False, default=str))
-    except (ValueError, TypeError, RecursionError) as error:
-        raise MalformedRequest(f"the job graph cannot be kept as JSON: {error}") from error
-    if "\\u0000" in json.dumps(plain):
-        raise MalformedRequest("the job graph holds a NUL character")
-    return plain
 
 
 def _dry_run(document: Mapping[str, Any], parallelism: int | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from jobmanager.api.checkpoints import VerificationResponse
 from jobmanager.api.context import Ctx, JobIdPath, Uow, hex_id
+from jobmanager.core.change import moves
 from jobmanager.core.errors import OperationNotFound
 from jobmanager.core.ids import OperationId, SavepointId
 from jobmanager.services import savepoints
@@ -62,7 +63,7 @@ class OperationResponse(BaseModel):
     kind: str
     status: str
     phases: list[PhaseResponse]
-    result: dict[str, str] | None
+    result: dict[str, Any] | None
     error: str | None
     created_at: datetime
     ended_at: datetime | None
@@ -154,6 +155,27 @@ def _savepoint(savepoint: Savepoint) -> SavepointResponse:
     )
 
 
+def _result(found: StoredOperation, savepoint: Savepoint) -> dict[str, Any]:
+    result: dict[str, Any] = {"savepoint": savepoint.id.hex, "path": savepoint.directory}
+    if found.change is None:
+        return result
+    change, moved = found.change, moves(found.change)
+    return result | {
+        "parallelism": {"from": change.before.parallelism, "to": change.after.parallelism},
+        "graph_revision": {"from": change.before.number, "to": change.after.number},
+        "key_groups_moved": sum(len(one.key_groups) for one in moved),
+        "moves": [
+            {
+                "vertex": one.vertex,
+                "from": one.source,
+                "to": one.target,
+                "key_groups": list(one.key_groups),
+            }
+            for one in moved
+        ],
+    }
+
+
 def _operation(found: StoredOperation, savepoint: Savepoint) -> OperationResponse:
     operation = found.operation
     done = savepoint.completed_at is not None
@@ -171,7 +193,7 @@ def _operation(found: StoredOperation, savepoint: Savepoint) -> OperationRespons
             )
             for phase in operation.phases
         ],
-        result={"savepoint": savepoint.id.hex, "path": savepoint.directory} if done else None,
+        result=_result(found, savepoint) if done else None,
         error=operation.error,
         created_at=found.created_at,
         ended_at=operation.ended_at,

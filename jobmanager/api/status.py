@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from jobmanager.api.flink import states
 from jobmanager.core.durations import milliseconds
+from jobmanager.core.job import JobStatus
 from jobmanager.services.ports import Runner, StoredAttempt, StoredCheckpoint, StoredJob
 
 
@@ -60,7 +61,7 @@ def status_of(
         region_states=[dict(one) for one in attempt.progress or ()],
         restored=[dict(one) for one in attempt.restored or ()],
         last_checkpoint=_last(last),
-        restarts=job.attempt - 1,
+        restarts=len(job.failed_at) - (job.status is JobStatus.FAILED),
         lag=_lag(attempt.progress or ()),
     )
 

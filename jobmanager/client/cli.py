@@ -35,6 +35,9 @@ Url = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable, and nothing else.")]
 Timeout = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long --wait waits.")]
+Wait = Annotated[
+    float, typer.Option(min=0, metavar="SECONDS", help="How long to wait; 0 does not.")
+]
 Job = Annotated[
     str, typer.Argument(metavar="JOB", help="A job's id, the beginning of it, or its name.")
 ]
@@ -89,6 +92,12 @@ def submit(
             "--allow-non-restored-state", help="Leave behind state the graph has no vertex for."
         ),
     ] = False,
+    claim: Annotated[
+        bool,
+        typer.Option(
+            "--claim", help="Own what it starts from: it goes after the job's first checkpoint."
+        ),
+    ] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -110,6 +119,7 @@ def submit(
             savepoint=from_savepoint,
             checkpoint=from_checkpoint,
             allow_non_restored_state=allow_non_restored_state,
+            claim=claim,
         )
     if as_json:
         print_json({"jobid": job_id})

@@ -54,9 +54,11 @@ class HeadgateClient:
         savepoint: str | None = None,
         checkpoint: str | None = None,
         allow_non_restored_state: bool = False,
+        claim: bool = False,
     ) -> str:
         """Hands in a job graph; the id of its job. It may start from a savepoint (its id or
-        where it is) or from a checkpoint (`<job id>:<number>`).
+        where it is) or from a checkpoint (`<job id>:<number>`). What it claims goes after its
+        first checkpoint.
         """
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         params = _given(
@@ -64,6 +66,7 @@ class HeadgateClient:
             savepoint=savepoint,
             checkpoint=checkpoint,
             allow_non_restored_state="true" if allow_non_restored_state else None,
+            restore_mode="claim" if claim else None,
         )
         answer = self._ask("POST", "/jobs", json=dict(graph), params=params, headers=headers)
         return str(answer["jobid"])
@@ -160,6 +163,39 @@ class HeadgateClient:
         body = {"drain": drain, **_given(targetDirectory=target)}
         return str(self._ask("POST", f"/jobs/{job_id}/stop", json=body)["request-id"])
 
+    def rescale(self, job_id: str, parallelism: int) -> str:
+        """Asks for another parallelism; the id of the operation."""
+        params = {"parallelism": parallelism}
+        return str(self._ask("PATCH", f"/jobs/{job_id}/rescaling", params=params)["request-id"])
+
+    def plan_upgrade(
+        self,
+        job_id: str,
+        graph: Mapping[str, Any],
+        *,
+        parallelism: int | None = None,
+        allow_non_restored_state: bool = False,
+    ) -> dict[str, Any]:
+        """What an upgrade would do. Nothing stops, nothing is stored."""
+        params = {"dry_run": "true", **_upgrade_params(parallelism, allow_non_restored_state)}
+        path = f"/jobs/{job_id}/upgrade"
+        answer = self._ask("POST", path, json=dict(graph), params=params, timeout=300.0)
+        return cast(dict[str, Any], answer)
+
+    def upgrade(
+        self,
+        job_id: str,
+        graph: Mapping[str, Any],
+        *,
+        parallelism: int | None = None,
+        allow_non_restored_state: bool = False,
+    ) -> str:
+        """Asks for the job to go on with another graph; the id of the operation."""
+        params = _upgrade_params(parallelism, allow_non_restored_state)
+        path = f"/jobs/{job_id}/upgrade"
+        answer = self._ask("POST", path, json=dict(graph), params=params, timeout=300.0)
+        return str(answer["operation"])
+
     def operation(self, operation_id: str) -> dict[str, Any]:
         return cast(dict[str, Any], self._ask("GET", f"/operations/{operation_id}"))
 
@@ -218,6 +254,11 @@ class HeadgateClient:
         if response.is_error:
             raise refusal_of(response)
         return response.json() if response.content else {}
+
+
+def _upgrade_params(parallelism: int | None, allow_non_restored_state: bool) -> dict[str, str]:
+    allowed = "true" if allow_non_restored_state else None
+    return _given(parallelism=parallelism, allow_non_restored_state=allowed)
 
 
 def _given(**params: object) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """What the command line shows people. `--json` goes past all of it."""
 
+import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -93,6 +94,25 @@ def savepoints(listed: Iterable[Mapping[str, Any]]) -> Table:
             one["path"],
         )
     return table
+
+
+def upgrade_plan(plan: Mapping[str, Any]) -> Iterable[Table]:
+    if plan["changes"]:
+        changes = _table("CHANGED", "FIELD", "BEFORE", "AFTER")
+        for one in plan["changes"]:
+            where = one["vertex"] or "graph"
+            changes.add_row(where, one["field"], _short(one["before"]), _short(one["after"]))
+        yield changes
+    if plan["state"]:
+        states = _table("REGION", "STATE OF", "IS")
+        for one in plan["state"]:
+            states.add_row(one["region"], one["vertex"] or "(offsets)", one["fate"])
+        yield states
+    if plan["spark"]:
+        asked = _table("REGION", "SPARK")
+        for one in plan["spark"]:
+            asked.add_row(one["region"], "accepts the state" if one["accepted"] else one["error"])
+        yield asked
 
 
 def checkpoint(one: answers.Checkpoint) -> Iterable[Table]:
@@ -210,6 +230,13 @@ def _last(last: answers.LastCheckpoint | None) -> str:
 
 def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{counts[key]} {key.replace('_', ' ')}" for key in counts) or "-"
+
+
+def _short(value: object) -> str:
+    if value is None:
+        return "-"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def _or_dash(value: object) -> str:

@@ -1,21 +1,17 @@
 """The commands about savepoints: take one, stop with one, list, verify, label, dispose."""
 
-import time
 from typing import Annotated, Any
 
 import typer
 
-from jobmanager.client import display, job_reference
-from jobmanager.client.cli import DEFAULT_URL, AsJson, Job, Url, app, print_json
+from jobmanager.client import display, following, job_reference
+from jobmanager.client.cli import DEFAULT_URL, AsJson, Job, Url, Wait, app, print_json
 from jobmanager.client.client import HeadgateClient
 from jobmanager.client.errors import HeadgateError
 
 Target = Annotated[
     str | None,
     typer.Option(metavar="DIR", help="Where to put it. [default: in the server's storage]"),
-]
-Wait = Annotated[
-    float, typer.Option(min=0, metavar="SECONDS", help="How long to wait; 0 does not.")
 ]
 
 
@@ -36,7 +32,7 @@ def savepoint(
     with HeadgateClient(url) as client:
         job_id = job_reference.find(client, job)
         operation = client.take_savepoint(job_id, target=target)
-        _show(_await(client, operation, wait), as_json)
+        _show(following.until_ended(client, operation, wait), as_json)
 
 
 @app.command()
@@ -60,7 +56,7 @@ def stop(
     with HeadgateClient(url) as client:
         job_id = job_reference.find(client, job)
         operation = client.stop(job_id, drain=drain, target=target)
-        _show(_await(client, operation, wait), as_json)
+        _show(following.until_ended(client, operation, wait), as_json)
 
 
 @app.command()
@@ -99,17 +95,6 @@ def savepoints(
         if dispose:
             client.dispose_savepoint(savepoint_id)
         print_json(client.savepoint(savepoint_id))
-
-
-def _await(client: HeadgateClient, operation_id: str, seconds: float) -> dict[str, Any]:
-    deadline = time.monotonic() + seconds
-    while True:
-        operation = client.operation(operation_id)
-        if operation["status"] == "failed":
-            raise HeadgateError(f"{operation['kind']} failed: {operation['error']}")
-        if operation["status"] == "completed" or time.monotonic() >= deadline:
-            return operation
-        time.sleep(0.2)
 
 
 def _show(operation: dict[str, Any], as_json: bool) -> None:

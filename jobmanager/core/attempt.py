@@ -99,6 +99,8 @@ class AttemptStopped:
     at: datetime
     detail: str
     is_cancellation: bool = False
+    keeps_runner: bool = False
+    """The runner waits for the job's next attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +155,13 @@ class Transition(NamedTuple):
     effects: tuple[Effect, ...] = ()
 
 
-def launch(number: AttemptNumber, at: datetime) -> Transition:
-    """A new attempt. Its runner finds the order to start when it registers."""
+def launch(number: AttemptNumber, at: datetime, *, on_kept_runner: bool = False) -> Transition:
+    """A new attempt. Its runner finds the order to start when it registers, or at once if it
+    is the one that the attempt before left waiting.
+    """
+    if on_kept_runner:
+        started = Attempt(number, AttemptStatus.STARTING, launched_at=at)
+        return Transition(started, (StartAttempt(number),))
     attempt = Attempt(number, AttemptStatus.LAUNCHING, launched_at=at)
     return Transition(attempt, (LaunchAttempt(number), StartAttempt(number)))
 
@@ -179,7 +186,8 @@ def transition(attempt: Attempt, event: AttemptEvent) -> Transition:
             if event.is_cancellation or attempt.status is AttemptStatus.CANCELLING:
                 status = AttemptStatus.CANCELLED
             stopped, effects = _end(attempt, status, event.at)
-            return Transition(replace(stopped, detail=event.detail), effects)
+            kept = event.keeps_runner and status is AttemptStatus.FINISHED
+            return Transition(replace(stopped, detail=event.detail), () if kept else effects)
         case AttemptCancelled():
             return _end(attempt, AttemptStatus.CANCELLED, event.at)
         case AttemptFailed():

@@ -112,6 +112,7 @@ class SavepointOrder:
     directory: str
     stops: bool = False
     drains: bool = False
+    keeps_runner: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,15 @@ def trigger(
     if order is None:
         effect = SendBarrier(attempt, number, expires_at)
     elif order.stops:
-        effect = StopAttempt(attempt, number, expires_at, order.id, order.directory, order.drains)
+        effect = StopAttempt(
+            attempt,
+            number,
+            expires_at,
+            order.id,
+            order.directory,
+            order.drains,
+            order.keeps_runner,
+        )
     else:
         effect = SendBarrier(attempt, number, expires_at, order.id, order.directory)
     return Transition(checkpoint, None, (effect,))

@@ -67,6 +67,8 @@ class StopAttempt:
     savepoint: str
     directory: str
     drain: bool
+    keep_runner: bool = False
+    """It stays for the next attempt."""
 
 
 @dataclass(frozen=True, slots=True)

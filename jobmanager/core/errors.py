@@ -6,6 +6,9 @@
         RunnerNotFound, LogNotFound, StateNotFound
       Conflict
         JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused, SavepointInUse,
+        StopUnderWay, SinkInUse, NothingToChange
+      Rejected
+        InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint, UpgradeRefused
         StopUnderWay, SinkInUse, NoStateYet
       Rejected
         InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint, InvalidStateKey,
@@ -79,6 +82,10 @@ class StopUnderWay(Conflict):
     title = "The job is being stopped"
 
 
+class NothingToChange(Conflict):
+    title = "The job is like that already"
+
+
 class SavepointInUse(Conflict):
     title = "The savepoint is in use"
 
@@ -105,6 +112,10 @@ class Rejected(DomainError):
 
 class UnusableRestorePoint(Rejected):
     title = "The job cannot start from this"
+
+
+class UpgradeRefused(Rejected):
+    title = "The job cannot go on with this graph"
 
 
 class InvalidStateKey(Rejected):

@@ -13,6 +13,7 @@ RegionId = NewType("RegionId", str)
 """A region is named by its sink."""
 AttemptNumber = NewType("AttemptNumber", int)
 """Ascending within one job from 1. It is the fencing token."""
+FIRST_ATTEMPT = AttemptNumber(1)
 CheckpointNumber = NewType("CheckpointNumber", int)
 """Ascending within one job from 1, never reused."""
 

@@ -8,6 +8,7 @@
          │
          └──cancelled──▶ CANCELLED
 
+    STARTING, RUNNING ──rescaled, upgraded or rolled back──▶ STARTING, with the next attempt
     STARTING, RUNNING ──cancel requested──▶ CANCELLING ──attempt ended──▶ CANCELLED
     STARTING, RUNNING, CANCELLING ──all input processed──▶ FINISHED
 
@@ -80,7 +81,15 @@ class RestartDue:
     at: datetime
 
 
-JobEvent = AttemptMoved | CancelRequested | RestartDue
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The attempt has ended so that the job can go on in another way, or in the old one."""
+
+    at: datetime
+    reason: str
+
+
+JobEvent = AttemptMoved | CancelRequested | RestartDue | Changed
 
 
 class Step(StrEnum):
@@ -113,6 +122,8 @@ def transition(job: Job, event: JobEvent) -> Transition:
             return _cancel(job, event)
         case RestartDue():
             return _restart(job, event.at)
+        case Changed():
+            return _go_on(job, event)
         case _:
             assert_never(event)
 
@@ -161,6 +172,13 @@ def _restart(job: Job, at: datetime) -> Transition:
         return Transition(job)
     restarted = _move(job, JobStatus.STARTING, f"restarted after: {job.reason}", at)
     return Transition(replace(restarted, attempt=AttemptNumber(job.attempt + 1)), Step.LAUNCH_NEXT)
+
+
+def _go_on(job: Job, event: Changed) -> Transition:
+    if job.status not in (JobStatus.STARTING, JobStatus.RUNNING):
+        return Transition(job)
+    changed = _move(job, JobStatus.STARTING, event.reason, event.at)
+    return Transition(replace(changed, attempt=AttemptNumber(job.attempt + 1)), Step.LAUNCH_NEXT)
 
 
 def _move(job: Job, status: JobStatus, reason: str, at: datetime) -> Job:

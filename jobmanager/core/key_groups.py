@@ -10,7 +10,8 @@ A keyed vertex without a key is one group for Spark, in one state partition:
 there subtask 0 owns every group, whatever the parallelism.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 
@@ -38,6 +39,20 @@ def owned(layout: Layout, subtask: int, parallelism: int, max_parallelism: int) 
     if layout is Layout.SINGLE:
         return range(max_parallelism)
     return range(subtask, max_parallelism, parallelism)
+
+
+def moves(
+    layout: Layout, before: int, after: int, max_parallelism: int
+) -> Mapping[tuple[int, int], Sequence[int]]:
+    """The key groups that get another owner from one parallelism to the other, by the old
+    owner and the new one.
+    """
+    found: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for group in range(max_parallelism):
+        old, new = owner(layout, group, before), owner(layout, group, after)
+        if old != new:
+            found[old, new].append(group)
+    return found
 
 
 def divisors(max_parallelism: int) -> list[int]:

@@ -1,10 +1,14 @@
 """Operation lifecycle: a durable request with phases.
 
-    IN_PROGRESS ──the last phase ended──▶ COMPLETED
-         └────────a phase failed────────▶ FAILED
+    IN_PROGRESS ──the last phase ended────────────────────▶ COMPLETED
+         ├────────a phase failed, nothing had changed yet─▶ FAILED
+         └────────a phase failed after the stop───────────▶ ROLLED_BACK
 
 A savepoint has one phase. A stop has two: the savepoint, then the end of the
-attempt, which has not processed anything after it.
+attempt, which has not processed anything after it. A rescale and an upgrade go
+on from there: another attempt restores the savepoint as it is wanted now, starts,
+and has to complete a checkpoint. Until it has, the way back is open, and any
+failure takes it.
 """
 
 from dataclasses import dataclass, replace
@@ -17,19 +21,34 @@ class OperationKind(StrEnum):
     STOP = "stop"
     CANCEL = "cancel"
     """With a savepoint first, as Flink's `cancel-job`."""
+    RESCALE = "rescale"
+    UPGRADE = "upgrade"
+
+    @property
+    def is_change(self) -> bool:
+        """The job goes on after its stop, and not as it was."""
+        return self in (OperationKind.RESCALE, OperationKind.UPGRADE)
 
 
 class OperationStatus(StrEnum):
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
     FAILED = "failed"
+    ROLLED_BACK = "rolled_back"
+    """The job is again what it was before."""
 
+
+SAVEPOINT, STOP, START = "savepoint", "stop", "start"
 
 PHASES = {
-    OperationKind.SAVEPOINT: ("savepoint",),
-    OperationKind.STOP: ("savepoint", "stop"),
-    OperationKind.CANCEL: ("savepoint", "stop"),
+    OperationKind.SAVEPOINT: (SAVEPOINT,),
+    OperationKind.STOP: (SAVEPOINT, STOP),
+    OperationKind.CANCEL: (SAVEPOINT, STOP),
+    OperationKind.RESCALE: (SAVEPOINT, STOP, "repartition", START, "first_batch"),
+    OperationKind.UPGRADE: (SAVEPOINT, STOP, "restore", START, "first_checkpoint"),
 }
+_POINT_OF_CHANGE = 2
+"""From this phase on the job is not what it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +72,22 @@ class Operation:
     def phase(self) -> str:
         return self.phases[-1].name
 
+    @property
+    def is_stopping(self) -> bool:
+        """The attempt at hand is on its way out."""
+        ends = self.kind is not OperationKind.SAVEPOINT
+        in_progress = self.status is OperationStatus.IN_PROGRESS
+        return ends and in_progress and len(self.phases) <= _POINT_OF_CHANGE
+
+    @property
+    def has_changed_job(self) -> bool:
+        """The attempt at hand is the one that has to prove itself."""
+        return len(self.phases) > _POINT_OF_CHANGE
+
+    @property
+    def is_in_last_phase(self) -> bool:
+        return len(self.phases) == len(PHASES[self.kind])
+
 
 @dataclass(frozen=True, slots=True)
 class PhaseEnded:
@@ -68,22 +103,50 @@ class PhaseFailed:
     error: str
 
 
+@dataclass(frozen=True, slots=True)
+class Abandoned:
+    """Nobody wants it any more, in whatever phase it is: the job was cancelled."""
+
+    at: datetime
+    error: str
+
+
+OperationEvent = PhaseEnded | PhaseFailed | Abandoned
+
+
 def begin(kind: OperationKind, at: datetime) -> Operation:
     return Operation(kind, (Phase(PHASES[kind][0], at),))
 
 
-def transition(operation: Operation, event: PhaseEnded | PhaseFailed) -> Operation:
+def transition(operation: Operation, event: OperationEvent) -> Operation:
     """News of a phase that is not the present one, or of an operation that ended, is nothing."""
-    if operation.status is not OperationStatus.IN_PROGRESS or event.name != operation.phase:
+    if operation.status is not OperationStatus.IN_PROGRESS:
         return operation
-    detail = event.detail if isinstance(event, PhaseEnded) else event.error
-    ended = replace(operation.phases[-1], ended_at=event.at, detail=detail)
-    operation = replace(operation, phases=(*operation.phases[:-1], ended))
-    if isinstance(event, PhaseFailed):
-        return replace(
-            operation, status=OperationStatus.FAILED, error=event.error, ended_at=event.at
-        )
+    match event:
+        case Abandoned():
+            return _end(operation, OperationStatus.FAILED, event.at, event.error)
+        case _ if event.name != operation.phase:
+            return operation
+        case PhaseFailed():
+            changed = operation.has_changed_job
+            status = OperationStatus.ROLLED_BACK if changed else OperationStatus.FAILED
+            return _end(operation, status, event.at, event.error)
+        case PhaseEnded():
+            return _go_on(_close(operation, event.at, event.detail), event.at)
+
+
+def _go_on(operation: Operation, at: datetime) -> Operation:
     following = PHASES[operation.kind][len(operation.phases) :]
     if following:
-        return replace(operation, phases=(*operation.phases, Phase(following[0], event.at)))
-    return replace(operation, status=OperationStatus.COMPLETED, ended_at=event.at)
+        return replace(operation, phases=(*operation.phases, Phase(following[0], at)))
+    return replace(operation, status=OperationStatus.COMPLETED, ended_at=at)
+
+
+def _end(operation: Operation, status: OperationStatus, at: datetime, error: str) -> Operation:
+    closed = _close(operation, at, error)
+    return replace(closed, status=status, error=error, ended_at=at)
+
+
+def _close(operation: Operation, at: datetime, detail: str) -> Operation:
+    ended = replace(operation.phases[-1], ended_at=at, detail=detail)
+    return replace(operation, phases=(*operation.phases[:-1], ended))

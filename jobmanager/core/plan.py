@@ -102,6 +102,18 @@ def in_order(graph: JobGraph) -> tuple[Vertex, ...]:
     return tuple(placed.values())
 
 
+def assignment(graph: JobGraph, parallelism: int) -> dict[tuple[str, int], list[int]]:
+    """Which subtask of which keyed vertex owns which key groups."""
+    return {
+        (vertex.id, subtask): list(
+            key_groups.owned(layout_of(vertex), subtask, parallelism, graph.max_parallelism)
+        )
+        for vertex in graph.vertices
+        if isinstance(vertex, KEYED)
+        for subtask in range(key_groups.subtasks(layout_of(vertex), parallelism))
+    }
+
+
 def awaited(graph: JobGraph, parallelism: int) -> dict[SubtaskRef, SnapshotKind]:
     """The subtasks whose acks complete a checkpoint, and what each speaks of."""
     return {

@@ -2,7 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from jobmanager.services import checkpoints, jobs, runners
+from jobmanager.core.operation import SAVEPOINT
+from jobmanager.services import changes, checkpoints, jobs, runners
 from jobmanager.services.clock import Clock
 from jobmanager.services.ports import Launcher, Runner, UnitsOfWork
 
@@ -33,12 +34,16 @@ class Reaper:
             restarts = await uow.jobs.restart_due(now)
             overdue = await uow.attempts.grace_ended(now)
             alive = await uow.runners.alive()
+            under_way = await uow.operations.changes_under_way()
         for job_id, number in expired:
             await checkpoints.expire(self._units(), job_id, number, now)
         for job_id in restarts:
             await jobs.restart_due(self._units(), job_id, now)
         for job_id, attempt in overdue:
             await runners.grace_ended(self._units(), job_id, attempt, now)
+        for operation in under_way:
+            if operation.operation.phase != SAVEPOINT:  # which has a deadline of its own
+                await changes.overdue(self._units(), operation, now)
         for runner in alive:
             await self._look_after(runner, now)
 

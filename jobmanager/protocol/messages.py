@@ -173,6 +173,8 @@ class RegionProgress(Message):
     batches: int = 0
     """Committed by this attempt."""
     is_active: bool
+    is_idle: bool = False
+    """It has looked for input since its last batch, and found none."""
     input_rows: int = 0
     """Read by this attempt so far."""
     output_rows: int = 0

@@ -58,7 +58,9 @@ async def trigger_periodic(uow: UnitOfWork, job_id: JobId, now: datetime) -> boo
         due = stored.next_checkpoint_at
         if stored.job.status is not JobStatus.RUNNING or due is None or now < due:
             return False
-        if await uow.checkpoints.in_progress(job_id) or await uow.operations.stopping(job_id):
+        operation = await uow.operations.under_way(job_id)
+        is_stopping = operation is not None and operation.operation.is_stopping
+        if is_stopping or await uow.checkpoints.in_progress(job_id):
             return False
         await trigger_one(uow, stored, CheckpointKind.PERIODIC, now)
         await uow.commit()
@@ -156,6 +158,7 @@ async def _complete(
     pause = now + stored.graph.checkpointing.min_pause
     following = max(stored.next_checkpoint_at, pause) if stored.next_checkpoint_at else None
     await uow.jobs.save(replace(stored, failed_checkpoints=0, next_checkpoint_at=following))
+    await operations.checkpoint_completed(uow, stored, checkpoint, now)
     restorable = await uow.checkpoints.restorable(stored.id)
     # Marked here, deleted later: from this commit on no restore picks them any more.
     pinned = await uow.jobs.pinned(stored.id)
@@ -201,11 +204,13 @@ async def _count_failure(
     counts = checkpoint.kind is CheckpointKind.PERIODIC
     if not counts or checkpoint.aborted_because is AbortReason.DECLINED_SUPERSEDED:
         return
-    if await uow.operations.stopping(stored.id):
+    operation = await uow.operations.under_way(stored.id)
+    if operation is not None and operation.operation.is_stopping:
         return  # a barrier that met a job on its way out is no sign of trouble
     stored = replace(stored, failed_checkpoints=stored.failed_checkpoints + 1)
     await uow.jobs.save(stored)
-    tolerated = stored.graph.checkpointing.tolerable_failures
+    # a changed job that has no checkpoint yet gets no second chance: the way back is open
+    tolerated = 0 if operation else stored.graph.checkpointing.tolerable_failures
     if stored.failed_checkpoints > tolerated and checkpoint.attempt == stored.job.attempt:
         failure = Failure(FailureKind.CHECKPOINTS, f"{why} ({tolerated} failures are tolerated)")
         await lifecycle.move_attempt(

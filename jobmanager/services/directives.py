@@ -51,6 +51,7 @@ async def _body(
                 expires_at=effect.expires_at,
                 savepoint=_target(effect.savepoint, effect.directory),
                 drain=effect.drain,
+                keep_runner=effect.keep_runner,
             )
         case effects.AnnounceCompletion():
             return messages.CheckpointCompleted(checkpoint=effect.checkpoint)
@@ -78,7 +79,10 @@ async def _run(uow: UnitOfWork, stored: StoredJob, settings: RunSettings) -> mes
     if restorable:
         newest = (await uow.checkpoints.get(stored.id, restorable[-1])).checkpoint
         assert newest.stored is not None
-        checkpoint = messages.CheckpointRef(number=newest.number, manifest=newest.stored.manifest)
+        if newest.attempt >= stored.base_attempt:
+            checkpoint = messages.CheckpointRef(
+                number=newest.number, manifest=newest.stored.manifest
+            )
     return messages.Run(
         graph=dict(stored.document),
         parallelism=stored.parallelism,
@@ -86,7 +90,9 @@ async def _run(uow: UnitOfWork, stored: StoredJob, settings: RunSettings) -> mes
         storage=settings.storage,
         data_root=settings.data_root,
         checkpoint=checkpoint,
-        restore_point=_restore_point(stored),
+        # with a checkpoint of its own the job never goes back there, and it may be gone
+        restore_point=_restore_point(stored) if checkpoint is None else None,
+        base_attempt=stored.base_attempt,
     )
 
 

@@ -1,7 +1,6 @@
 """Carries out the effects that are for the JobManager itself. Each may be done twice."""
 
 import secrets
-from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 from uuid import uuid4
@@ -61,11 +60,8 @@ class Dispatcher:
             await uow.commit()
         launched = await self._launcher.launch(runner.id, token)
         async with self._units() as uow:
+            await uow.runners.note_process(runner.id, launched)
             current = await uow.runners.get(runner.id)
-            current = replace(
-                current, pid=launched.pid, process_started_at=launched.process_started_at
-            )
-            await uow.runners.save(current)
             await uow.commit()
         await self._launcher.watch(current)
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from jobmanager.core import graph_document, key_groups
+from jobmanager.core import graph_document
 from jobmanager.core import job as jobs
 from jobmanager.core.errors import Fault, IdempotencyKeyReused, InvalidJobGraph, JobHasEnded
-from jobmanager.core.graph import KEYED, JobGraph
+from jobmanager.core.graph import JobGraph
 from jobmanager.core.ids import CheckpointNumber, JobId
-from jobmanager.core.plan import layout_of
+from jobmanager.core.plan import assignment
 from jobmanager.services import lifecycle
 from jobmanager.services.ports import HistoryEntry, RestorePoint, StoredJob, UnitOfWork
 
@@ -82,18 +82,6 @@ async def restart_due(uow: UnitOfWork, job_id: JobId, now: datetime) -> StoredJo
         moved = await lifecycle.move_job(uow, stored, jobs.RestartDue(now), now)
         await uow.commit()
     return moved
-
-
-def assignment(graph: JobGraph, parallelism: int) -> dict[tuple[str, int], list[int]]:
-    """Which subtask of which keyed vertex owns which key groups."""
-    return {
-        (vertex.id, subtask): list(
-            key_groups.owned(layout_of(vertex), subtask, parallelism, graph.max_parallelism)
-        )
-        for vertex in graph.vertices
-        if isinstance(vertex, KEYED)
-        for subtask in range(key_groups.subtasks(layout_of(vertex), parallelism))
-    }
 
 
 def _same(known: StoredJob, document: Mapping[str, Any], parallelism: int, key: str) -> JobId:

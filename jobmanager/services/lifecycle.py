@@ -15,20 +15,26 @@ from jobmanager.core.effects import DiscardAttempts
 from jobmanager.core.graph import Mode
 from jobmanager.core.ids import AttemptNumber
 from jobmanager.services import operations
-from jobmanager.services.ports import HistoryEntry, StoredJob, UnitOfWork
+from jobmanager.services.ports import HistoryEntry, Runner, StoredJob, UnitOfWork
 
 CANCEL_GRACE = timedelta(seconds=30)
 
 
 async def move_job(
-    uow: UnitOfWork, stored: StoredJob, event: jobs.JobEvent, now: datetime
+    uow: UnitOfWork,
+    stored: StoredJob,
+    event: jobs.JobEvent,
+    now: datetime,
+    kept_runner: Runner | None = None,
 ) -> StoredJob:
-    """Applies `event` to the job and does what follows from it."""
+    """Applies `event` to the job and does what follows from it. An attempt that is launched
+    goes to `kept_runner`, where there is one.
+    """
     job, step = jobs.transition(stored.job, event)
     moved = await _save(uow, stored, job, now)
     match step:
         case jobs.Step.LAUNCH_NEXT:
-            await launch_attempt(uow, moved, now)
+            await launch_attempt(uow, moved, now, kept_runner)
         case jobs.Step.CANCEL_CURRENT:
             cancel = attempts.CancelRequested(now, CANCEL_GRACE)
             moved = await move_attempt(uow, moved, job.attempt, cancel, now)
@@ -49,6 +55,8 @@ async def move_attempt(
     if number == stored.job.attempt:
         event = await operations.as_stopped(uow, stored, event, now)
     attempt, effects = attempts.transition(before, event)
+    if number == stored.job.attempt and not before.status.is_terminal:
+        await operations.attempt_moved(uow, stored, event, now)
     if attempt == before:
         return stored
     await uow.attempts.save(stored.id, attempt)
@@ -60,14 +68,24 @@ async def move_attempt(
         )
     if attempt.status.is_terminal:
         await _abort_checkpoints(uow, stored, attempt, now)
-        how = attempt.detail or f"attempt {number} {attempt.status}"
-        await operations.attempt_ended(uow, stored, how, now)
+        go_on = await operations.attempt_ended(uow, stored, attempt, event, now)
+        if go_on is not None:
+            runner = await uow.runners.of_attempt(stored.id, number) if go_on.keeps_runner else None
+            changed = jobs.Changed(now, go_on.reason)
+            return await move_job(uow, go_on.stored, changed, now, runner)
     return await move_job(uow, stored, jobs.AttemptMoved(now, attempt), now)
 
 
-async def launch_attempt(uow: UnitOfWork, stored: StoredJob, now: datetime) -> None:
-    attempt, effects = attempts.launch(stored.job.attempt, now)
+async def launch_attempt(
+    uow: UnitOfWork, stored: StoredJob, now: datetime, kept_runner: Runner | None = None
+) -> None:
+    attempt, effects = attempts.launch(
+        stored.job.attempt, now, on_kept_runner=kept_runner is not None
+    )
     await uow.attempts.add(stored.id, attempt)
+    if kept_runner is not None:
+        await uow.outbox.forget(stored.id, kept_runner.attempt)
+        await uow.runners.save(replace(kept_runner, attempt=attempt.number))
     await uow.outbox.add(stored.id, effects, now)
     await uow.history.add(
         stored.id,
@@ -81,6 +99,9 @@ async def _save(uow: UnitOfWork, stored: StoredJob, job: jobs.Job, now: datetime
     moved = replace(stored, job=job)
     if job.status is not stored.job.status:
         moved = _enter(moved, now)
+        under_way = await uow.operations.under_way(stored.id)
+        if under_way is not None and moved.next_checkpoint_at is not None:
+            moved = replace(moved, next_checkpoint_at=now)  # a change waits for its proof
         await uow.history.add(
             stored.id, HistoryEntry(now, f"job_{job.status}", job.reason, attempt=job.attempt)
         )

@@ -3,23 +3,63 @@
 Called inside the use cases that move those; the caller holds the job's lock.
 """
 
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
-from jobmanager.core import operation as operations
+from jobmanager.core import graph_document
+from jobmanager.core import operation as machine
 from jobmanager.core.attempt import (
+    Attempt,
     AttemptEvent,
     AttemptFailed,
+    AttemptStatus,
     AttemptStopped,
+    QueriesStarted,
     RunnerExited,
     RunnerWentSilent,
+    StatePrepared,
 )
+from jobmanager.core.change import Revision
 from jobmanager.core.checkpoint import Checkpoint
-from jobmanager.core.operation import OperationKind, PhaseEnded, PhaseFailed
-from jobmanager.core.plan import SnapshotKind
+from jobmanager.core.effects import DiscardCheckpoint, DisposeSavepoint
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
+from jobmanager.core.job import Desired
+from jobmanager.core.manifest import FILE_NAME
+from jobmanager.core.operation import (
+    PHASES,
+    START,
+    STOP,
+    Abandoned,
+    OperationEvent,
+    OperationKind,
+    OperationStatus,
+    PhaseEnded,
+    PhaseFailed,
+)
+from jobmanager.core.plan import SnapshotKind, assignment, plan_of
 from jobmanager.core.savepoint import SavepointStatus
-from jobmanager.services.ports import HistoryEntry, StoredJob, UnitOfWork
+from jobmanager.services.ports import (
+    HistoryEntry,
+    RestorePoint,
+    StoredJob,
+    StoredOperation,
+    UnitOfWork,
+)
+
+_PROOF_EVERY = timedelta(seconds=1)
+"""How soon after a checkpoint that proved nothing the next one of a changed job is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoOn:
+    """The job goes on with another attempt, whatever became of the one that ended."""
+
+    stored: StoredJob
+    """As it is to run from here on."""
+    reason: str
+    keeps_runner: bool
 
 
 async def savepoint_completed(
@@ -38,9 +78,7 @@ async def savepoint_completed(
         )
     )
     operation = await uow.operations.of_savepoint(savepoint.id)
-    ended = PhaseEnded(now, "savepoint", savepoint.directory)
-    moved = replace(operation, operation=operations.transition(operation.operation, ended))
-    await uow.operations.save(moved)
+    await _move(uow, operation, PhaseEnded(now, machine.SAVEPOINT, savepoint.directory))
     await uow.history.add(
         stored.id,
         HistoryEntry(
@@ -61,9 +99,7 @@ async def savepoint_failed(
     why = f"{checkpoint.aborted_because}: {checkpoint.detail}"
     await uow.savepoints.save(replace(savepoint, status=SavepointStatus.FAILED, failure=why))
     operation = await uow.operations.of_savepoint(savepoint.id)
-    failed = PhaseFailed(now, "savepoint", why)
-    moved = replace(operation, operation=operations.transition(operation.operation, failed))
-    await uow.operations.save(moved)
+    await _move(uow, operation, PhaseFailed(now, machine.SAVEPOINT, why))
 
 
 async def as_stopped(
@@ -74,25 +110,198 @@ async def as_stopped(
     """
     if not isinstance(event, AttemptFailed | RunnerExited | RunnerWentSilent | AttemptStopped):
         return event
-    stopping = await uow.operations.stopping(stored.id)
-    if stopping is None or stopping.operation.phase != "stop":
+    found = await uow.operations.under_way(stored.id)
+    if found is None or found.operation.phase != STOP:
         return event
-    savepoint = await uow.savepoints.get(stopping.savepoint_id)
+    savepoint = await uow.savepoints.get(found.savepoint_id)
+    kind = found.operation.kind
     return AttemptStopped(
         now,
         f"stopped with savepoint {savepoint.directory}",
-        is_cancellation=stopping.operation.kind is OperationKind.CANCEL,
+        is_cancellation=kind is OperationKind.CANCEL,
+        keeps_runner=kind.is_change and isinstance(event, AttemptStopped),
     )
 
 
-async def attempt_ended(uow: UnitOfWork, stored: StoredJob, how: str, now: datetime) -> None:
-    """The attempt is over: a stop that got as far as its second phase is complete."""
-    stopping = await uow.operations.stopping(stored.id)
-    if stopping is not None:
-        ended = PhaseEnded(now, "stop", how)
-        await uow.operations.save(
-            replace(stopping, operation=operations.transition(stopping.operation, ended))
-        )
+async def attempt_moved(
+    uow: UnitOfWork, stored: StoredJob, event: AttemptEvent, now: datetime
+) -> None:
+    """A changed job comes up: the phases up to its start end."""
+    if not isinstance(event, StatePrepared | QueriesStarted):
+        return
+    found = await uow.operations.under_way(stored.id)
+    if found is None or not found.operation.has_changed_job:
+        return
+    detail = event.detail if isinstance(event, StatePrepared) else "done"
+    found = await _move(uow, found, PhaseEnded(now, PHASES[found.operation.kind][2], detail))
+    if isinstance(event, QueriesStarted):
+        await _move(uow, found, PhaseEnded(now, START, f"attempt {stored.job.attempt} runs"))
+
+
+async def attempt_ended(
+    uow: UnitOfWork, stored: StoredJob, attempt: Attempt, event: AttemptEvent, now: datetime
+) -> GoOn | None:
+    """The attempt is over: a stop is complete, and a change goes on or goes back."""
+    found = await uow.operations.under_way(stored.id)
+    if found is None or attempt.number != stored.job.attempt:
+        return None
+    how = attempt.detail or f"attempt {attempt.number} {attempt.status}"
+    kind = found.operation.kind
+    if kind.is_change and stored.job.desired is Desired.CANCELLED:
+        await _move(uow, found, Abandoned(now, "the job was cancelled"))
+        return None
+    if found.operation.phase == STOP:
+        moved = await _move(uow, found, PhaseEnded(now, STOP, how))
+        if not kind.is_change:
+            return None
+        keeps = isinstance(event, AttemptStopped) and event.keeps_runner
+        return await _change(uow, stored, moved, keeps_runner=keeps, now=now)
+    if not found.operation.has_changed_job:
+        return None
+    if attempt.status is AttemptStatus.FAILED:
+        assert attempt.failure is not None
+        return await _roll_back(uow, stored, found, attempt.failure.message, now)
+    while found.operation.status is OperationStatus.IN_PROGRESS:  # it had no more input
+        found = await _move(uow, found, PhaseEnded(now, found.operation.phase, how))
+    return None
+
+
+async def checkpoint_completed(
+    uow: UnitOfWork, stored: StoredJob, checkpoint: Checkpoint, now: datetime
+) -> None:
+    """The job stands on its own: a change is complete, and what it came from may go."""
+    if checkpoint.attempt < stored.base_attempt:
+        return
+    found = await uow.operations.under_way(stored.id)
+    if found and found.operation.kind.is_change and found.operation.is_in_last_phase:
+        if not await _has_proved_itself(uow, stored):
+            soon = now + min(_PROOF_EVERY, stored.graph.checkpointing.interval)
+            fresh = await uow.jobs.get_for_update(stored.id)
+            await uow.jobs.save(replace(fresh, next_checkpoint_at=soon))
+            return
+        assert checkpoint.stored is not None
+        batches = ", ".join(f"{r} at batch {b}" for r, b in checkpoint.stored.batches.items())
+        detail = f"checkpoint {checkpoint.number} completed: {batches}"
+        await _move(uow, found, PhaseEnded(now, found.operation.phase, detail))
+        await _note(uow, stored, found, f"{found.operation.kind}_completed", detail, now)
+    point = stored.restore_point
+    if point is not None and point.claim:
+        await _let_go(uow, stored, point, now)
+
+
+async def _has_proved_itself(uow: UnitOfWork, stored: StoredJob) -> bool:
+    """Every region has committed a batch of its own, or has found that there is no input."""
+    progress = (await uow.attempts.get(stored.id, stored.job.attempt)).progress or ()
+    done = {one["region"] for one in progress if one.get("batches") or one.get("is_idle")}
+    return done >= {region.id for region in plan_of(stored.graph).regions}
+
+
+async def _change(
+    uow: UnitOfWork,
+    stored: StoredJob,
+    operation: StoredOperation,
+    *,
+    keeps_runner: bool,
+    now: datetime,
+) -> GoOn:
+    change = operation.change
+    assert change is not None
+    reason = _describe(operation)
+    changed = await _as_revision(uow, stored, operation, change.after)
+    await _note(uow, stored, operation, f"{operation.operation.kind}_started", reason, now)
+    return GoOn(changed, reason, keeps_runner)
+
+
+async def _roll_back(
+    uow: UnitOfWork, stored: StoredJob, operation: StoredOperation, error: str, now: datetime
+) -> GoOn:
+    change, kind = operation.change, operation.operation.kind
+    assert change is not None
+    await _move(uow, operation, PhaseFailed(now, operation.operation.phase, error))
+    reason = f"{kind} rolled back: {error}"
+    await _note(uow, stored, operation, f"{kind}_rolled_back", error, now)
+    before = await _as_revision(uow, stored, operation, change.before)
+    return GoOn(before, reason, keeps_runner=False)
+
+
+async def _as_revision(
+    uow: UnitOfWork, stored: StoredJob, operation: StoredOperation, revision: Revision
+) -> StoredJob:
+    """The job as it goes on from the operation's savepoint, and from nothing that came later."""
+    savepoint = await uow.savepoints.get(operation.savepoint_id)
+    assert operation.change is not None
+    kind = operation.operation.kind
+    graph = graph_document.parse(revision.document)
+    point = RestorePoint(
+        root=savepoint.directory,
+        manifest=FILE_NAME,
+        name=f"savepoint {savepoint.id.hex}, taken by {kind} {operation.id.hex}",
+        job=stored.id.hex,
+        savepoint=savepoint.id.hex,
+        allow_non_restored_state=operation.change.allow_non_restored_state,
+        claim=kind is OperationKind.RESCALE,
+    )
+    await uow.key_groups.replace(stored.id, assignment(graph, revision.parallelism))
+    return replace(
+        stored,
+        job=replace(stored.job, restart=graph.restart),
+        document=revision.document,
+        graph=graph,
+        revision=revision.number,
+        parallelism=revision.parallelism,
+        restore_point=point,
+        base_attempt=AttemptNumber(stored.job.attempt + 1),
+    )
+
+
+def _describe(operation: StoredOperation) -> str:
+    change = operation.change
+    assert change is not None
+    if operation.operation.kind is OperationKind.RESCALE:
+        return f"rescaled from {change.before.parallelism} to {change.after.parallelism}"
+    return f"upgraded from revision {change.before.number} to {change.after.number}"
+
+
+async def _let_go(uow: UnitOfWork, stored: StoredJob, point: RestorePoint, now: datetime) -> None:
+    """Deletes what the job has claimed, unless another job still needs it."""
+    job_id = JobId(stored.id)
+    if point.checkpoint is not None:
+        other, number = JobId(UUID(hex=point.job)), CheckpointNumber(point.checkpoint)
+        if number in await uow.jobs.pinned(other):
+            return
+        await uow.checkpoints.note_discarded(other, number, now)
+        await uow.outbox.add(other, [DiscardCheckpoint(number)], now)
+    else:
+        if any(one != job_id for one in await uow.jobs.started_from(point.root)):
+            return
+        savepoint = await uow.savepoints.at(point.root)
+        if savepoint is not None:
+            await uow.savepoints.save(
+                replace(savepoint, status=SavepointStatus.DISPOSED, disposed_at=now)
+            )
+        await uow.outbox.add(job_id, [DisposeSavepoint(point.root)], now)
+    fresh = await uow.jobs.get_for_update(job_id)
+    await uow.jobs.save(replace(fresh, restore_point=replace(point, claim=False)))
+
+
+async def _move(uow: UnitOfWork, stored: StoredOperation, event: OperationEvent) -> StoredOperation:
+    moved = replace(stored, operation=machine.transition(stored.operation, event))
+    await uow.operations.save(moved)
+    return moved
+
+
+async def _note(
+    uow: UnitOfWork,
+    stored: StoredJob,
+    operation: StoredOperation,
+    kind: str,
+    cause: str,
+    now: datetime,
+) -> None:
+    detail = {"operation": operation.id.hex}
+    await uow.history.add(
+        stored.id, HistoryEntry(now, kind, cause, stored.job.attempt, detail=detail)
+    )
 
 
 def _regions(checkpoint: Checkpoint) -> dict[str, Any]:

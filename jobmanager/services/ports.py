@@ -6,10 +6,12 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol, Self
 
 from jobmanager.core.attempt import Attempt
+from jobmanager.core.change import Change
 from jobmanager.core.checkpoint import Checkpoint
 from jobmanager.core.effects import Effect
 from jobmanager.core.graph import JobGraph
 from jobmanager.core.ids import (
+    FIRST_ATTEMPT,
     AttemptNumber,
     CheckpointNumber,
     JobId,
@@ -21,6 +23,7 @@ from jobmanager.core.job import Job
 from jobmanager.core.manifest import Manifest
 from jobmanager.core.operation import Operation
 from jobmanager.core.savepoint import SavepointStatus
+from jobmanager.core.upgrade import SparkVerdict
 from jobmanager.protocol.inspection import AnswerBody, QuestionBody
 
 
@@ -38,6 +41,8 @@ class RestorePoint:
     """The number, where it is a checkpoint: it stays as long as it is needed."""
     savepoint: str | None = None
     allow_non_restored_state: bool = False
+    claim: bool = False
+    """It is the job's own, and goes when the job has a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,8 @@ class StoredOperation:
     savepoint_id: SavepointId
     operation: Operation
     created_at: datetime
+    change: Change | None = None
+    """Of a rescale or an upgrade."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,9 @@ class StoredJob:
     next_checkpoint_at: datetime | None
     failed_checkpoints: int
     restore_point: RestorePoint | None = None
+    """What it was started from, or last rescaled or upgraded from."""
+    base_attempt: AttemptNumber = FIRST_ATTEMPT
+    """What attempts before this one left behind is not gone back to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +132,14 @@ class Runner:
     heartbeat_at: datetime | None = None
     exited_at: datetime | None = None
     exit_description: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    host: str
+    pid: int
+    process_started_at: float
+    log_path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +197,8 @@ class Runners(Protocol):
     async def add(self, runner: Runner) -> None: ...
     async def get(self, runner_id: RunnerId) -> Runner: ...
     async def save(self, runner: Runner) -> None: ...
+    async def note_process(self, runner_id: RunnerId, process: Launched) -> None: ...
+    async def note_heartbeat(self, runner_id: RunnerId, at: datetime) -> None: ...
     async def of_attempt(self, job_id: JobId, attempt: AttemptNumber) -> Runner | None: ...
     async def alive(self) -> Sequence[Runner]: ...
     async def all(self, limit: int) -> Sequence[Runner]: ...
@@ -213,7 +233,8 @@ class Operations(Protocol):
     async def save(self, operation: StoredOperation) -> None: ...
     async def of_job(self, job_id: JobId) -> Sequence[StoredOperation]: ...
     async def of_savepoint(self, savepoint_id: SavepointId) -> StoredOperation: ...
-    async def stopping(self, job_id: JobId) -> StoredOperation | None: ...
+    async def under_way(self, job_id: JobId) -> StoredOperation | None: ...
+    async def changes_under_way(self) -> Sequence[StoredOperation]: ...
 
 
 class KeyGroups(Protocol):
@@ -285,12 +306,12 @@ class SnapshotStorage(Protocol):
     ) -> Mapping[str, Any] | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Launched:
-    host: str
-    pid: int
-    process_started_at: float
-    log_path: str
+class Trials(Protocol):
+    """Gives Spark a graph and a copy of a checkpoint's state, and says what it made of them."""
+
+    async def judge(
+        self, job_id: JobId, checkpoint: CheckpointNumber, change: Change
+    ) -> Sequence[SparkVerdict]: ...
 
 
 class Launcher(Protocol):

@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import UUID
 
 from jobmanager.core.checkpoint import CheckpointStatus
-from jobmanager.core.errors import SinkInUse, UnusableRestorePoint
+from jobmanager.core.errors import SavepointInUse, SinkInUse, UnusableRestorePoint
 from jobmanager.core.graph import FilesSink, JobGraph, Sink
 from jobmanager.core.ids import CheckpointNumber, JobId, SavepointId
 from jobmanager.core.manifest import FILE_NAME
@@ -60,25 +60,38 @@ async def check(
     storage: SnapshotStorage,
     point: RestorePoint,
     graph: JobGraph,
-    parallelism: int,
     data_root: str,
 ) -> RestorePoint:
     """The restore point, known to be whole and to fit. Raises with what does not."""
     manifest = await storage.read_manifest(point.root, point.manifest)
-    for what, theirs, ours in (
-        ("max_parallelism", manifest.max_parallelism, graph.max_parallelism),
-        ("parallelism", manifest.parallelism, parallelism),
-    ):
-        if theirs != ours:
-            raise UnusableRestorePoint(
-                f"{point.name} was written with {what} {theirs}, the job has {ours}: "
-                f"submit it with {what} {theirs}"
-            )
+    if manifest.max_parallelism != graph.max_parallelism:
+        raise UnusableRestorePoint(
+            f"{point.name} was written with max_parallelism {manifest.max_parallelism}, the job "
+            f"has {graph.max_parallelism}: submit it with {manifest.max_parallelism}"
+        )
     verified = await storage.verify_at(point.root, point.manifest)
     if verified.faults:
         raise UnusableRestorePoint(f"{point.name} is damaged: {'; '.join(verified.faults[:5])}")
     await _check_sinks(uow, graph, data_root)
+    if point.claim:
+        await _check_claim(uow, point)
     return replace(point, job=manifest.job.hex)
+
+
+async def _check_claim(uow: UnitOfWork, point: RestorePoint) -> None:
+    """What a job claims goes when the job has a checkpoint: nobody else may need it."""
+    async with uow:
+        users = await uow.jobs.started_from(point.root) if point.checkpoint is None else []
+        live = await uow.jobs.live()
+    if users:
+        raise SavepointInUse(
+            f"job {users[0].hex} was started from {point.name} and still needs it: "
+            "wait for its first checkpoint, or say restore_mode=no_claim"
+        )
+    if point.checkpoint is not None and JobId(UUID(hex=point.job)) in live:
+        raise SavepointInUse(
+            f"job {point.job} still runs and owns its checkpoints: say restore_mode=no_claim"
+        )
 
 
 async def _check_sinks(uow: UnitOfWork, graph: JobGraph, data_root: str) -> None:

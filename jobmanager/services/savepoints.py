@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import uuid4
 
 from jobmanager.core import operation as operations
+from jobmanager.core.change import Change
 from jobmanager.core.checkpoint import CheckpointKind, SavepointOrder
 from jobmanager.core.effects import DisposeSavepoint
 from jobmanager.core.errors import (
@@ -43,6 +44,8 @@ class Request:
     target: str
     """The directory, a file: URI, in which the savepoint gets one of its own."""
     drains: bool = False
+    change: Change | None = None
+    """What a rescale or an upgrade is about."""
 
 
 async def trigger(
@@ -55,39 +58,55 @@ async def trigger(
             if (known.job_id, known.operation.kind) != (job_id, request.kind):
                 raise IdempotencyKeyReused(f"{request.id.hex} is another request already")
             return known
-        await _check(uow, stored)
-        savepoint_id = SavepointId(uuid4())
-        directory = f"{request.target.rstrip('/')}/{directory_name(job_id.hex, savepoint_id.hex)}"
-        order = SavepointOrder(
-            savepoint_id.hex,
-            directory,
-            stops=request.kind is not OperationKind.SAVEPOINT,
-            drains=request.drains,
-        )
-        number = await checkpoints.trigger_one(uow, stored, CheckpointKind.SAVEPOINT, now, order)
-        await uow.savepoints.add(
-            Savepoint(
-                id=savepoint_id,
-                job_id=job_id,
-                checkpoint=number,
-                directory=directory,
-                status=SavepointStatus.IN_PROGRESS,
-                created_at=now,
-                parallelism=stored.parallelism,
-                max_parallelism=stored.graph.max_parallelism,
-                graph_revision=stored.revision,
-                parent=stored.restore_point.name if stored.restore_point else None,
-            )
-        )
-        operation = StoredOperation(
-            request.id, job_id, savepoint_id, operations.begin(request.kind, now), now
-        )
-        await uow.operations.add(operation)
-        await uow.history.add(
-            job_id,
-            HistoryEntry(now, f"{request.kind}_requested", request.id.hex, stored.job.attempt),
-        )
+        operation = await begin(uow, stored, request, now)
         await uow.commit()
+    return operation
+
+
+async def begin(
+    uow: UnitOfWork, stored: StoredJob, request: Request, now: datetime
+) -> StoredOperation:
+    """Writes the operation down, with its savepoint. The caller holds the lock and commits."""
+    await _check(uow, stored)
+    savepoint_id = SavepointId(uuid4())
+    name = directory_name(stored.id.hex, savepoint_id.hex)
+    directory = f"{request.target.rstrip('/')}/{name}"
+    order = SavepointOrder(
+        savepoint_id.hex,
+        directory,
+        stops=request.kind is not OperationKind.SAVEPOINT,
+        drains=request.drains,
+        keeps_runner=request.kind.is_change,
+    )
+    number = await checkpoints.trigger_one(uow, stored, CheckpointKind.SAVEPOINT, now, order)
+    await uow.savepoints.add(
+        Savepoint(
+            id=savepoint_id,
+            job_id=stored.id,
+            checkpoint=number,
+            directory=directory,
+            status=SavepointStatus.IN_PROGRESS,
+            created_at=now,
+            parallelism=stored.parallelism,
+            max_parallelism=stored.graph.max_parallelism,
+            graph_revision=stored.revision,
+            parent=stored.restore_point.name if stored.restore_point else None,
+            labels={"taken_by": request.kind} if request.kind.is_change else {},
+        )
+    )
+    operation = StoredOperation(
+        request.id,
+        stored.id,
+        savepoint_id,
+        operations.begin(request.kind, now),
+        now,
+        request.change,
+    )
+    await uow.operations.add(operation)
+    await uow.history.add(
+        stored.id,
+        HistoryEntry(now, f"{request.kind}_requested", request.id.hex, stored.job.attempt),
+    )
     return operation
 
 
@@ -124,6 +143,11 @@ async def dispose(uow: UnitOfWork, savepoint_id: SavepointId, now: datetime) -> 
             raise SavepointInUse(
                 f"savepoint {savepoint_id.hex} is {savepoint.status}: only a completed one can go"
             )
+        under_way = await uow.operations.under_way(savepoint.job_id)
+        if under_way is not None and under_way.savepoint_id == savepoint_id:
+            raise SavepointInUse(
+                f"operation {under_way.id.hex} needs savepoint {savepoint_id.hex} until its end"
+            )
         users = await uow.jobs.started_from(savepoint.directory)
         if users:
             raise SavepointInUse(
@@ -143,8 +167,18 @@ async def _check(uow: UnitOfWork, stored: StoredJob) -> None:
         raise JobNotRunning(
             f"job {stored.id.hex} is {stored.job.status}: only a running job takes savepoints"
         )
-    stopping = await uow.operations.stopping(stored.id)
-    if stopping is not None:
+    under_way = await uow.operations.under_way(stored.id)
+    if under_way is not None:
+        doing = _DOING[under_way.operation.kind]
         raise StopUnderWay(
-            f"job {stored.id.hex} is being stopped already, by operation {stopping.id.hex}"
+            f"job {stored.id.hex} is being {doing} already, by operation {under_way.id.hex}: "
+            "wait for its end"
         )
+
+
+_DOING = {
+    OperationKind.STOP: "stopped",
+    OperationKind.CANCEL: "cancelled",
+    OperationKind.RESCALE: "rescaled",
+    OperationKind.UPGRADE: "upgraded",
+}

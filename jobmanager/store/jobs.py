@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import exists, func, insert, select, update
+from sqlalchemy import ColumnElement, and_, exists, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.attempt import Attempt
@@ -12,7 +12,7 @@ from jobmanager.core.checkpoint import CheckpointKind, CheckpointStatus
 from jobmanager.core.errors import JobNotFound, RunnerNotFound
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RunnerId
 from jobmanager.core.job import JobStatus
-from jobmanager.services.ports import Runner, StoredAttempt, StoredJob
+from jobmanager.services.ports import Launched, Runner, StoredAttempt, StoredJob
 from jobmanager.store import mapping
 from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow, RunnerRow
 
@@ -87,32 +87,35 @@ class PostgresJobs:
 
     async def pinned(self, job_id: JobId) -> frozenset[CheckpointNumber]:
         """Checkpoints of this job that another one, not yet safe by itself, starts from."""
-        safe = exists().where(
-            CheckpointRow.job_id == JobRow.id,
-            CheckpointRow.status == CheckpointStatus.COMPLETED,
-            CheckpointRow.kind != CheckpointKind.SAVEPOINT,
-        )
-        ended = [status for status in JobStatus if status.is_terminal]
         found = await self._session.scalars(
             select(JobRow.restore_point["checkpoint"].as_integer()).where(
                 JobRow.restore_point["job"].as_string() == job_id.hex,
                 JobRow.restore_point["checkpoint"].as_string().is_not(None),
-                JobRow.status.not_in(ended),
-                ~safe,
+                _needs_restore_point(),
             )
         )
         return frozenset(CheckpointNumber(number) for number in found if number is not None)
 
     async def started_from(self, directory: str) -> Sequence[JobId]:
-        """The live jobs that were started from the savepoint there."""
-        ended = [status for status in JobStatus if status.is_terminal]
+        """The live jobs that were started from the savepoint there, and still need it."""
         found = await self._session.scalars(
             select(JobRow.id).where(
-                JobRow.restore_point["root"].as_string() == directory,
-                JobRow.status.not_in(ended),
+                JobRow.restore_point["root"].as_string() == directory, _needs_restore_point()
             )
         )
         return [JobId(one) for one in found]
+
+
+def _needs_restore_point() -> ColumnElement[bool]:
+    """A live job without a checkpoint of its own since it was started from there."""
+    safe = exists().where(
+        CheckpointRow.job_id == JobRow.id,
+        CheckpointRow.status == CheckpointStatus.COMPLETED,
+        CheckpointRow.kind != CheckpointKind.SAVEPOINT,
+        CheckpointRow.attempt >= JobRow.base_attempt,
+    )
+    ended = [status for status in JobStatus if status.is_terminal]
+    return and_(JobRow.status.not_in(ended), ~safe)
 
 
 class PostgresAttempts:
@@ -203,6 +206,22 @@ class PostgresRunners:
         await self._session.execute(
             update(RunnerRow)
             .where(RunnerRow.id == runner.id)
+            .values(**values)
+            .execution_options(synchronize_session=False)
+        )
+
+    async def note_process(self, runner_id: RunnerId, process: Launched) -> None:
+        born = process.process_started_at
+        await self._update(runner_id, pid=process.pid, process_started_at=born)
+
+    async def note_heartbeat(self, runner_id: RunnerId, at: datetime) -> None:
+        await self._update(runner_id, heartbeat_at=at)
+
+    async def _update(self, runner_id: RunnerId, **values: Any) -> None:
+        """Only these columns: whoever else writes to the runner does so at the same time."""
+        await self._session.execute(
+            update(RunnerRow)
+            .where(RunnerRow.id == runner_id)
             .values(**values)
             .execution_options(synchronize_session=False)
         )

@@ -59,6 +59,7 @@ def job_values(stored: StoredJob) -> dict[str, Any]:
         "next_checkpoint_at": stored.next_checkpoint_at,
         "failed_checkpoints": stored.failed_checkpoints,
         "restore_point": asdict(stored.restore_point) if stored.restore_point else None,
+        "base_attempt": stored.base_attempt,
     }
 
 
@@ -88,6 +89,7 @@ def stored_job(row: JobRow) -> StoredJob:
         next_checkpoint_at=row.next_checkpoint_at,
         failed_checkpoints=row.failed_checkpoints,
         restore_point=RestorePoint(**row.restore_point) if row.restore_point else None,
+        base_attempt=AttemptNumber(row.base_attempt),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from jobmanager.core.change import Change, Revision
 from jobmanager.core.errors import SavepointNotFound
 from jobmanager.core.ids import CheckpointNumber, JobId, OperationId, SavepointId
 from jobmanager.core.operation import Operation, OperationKind, OperationStatus, Phase
@@ -90,12 +91,21 @@ class PostgresOperations:
         assert found is not None, "a savepoint is always asked for by an operation"
         return found
 
-    async def stopping(self, job_id: JobId) -> StoredOperation | None:
+    async def under_way(self, job_id: JobId) -> StoredOperation | None:
+        """The one that stops or changes the job, if there is one."""
         return await self._one(
             OperationRow.job_id == job_id,
             OperationRow.status == OperationStatus.IN_PROGRESS,
             OperationRow.kind != OperationKind.SAVEPOINT,
         )
+
+    async def changes_under_way(self) -> Sequence[StoredOperation]:
+        rows = await self._session.scalars(
+            select(OperationRow).where(
+                OperationRow.status == OperationStatus.IN_PROGRESS, OperationRow.change.is_not(None)
+            )
+        )
+        return [_operation(row) for row in rows]
 
     async def _one(self, *conditions: ColumnElement[bool]) -> StoredOperation | None:
         row = await self._session.scalar(
@@ -141,6 +151,7 @@ def _operation_values(stored: StoredOperation) -> dict[str, Any]:
         "error": operation.error,
         "created_at": stored.created_at,
         "ended_at": operation.ended_at,
+        "change": asdict(stored.change) if stored.change else None,
     }
 
 
@@ -177,4 +188,10 @@ def _operation(row: OperationRow) -> StoredOperation:
         SavepointId(row.savepoint_id),
         operation,
         row.created_at,
+        _change(row.change) if row.change else None,
     )
+
+
+def _change(values: dict[str, Any]) -> Change:
+    before, after = Revision(**values["before"]), Revision(**values["after"])
+    return Change(before, after, values["allow_non_restored_state"])

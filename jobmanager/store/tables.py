@@ -88,7 +88,9 @@ class JobRow(Table):
     """In a row."""
     idempotency_key: Mapped[str | None]
     restore_point: Mapped[dict[str, Any] | None]
-    """What it was started from: a savepoint, or a checkpoint of another job."""
+    """What it was started from, or last rescaled or upgraded from."""
+    base_attempt: Mapped[int] = mapped_column(server_default=text("1"))
+    """What attempts before this one left behind is not gone back to."""
 
     __table_args__ = (
         _one_of("status", JobStatus),
@@ -296,6 +298,9 @@ class OperationRow(Table):
     error: Mapped[str | None]
     created_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
+    # JSON, as the graphs in it are: in the order of the columns.
+    change: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    """Of a rescale or an upgrade."""
 
     __table_args__ = (
         ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
@@ -305,13 +310,18 @@ class OperationRow(Table):
         CheckConstraint(
             "(ended_at IS NOT NULL) = (status <> 'in_progress')", name="ended_when_terminal"
         ),
-        CheckConstraint("(status = 'failed') = (error IS NOT NULL)", name="failed_says_why"),
-        # A job is stopped once at a time, whatever the code believes.
+        CheckConstraint(
+            "(status IN ('failed', 'rolled_back')) = (error IS NOT NULL)", name="failed_says_why"
+        ),
+        CheckConstraint(
+            "(kind IN ('rescale', 'upgrade')) = (change IS NOT NULL)", name="change_says_what"
+        ),
+        # A job is stopped or changed once at a time, whatever the code believes.
         Index(
             "operations_one_stop_key",
             "job_id",
             unique=True,
-            postgresql_where=text("status = 'in_progress' AND kind IN ('stop', 'cancel')"),
+            postgresql_where=text("status = 'in_progress' AND kind <> 'savepoint'"),
         ),
         Index("operations_job_id_idx", "job_id"),
     )

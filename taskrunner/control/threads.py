@@ -1,10 +1,12 @@
-"""The two threads that keep in touch: one asks for directives, one says "alive"."""
+"""The threads that keep in touch: one asks for directives, one says "alive", one reports."""
 
 import time
 from collections.abc import Callable
-from threading import Event, Thread
+from datetime import timedelta
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
 
-from jobmanager.protocol.messages import Directive, Heartbeat
+from jobmanager.protocol.messages import AttemptReport, Directive, Heartbeat
 from taskrunner import logs
 from taskrunner.control.client import (
     CallRefused,
@@ -61,34 +63,77 @@ class Heartbeats(Thread):
         client: JobManagerClient,
         interval_ms: int,
         read: Callable[[], Heartbeat],
+        superseded: Callable[[int | None], None],
         order: Callable[[Order], None],
     ) -> None:
         super().__init__(name="heartbeats", daemon=True)
         self._client = client
         self._interval = interval_ms / 1000
         self._read = read
+        self._superseded = superseded
+        """Told the attempt of a heartbeat whose answer says so."""
         self._order = order
+        self._sending = Lock()
         self._ended = Event()
+        self.was_delivered = True
+        """The last one."""
 
     def end(self) -> None:
         self._ended.set()
 
+    def let_pass(self) -> None:
+        """Returns when the one that is under way, if there is one, has been answered."""
+        with self._sending:
+            pass
+
     def run(self) -> None:
-        was_delivered = True
         while not self._ended.wait(self._interval):
             try:
-                reply = self._client.heartbeat(self._read())
+                with self._sending:
+                    heartbeat = self._read()
+                    reply = self._client.heartbeat(heartbeat)
             except RunnerDismissed as error:
                 self._order(Dismissed(str(error)))
                 return
             except (NotDelivered, CallRefused) as error:
-                if was_delivered:
+                if self.was_delivered:
                     log.warning("heartbeat_not_delivered", reason=str(error))
-                was_delivered = False
+                self.was_delivered = False
                 continue
-            if not was_delivered:
+            if not self.was_delivered:
                 log.info("heartbeat_delivered_again")
-            was_delivered = True
+            self.was_delivered = True
             if reply.superseded:
-                self._order(Replaced("the JobManager says so"))
-                return
+                self._superseded(heartbeat.attempt)
+
+
+class Reporter(Thread):
+    """Sends what an attempt reports while it runs on: it needs no JobManager for that."""
+
+    def __init__(
+        self, client: JobManagerClient, within: timedelta, order: Callable[[Order], None]
+    ) -> None:
+        super().__init__(name="reports", daemon=True)
+        self._client = client
+        self._within = within
+        self._order = order
+        self._reports: SimpleQueue[AttemptReport | None] = SimpleQueue()
+
+    def send(self, report: AttemptReport) -> None:
+        """Reports are sent in the order in which they come."""
+        self._reports.put(report)
+
+    def finish(self, seconds: float) -> None:
+        """Lets it send what is left, for so long."""
+        self._reports.put(None)
+        self.join(seconds)
+
+    def run(self) -> None:
+        while (report := self._reports.get()) is not None:
+            try:
+                if self._client.report(report, within=self._within).superseded:
+                    self._order(Replaced("the JobManager says so"))
+            except (NotDelivered, CallRefused) as error:
+                log.warning("not_reported", event_name=report.body.event, reason=str(error))
+            except RunnerDismissed as error:
+                self._order(Dismissed(str(error)))

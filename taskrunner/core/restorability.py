@@ -6,18 +6,16 @@ of it. So whatever would be mistaken for something else is refused here, by name
 
 from collections.abc import Iterator
 
+from jobmanager.core import spark_order
 from jobmanager.core.graph import JobGraph
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.manifest import Manifest, RegionManifest
 from jobmanager.core.plan import plan_of
-from taskrunner.core import spark_order
 
 
-def objections(
-    manifest: Manifest, graph: JobGraph, parallelism: int, *, allow_non_restored_state: bool
-) -> list[str]:
-    """Every reason why the graph cannot go on from there; none: it can."""
-    found = list(_sizes(manifest, graph, parallelism))
+def objections(manifest: Manifest, graph: JobGraph, *, allow_non_restored_state: bool) -> list[str]:
+    """Every reason why the graph cannot go on from there; none: it can, at any parallelism."""
+    found = list(_sizes(manifest, graph))
     if not allow_non_restored_state:
         found += _left_behind(manifest, graph)
     for region in _shared(manifest, graph):
@@ -30,12 +28,7 @@ def drops_state(region: RegionManifest, graph: JobGraph, name: RegionId) -> bool
     return bool(region.pointers) and not spark_order.keyed(graph, VertexId(name))
 
 
-def _sizes(manifest: Manifest, graph: JobGraph, parallelism: int) -> Iterator[str]:
-    if manifest.parallelism != parallelism:
-        yield (
-            f"it has parallelism {manifest.parallelism} and the job {parallelism}: "
-            f"start the job with parallelism {manifest.parallelism}"
-        )
+def _sizes(manifest: Manifest, graph: JobGraph) -> Iterator[str]:
     if manifest.max_parallelism != graph.max_parallelism:
         yield (
             f"it has max_parallelism {manifest.max_parallelism} and the job "

@@ -2,7 +2,8 @@
 
 The newest of: the last batch that a previous attempt committed, and the latest
 completed checkpoint. Only while there is neither, what the job was started from: a
-savepoint, or a checkpoint of another job. The choice always says why it was made.
+savepoint, or a checkpoint of another job. A job that was rescaled or upgraded started
+there anew: what was before does not count. The choice always says why it was made.
 """
 
 from dataclasses import dataclass
@@ -126,8 +127,8 @@ def _from_saved(saved: SavedRegion, distrust: str) -> Restore:
         return FromScratch(f"{saved.point} does not have this region{distrust}")
     if saved.batch is None:
         return FromScratch(f"{saved.point} was taken before the first batch{distrust}")
-    nothing_own = distrust or "; the job has no checkpoint and no committed batch of its own"
-    return FromSavepoint(saved.batch, f"{saved.point} is at batch {saved.batch}{nothing_own}")
+    nothing_since = distrust or "; the job has committed nothing since"
+    return FromSavepoint(saved.batch, f"{saved.point} is at batch {saved.batch}{nothing_since}")
 
 
 def _from_attempt(previous: PreviousAttempt, completed: CompletedCheckpoint | None) -> Restore:

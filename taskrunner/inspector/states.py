@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jobmanager.core import graph_document
+from jobmanager.core import graph_document, spark_order
 from jobmanager.core.errors import InvalidJobGraph
 from jobmanager.core.graph import JobGraph, Vertex
 from jobmanager.core.ids import RegionId, VertexId
@@ -22,7 +22,6 @@ from jobmanager.protocol.inspection import (
     StateRow,
     States,
 )
-from taskrunner.core import spark_order
 from taskrunner.core.state_names import NamedState
 from taskrunner.core.state_view import Column
 from taskrunner.snapshots.copies import Copies, Copy

@@ -1,11 +1,13 @@
 """The Spark checkpoint directory of a new attempt, cloned by hard links.
 
 An attempt works in a directory of its own, so nothing an older attempt still does can
-reach it. A clone appears under its name only when it is whole.
+reach it. A clone appears under its name only when it is whole: until then it is a draft,
+which whoever comes next deletes.
 """
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from jobmanager.core import manifest as manifests
@@ -26,38 +28,46 @@ from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.origin import Origin
 from taskrunner.snapshots.spark_log import SparkLog
 
+_FIRST = AttemptNumber(1)
+
 
 class DamagedCheckpoint(Exception):
     """A file that a manifest names is missing or has another size."""
 
 
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What an attempt may start from."""
+
+    completed: Manifest | None = None
+    """The latest checkpoint."""
+    origin: Origin | None = None
+    base_attempt: AttemptNumber = _FIRST
+    """What attempts before this one left behind is not gone back to."""
+
+
 class Clones:
     """Makes the directories of one attempt. The epoch must have been raised before."""
 
-    def __init__(self, layout: JobLayout, attempt: AttemptNumber) -> None:
+    def __init__(self, layout: JobLayout, attempt: AttemptNumber, past: Past) -> None:
         self._layout = layout
         self._attempt = attempt
+        self._past = past
 
-    def choose(
-        self, region: RegionId, completed: Manifest | None, origin: Origin | None = None
-    ) -> Restore:
+    def choose(self, region: RegionId) -> Restore:
         """Where the region is to start from: the newest state there is."""
-        saved = origin.region(region) if origin else None
-        return restore.choose(self._previous(region), _completed(region, completed), saved)
+        saved = self._past.origin.region(region) if self._past.origin else None
+        completed = _completed(region, self._past.completed)
+        return restore.choose(self._previous(region), completed, saved)
 
-    def restore(
-        self,
-        region: RegionId,
-        choice: Restore,
-        completed: Manifest | None,
-        origin: Origin | None = None,
-    ) -> None:
-        """Makes the region's directory as it was chosen."""
+    def draft(self, region: RegionId, choice: Restore) -> Path:
+        """Makes the region's directory as it was chosen, under another name for now."""
         target = self._layout.spark_checkpoint_dir(self._attempt, region)
-        draft = target.with_name(f".{target.name}.clone")
+        draft = self._draft(region)
         for leftover in (draft, target):
             shutil.rmtree(leftover, ignore_errors=True)
         durable.make_directory(draft)
+        completed, origin = self._past.completed, self._past.origin
         match choice:
             case FromAttempt(attempt=attempt, batch=batch, replays=replays):
                 source = self._layout.spark_checkpoint_dir(attempt, region)
@@ -69,7 +79,12 @@ class Clones:
                 origin.clone(region, draft, self._layout)
             case FromScratch() | FromCheckpoint() | FromSavepoint():
                 pass
-        draft.rename(target)
+        return draft
+
+    def finish(self, region: RegionId) -> None:
+        """Gives the region's draft its name: from now on it is what the attempt has."""
+        target = self._layout.spark_checkpoint_dir(self._attempt, region)
+        self._draft(region).rename(target)
         durable.sync(target.parent)
 
     def _previous(self, region: RegionId) -> PreviousAttempt | None:
@@ -91,11 +106,16 @@ class Clones:
                 first_batch = PreviousAttempt(attempt, None, True, _fault(directory, None))
         return first_batch
 
+    def _draft(self, region: RegionId) -> Path:
+        target = self._layout.spark_checkpoint_dir(self._attempt, region)
+        return target.with_name(f".{target.name}.clone")
+
     def _older_attempts(self) -> list[AttemptNumber]:
         if not self._layout.attempts.exists():
             return []
         numbers = [int(p.name) for p in self._layout.attempts.iterdir() if p.name.isdigit()]
-        return [AttemptNumber(n) for n in sorted(numbers, reverse=True) if n < self._attempt]
+        known = range(self._past.base_attempt, self._attempt)
+        return [AttemptNumber(n) for n in sorted(numbers, reverse=True) if n in known]
 
 
 def read_manifest(layout: JobLayout, checkpoint: CheckpointNumber) -> Manifest:

@@ -1,4 +1,5 @@
-"""What a job was started from: a savepoint, or a checkpoint of another job.
+"""What a job was started from, or last rescaled or upgraded from: a savepoint, its own or
+another job's, or a checkpoint of another job.
 
 It is only read, and every byte of it is checked before anything starts.
 """
@@ -64,7 +65,7 @@ class Origin:
                 yield file
 
 
-def open_origin(point: RestorePoint, graph: JobGraph, parallelism: int) -> Origin:
+def open_origin(point: RestorePoint, graph: JobGraph) -> Origin:
     """Reads and checks a restore point. Raises `RestoreRefused` with everything that is wrong."""
     root = local_path(point.root)
     try:
@@ -79,7 +80,7 @@ def open_origin(point: RestorePoint, graph: JobGraph, parallelism: int) -> Origi
             f"{point.name} cannot be restored: {root / point.manifest}: {error}"
         ) from error
     found = restorability.objections(
-        manifest, graph, parallelism, allow_non_restored_state=point.allow_non_restored_state
+        manifest, graph, allow_non_restored_state=point.allow_non_restored_state
     ) or list(_damage(root, manifest))
     if found:
         more = f" (and {len(found) - 5} more)" if len(found) > 5 else ""
@@ -87,9 +88,15 @@ def open_origin(point: RestorePoint, graph: JobGraph, parallelism: int) -> Origi
     return Origin(point.name, root, manifest, graph)
 
 
-def write_lineage(layout: JobLayout, lineage: tuple[Ancestor, ...]) -> None:
-    """Writes down what the job goes back to: the restore point may be gone one day."""
-    text = json.dumps(manifests.lineage_document(lineage), indent=1)
+def write_lineage(layout: JobLayout, job: JobId, origin: Origin) -> None:
+    """Writes down what the job goes back to: the restore point may be gone one day.
+
+    A job that goes on from a state of its own has the ancestors it always had.
+    """
+    if origin.job == job and origin.manifest.savepoint is None:
+        return  # a checkpoint does not say them
+    ancestors = tuple(one for one in origin.manifest.lineage if one.job != job)
+    text = json.dumps(manifests.lineage_document(ancestors), indent=1)
     durable.write(layout.lineage, text)
 
 

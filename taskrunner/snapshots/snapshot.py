@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from jobmanager.core import manifest as manifests
+from jobmanager.core import spark_order
 from jobmanager.core.graph import JobGraph
 from jobmanager.core.ids import (
     AttemptNumber,
@@ -26,7 +27,6 @@ from jobmanager.core.manifest import (
     StatePointer,
 )
 from jobmanager.core.plan import layout_of
-from taskrunner.core import spark_order
 from taskrunner.snapshots import durable, locks, spark_state
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout

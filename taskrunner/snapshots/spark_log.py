@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from taskrunner.snapshots import durable
 
 END_OF_TIME_MS = 253_402_300_799_000
 """The last second of the year 9999: a watermark after every event."""
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 class UnreadableSparkLog(Exception):
@@ -87,10 +88,32 @@ class SparkLog:
             raise UnreadableSparkLog(f"{self.directory} has a batch under way")
         offsets = self.offsets(last)
         metadata = {**offsets.metadata, "batchWatermarkMs": END_OF_TIME_MS}
-        lines = [offsets.version, _compact(metadata)]
-        lines += ["-" if one is None else _compact(one) for one in offsets.offsets]
-        durable.write(self.directory / "offsets" / str(last + 1), "\n".join(lines))
+        self._write_offsets(last + 1, replace(offsets, metadata=metadata))
         return last + 1
+
+    def set_shuffle_partitions(self, number: int) -> None:
+        """Lets the batches to come have so many: Spark goes by what the last one was planned
+        with, whatever the session says. Not for state that is spread over them.
+        """
+        last = self.last_begun()
+        if last is None:
+            return
+        offsets = self.offsets(last)
+        settings = {**offsets.metadata.get("conf", {}), _SHUFFLE_PARTITIONS: str(number)}
+        self._write_offsets(last, replace(offsets, metadata={**offsets.metadata, "conf": settings}))
+
+    def set_state_ids(self, batch: int, operator: int, ids: Sequence[Sequence[str]]) -> None:
+        """Says anew which state files an operator has after `batch`."""
+        path = self.directory / "commits" / str(batch)
+        version, line = path.read_text(encoding="utf-8").splitlines()
+        document = json.loads(line)
+        document["stateUniqueIds"][str(operator)] = ids
+        _replace(path, [version, _compact(document)])
+
+    def _write_offsets(self, batch: int, offsets: BatchOffsets) -> None:
+        lines = [offsets.version, _compact(offsets.metadata)]
+        lines += ["-" if one is None else _compact(one) for one in offsets.offsets]
+        _replace(self.directory / "offsets" / str(batch), lines)
 
 
 def moment_of(watermark_ms: int) -> datetime | None:
@@ -103,6 +126,12 @@ def _batches(directory: Path) -> list[int]:
         return sorted(int(path.name) for path in directory.iterdir() if path.name.isdigit())
     except FileNotFoundError:
         return []
+
+
+def _replace(path: Path, lines: Sequence[str]) -> None:
+    """Writes a log file without Hadoop's checksum of what was there, which would not fit."""
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    durable.write(path, "\n".join(lines))
 
 
 def _compact(document: Any) -> str:

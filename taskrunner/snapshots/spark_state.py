@@ -5,15 +5,20 @@ each partition and store it is the newest snapshot `<version>_<id>.zip` at or be
 that version, the shared `SSTs/*.sst` files the snapshot names, and every later
 `<version>_<id>.changelog`. The ids are in the commit log, so a file that a failed
 try of the same batch left behind is not taken for the real one.
+
+A repartition is a batch that writes a snapshot of every partition. What was before it
+has another number of partitions, and is no part of the state after it.
 """
 
 import json
 import re
+import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from taskrunner.snapshots import durable
 from taskrunner.snapshots.spark_log import SparkLog
 
 _STATE_FILE = re.compile(r"(?P<version>\d+)_(?P<id>[0-9a-f-]{36})\.(?P<kind>zip|changelog)")
@@ -22,6 +27,10 @@ _CHECKSUM = ".crc"
 
 class MissingState(Exception):
     """A state file that Spark's commit log names is not there."""
+
+
+class ScatteredState(Exception):
+    """An operator without a key has state in more than one partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,31 @@ def state_of(directory: Path, batch: int) -> list[PartitionState]:
         for operator, partitions in sorted(log.commit(batch).state_ids.items())
         for partition in range(len(partitions))
     ]
+
+
+def gather(directory: Path, batch: int, operator: int) -> None:
+    """Puts the state of an operator without a key into its one partition, after a repartition.
+
+    Spark's repartition hashes the empty key like any other. Its query does not: it looks in
+    partition 0, and would begin anew there.
+    """
+    mine = [state for state in state_of(directory, batch) if state.operator == operator]
+    filled = [state for state in mine if any(path.parent.name == "SSTs" for path in state.files)]
+    if len(filled) > 1:
+        raise ScatteredState(
+            f"operator {operator} in {directory} has state in {len(filled)} partitions"
+        )
+    source = filled[0] if filled else mine[0]
+    log = SparkLog(directory)
+    ids = log.commit(batch).state_ids[operator][source.partition]
+    home = directory / "state" / str(operator)
+    if source.partition != 0:
+        for path in source.files:
+            inside = path.relative_to(home / str(source.partition))
+            durable.link(path, home / "0" / inside)
+    log.set_state_ids(batch, operator, [ids])
+    for state in mine[1:]:
+        shutil.rmtree(home / str(state.partition))
 
 
 def oldest_version(states: Sequence[PartitionState], otherwise: int) -> int:
@@ -71,9 +105,11 @@ def _partition(
 ) -> PartitionState:
     home = directory / "state" / str(operator) / str(partition)
     files: list[Path] = []
+    partitions = len(ids[version][operator])
+    alike = [v for v in ids if len(ids[v].get(operator, ())) == partitions]
     for store, state_id in enumerate(ids[version][operator][partition]):
         place = _store_directory(home, version, state_id)
-        chain = {v: ids[v][operator][partition][store] for v in ids if operator in ids[v]}
+        chain = {v: ids[v][operator][partition][store] for v in alike}
         files += _store_files(place, version, chain)
     return PartitionState(operator, partition, version, tuple(files))
 

@@ -7,10 +7,11 @@ from typing import Any
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jobmanager.core import spark_order
 from jobmanager.core.graph import JobGraph, Source
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.protocol.messages import RegionProgress
-from taskrunner.core import exhaustion, spark_order
+from taskrunner.core import exhaustion
 from taskrunner.snapshots.snapshot import offsets_by_source
 from taskrunner.snapshots.spark_log import SparkLog, moment_of
 
@@ -37,6 +38,7 @@ class ProgressMeter:
         return RegionProgress(
             region=self._region,
             is_active=is_active,
+            is_idle=is_active and _is_idle(query),
             input_rows=self._input_rows,
             output_rows=output_rows,
             input_rows_per_second=_rate(latest.inputRowsPerSecond) if latest else 0.0,
@@ -82,6 +84,11 @@ class ProgressMeter:
                 _offset(source.endOffset),
                 source.numInputRows,
             )
+
+
+def _is_idle(query: StreamingQuery | None) -> bool:
+    """Seen in Spark 4.3: a query says so after a trigger that found no new data."""
+    return query is not None and query.status["message"] == "Waiting for data to arrive"
 
 
 def _operators(report: StreamingQueryProgress | None) -> list[Any]:

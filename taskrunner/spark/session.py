@@ -9,11 +9,16 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-Session = SparkSession
+from taskrunner import logs
 
+Session = SparkSession
+"""For those who only pass it on."""
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 _STATE_STORE = "spark.sql.streaming.stateStore"
 _JVM_EXIT_SECONDS = 10
+_NAME = "spark.app.name"
+"""Only a name: a session keeps the one it was opened with."""
+log = logs.get("session")
 
 STREAMING_SETTINGS: Mapping[str, str] = {
     f"{_STATE_STORE}.providerClass": f"{_STREAMING}.state.RocksDBStateStoreProvider",
@@ -66,13 +71,62 @@ def open_session(chosen: Mapping[str, str]) -> SparkSession:
 
 
 def close_session(spark: SparkSession) -> None:
-    """Stops Spark and sees to it that its JVM ends."""
+    """Stops Spark and sees to it that its JVM ends. A session opened later has another."""
     gateway: Any = SparkContext._gateway
     try:
         spark.stop()
     finally:
+        SparkContext._gateway = None
+        SparkContext._jvm = None
         if gateway is not None:
             _end_jvm(gateway)
+
+
+class WarmSession:
+    """The session of a runner, kept from one attempt to the next where the settings allow it."""
+
+    def __init__(self) -> None:
+        self._spark: SparkSession | None = None
+        self._chosen: Mapping[str, str] = {}
+
+    def open(self, chosen: Mapping[str, str]) -> SparkSession:
+        """A session with these settings: the one there is, or a new one."""
+        if self._spark is not None and not self._can_become(self._spark, chosen):
+            self.close()
+        if self._spark is None:
+            self._spark = open_session(chosen)
+        else:
+            self._become(self._spark, chosen)
+        self._chosen = dict(chosen)
+        return self._spark
+
+    def close(self) -> None:
+        spark, self._spark = self._spark, None
+        if spark is None:
+            return
+        try:
+            close_session(spark)
+        except Exception as error:  # its JVM may be what failed
+            log.warning("session_not_closed", reason=f"{type(error).__name__}: {error}")
+
+    def _can_become(self, spark: SparkSession, chosen: Mapping[str, str]) -> bool:
+        try:
+            is_there = not spark.sparkContext._jsc.sc().isStopped()
+            return is_there and all(map(spark.conf.isModifiable, self._changed(chosen)))
+        except Exception as error:  # its JVM is gone
+            log.warning("session_lost", reason=f"{type(error).__name__}: {error}")
+            return False
+
+    def _become(self, spark: SparkSession, chosen: Mapping[str, str]) -> None:
+        for key in self._changed(chosen):
+            if key in chosen:
+                spark.conf.set(key, chosen[key])
+            else:
+                spark.conf.unset(key)
+
+    def _changed(self, chosen: Mapping[str, str]) -> set[str]:
+        keys = (self._chosen.keys() | chosen.keys()) - {_NAME}
+        return {key for key in keys if self._chosen.get(key) != chosen.get(key)}
 
 
 def _end_jvm(gateway: Any) -> None:

@@ -51,7 +51,7 @@ async def config() -> dict[str, Any]:
         "features": {
             "web-submit": False,
             "web-cancel": True,
-            "web-rescale": False,
+            "web-rescale": True,
             "web-history": False,
         },
     }

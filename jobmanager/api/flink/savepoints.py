@@ -2,16 +2,16 @@
 
 from http import HTTPStatus
 from typing import Any
-from uuid import UUID, uuid4
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobmanager.api.context import Ctx, JobIdPath, Uow
+from jobmanager.api.flink.triggers import trigger_of
 from jobmanager.api.problems import FLINK
 from jobmanager.api.savepoint_targets import target_of
-from jobmanager.core.errors import MalformedRequest, OperationNotFound, SavepointNotFound
-from jobmanager.core.ids import JobId, OperationId, SavepointId
+from jobmanager.core.errors import OperationNotFound, SavepointNotFound
+from jobmanager.core.ids import JobId, SavepointId
 from jobmanager.core.operation import OperationKind, OperationStatus
 from jobmanager.core.savepoint import SavepointStatus
 from jobmanager.services import savepoints
@@ -51,7 +51,7 @@ async def trigger(
 ) -> dict[str, Any]:
     kind = OperationKind.CANCEL if body.cancel_job else OperationKind.SAVEPOINT
     request = savepoints.Request(
-        _trigger_id(body.triggerId), kind, target_of(context, body.target_directory)
+        trigger_of(body.triggerId), kind, target_of(context, body.target_directory)
     )
     return {"request-id": await _ask(uow, job_id, request, context)}
 
@@ -59,7 +59,7 @@ async def trigger(
 @router.post("/jobs/{jobid}/stop", status_code=HTTPStatus.ACCEPTED, summary="Stop with a savepoint")
 async def stop(job_id: JobIdPath, context: Ctx, uow: Uow, body: StopRequest) -> dict[str, Any]:
     request = savepoints.Request(
-        _trigger_id(body.triggerId),
+        trigger_of(body.triggerId),
         OperationKind.STOP,
         target_of(context, body.targetDirectory),
         body.drain,
@@ -71,7 +71,7 @@ async def stop(job_id: JobIdPath, context: Ctx, uow: Uow, body: StopRequest) -> 
 async def status(job_id: JobIdPath, triggerid: str, uow: Uow) -> dict[str, Any]:
     async with uow:
         await uow.jobs.get(job_id)
-        found = await uow.operations.get(_trigger_id(triggerid))
+        found = await uow.operations.get(trigger_of(triggerid))
         if found is None or found.job_id != job_id:
             raise OperationNotFound(
                 f"There is no savepoint operation with triggerId={triggerid} for job {job_id.hex}."
@@ -93,22 +93,13 @@ async def dispose(context: Ctx, uow: Uow, body: DisposalRequest) -> dict[str, An
 @router.get("/savepoint-disposal/{triggerid}", summary="How a disposal went")
 async def disposal_status(triggerid: str, uow: Uow) -> dict[str, Any]:
     async with uow:
-        found = await uow.savepoints.get(SavepointId(_trigger_id(triggerid)))
+        found = await uow.savepoints.get(SavepointId(trigger_of(triggerid)))
     is_done = found.status is SavepointStatus.DISPOSED
     return {"status": {"id": "COMPLETED" if is_done else "IN_PROGRESS"}, "operation": {}}
 
 
 async def _ask(uow: UnitOfWork, job_id: JobId, request: savepoints.Request, context: Ctx) -> str:
     return (await savepoints.trigger(uow, job_id, request, context.clock())).id.hex
-
-
-def _trigger_id(text: str | None) -> OperationId:
-    if text is None:
-        return OperationId(uuid4())
-    try:
-        return OperationId(UUID(hex=text))
-    except ValueError:
-        raise MalformedRequest(f"triggerId {text!r} is not 32 hexadecimal digits") from None
 
 
 def _status(found: StoredOperation, savepoint: Savepoint) -> dict[str, Any]:

@@ -220,7 +220,6 @@ async def test_an_unknown_trigger_is_told_as_flink_does(cluster: Cluster) -> Non
         ({"savepoint": "somewhere"}, "neither the id of a savepoint nor a file: URI"),
         ({"checkpoint": "abc"}, "is not <job id>:<checkpoint number>"),
         ({"savepoint": "/a", "checkpoint": "b:1"}, "not both"),
-        ({"savepoint": "/a", "restore_mode": "claim"}, "restore_mode 'claim' is not supported"),
     ],
 )
 async def test_what_a_job_cannot_start_from_is_refused_at_submission(

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from taskrunner.spark.session import close_session, open_session, settings
 from tests.integration.spark.jobs import JobUnderTest
+from tests.integration.spark.runner_process import Site
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +31,11 @@ def job(spark: SparkSession, tmp_path: Path) -> Iterator[JobUnderTest]:
     under_test = JobUnderTest(spark, tmp_path)
     yield under_test
     under_test.stop()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path)
+    yield site
+    for process in site.processes:
+        process.end()

@@ -11,18 +11,19 @@ from uuid import uuid4
 import pyarrow.dataset
 from pyspark.sql import SparkSession
 
-from jobmanager.core import graph_document
+from jobmanager.core import graph_document, spark_order
 from jobmanager.core.graph import JobGraph, Sink
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
 from jobmanager.core.manifest import FILE_NAME, Manifest
 from jobmanager.protocol.messages import RestorePoint
-from taskrunner.core import spark_order
+from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.origin import Origin, open_origin, read_lineage, write_lineage
 from taskrunner.snapshots.snapshot import Snapshots, Subject
 from taskrunner.snapshots.spark_log import SparkLog
-from taskrunner.spark.job import SPARK_VERSION, Places, SparkJob
+from taskrunner.spark.job import SPARK_VERSION, SparkJob
+from taskrunner.spark.places import Places
 from taskrunner.spark.region_query import Phase
 
 Row = dict[str, Any]
@@ -53,13 +54,34 @@ class JobUnderTest:
         self.graph = graph_document.parse(self.document)
         return self
 
+    def rescale(self, parallelism: int, *vertices: Row) -> Path:
+        """Stops the attempt under way, and starts the next from its savepoint, with another
+        number of subtasks and other vertices if there are any. Returns the savepoint.
+        """
+        self.stop_at_boundary()
+        savepoint = self.savepoint(f"of attempt {self.attempt}")
+        self.define(*(vertices or self.document["vertices"]), parallelism=parallelism)
+        self.start(savepoint=savepoint, base_attempt=self.attempt + 1)
+        return savepoint
+
+    def roll_back(self, parallelism: int, savepoint: Path, *vertices: Row) -> None:
+        """Gives the attempt under way up, and goes back to the savepoint."""
+        self.stop()
+        self.define(*(vertices or self.document["vertices"]), parallelism=parallelism)
+        self.start(savepoint=savepoint, base_attempt=self.attempt + 1)
+
     def successor(self) -> "JobUnderTest":
         """Another job in the same place, with the same graph."""
         other = JobUnderTest(self.spark, self.root)
         other.document, other.graph = self.document, self.graph
         return other
 
-    def start(self, completed: Manifest | None = None, savepoint: Path | None = None) -> SparkJob:
+    def start(
+        self,
+        completed: Manifest | None = None,
+        savepoint: Path | None = None,
+        base_attempt: int = 1,
+    ) -> SparkJob:
         """Starts the next attempt, restored as the rules say."""
         self.attempt = AttemptNumber(self.attempt + 1)
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.graph.parallelism))
@@ -67,7 +89,8 @@ class JobUnderTest:
         fence.raise_epoch()
         places = Places(self.layout, self.root)
         origin = self._origin(savepoint) if savepoint else None
-        self.running = SparkJob(self.spark, self._subject(), places, fence, completed, origin)
+        past = Past(completed, origin, AttemptNumber(base_attempt))
+        self.running = SparkJob(self.spark, self._subject(), places, fence, past)
         self.running.prepare()
         for region in self.running.regions:
             region.start()
@@ -173,9 +196,8 @@ class JobUnderTest:
         return rows
 
     def _origin(self, savepoint: Path) -> Origin:
-        point = RestorePoint(root=savepoint.as_uri(), manifest=FILE_NAME, name="the savepoint")
-        origin = open_origin(point, self.graph, self.graph.parallelism)
-        write_lineage(self.layout, origin.manifest.lineage)
+        origin = open_origin(restore_point(savepoint), self.graph)
+        write_lineage(self.layout, self.id, origin)
         return origin
 
     def _snapshots(self) -> Snapshots:
@@ -195,6 +217,10 @@ class JobUnderTest:
             self.document,
             read_lineage(self.layout),
         )
+
+
+def restore_point(savepoint: Path) -> RestorePoint:
+    return RestorePoint(root=savepoint.as_uri(), manifest=FILE_NAME, name="the savepoint")
 
 
 def table(rows: list[Row], **fields: Any) -> Row:

@@ -8,6 +8,7 @@ from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.job import (
     AttemptMoved,
     CancelRequested,
+    Changed,
     Desired,
     Job,
     JobEvent,
@@ -101,11 +102,25 @@ def test_a_job_that_finishes_before_the_cancel_reached_it_is_finished() -> None:
     assert transition(cancelling, moved(AttemptStatus.FINISHED)).job.status is JobStatus.FINISHED
 
 
+def test_a_changed_job_goes_on_with_the_next_attempt_and_its_failures_are_not_counted() -> None:
+    job, step = transition(a_job(), Changed(after(1), "rescaled from 2 to 4"))
+
+    assert (job.status, job.attempt, step) == (JobStatus.STARTING, 2, Step.LAUNCH_NEXT)
+    assert (job.reason, job.failed_at) == ("rescaled from 2 to 4", ())
+
+
+def test_a_job_that_is_being_cancelled_is_not_changed_any_more() -> None:
+    cancelling, _ = transition(a_job(), CancelRequested(after(1), "by a client"))
+
+    assert transition(cancelling, Changed(after(2), "rescaled")).job == cancelling
+
+
 NUMBERS = st.sampled_from([1, 2, 3])
 EVENTS: st.SearchStrategy[JobEvent] = st.one_of(
     st.builds(moved, st.sampled_from(AttemptStatus), NUMBERS, restartable=st.booleans()),
     st.builds(CancelRequested, st.just(after(1)), st.just("by a client")),
     st.builds(RestartDue, st.sampled_from([after(1), after(60)])),
+    st.builds(Changed, st.just(after(1)), st.just("rescaled")),
 )
 
 
@@ -122,8 +137,8 @@ def test_whatever_happens_attempts_ascend_and_nothing_leaves_a_terminal_state(
             assert step is None
         assert job.attempt == before.attempt + (step is Step.LAUNCH_NEXT)
         assert (job.restart_at is not None) == (job.status is JobStatus.RESTARTING)
-        if step is Step.LAUNCH_NEXT:
+        if step is Step.LAUNCH_NEXT and not isinstance(event, Changed):
             assert before.status is JobStatus.RESTARTING
         if before.desired is Desired.CANCELLED:
             assert step is None
-    assert job.attempt <= 3
+    assert job.attempt <= 3 + sum(isinstance(event, Changed) for event in events)

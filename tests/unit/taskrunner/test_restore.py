@@ -29,8 +29,7 @@ def test_a_job_with_nothing_of_its_own_starts_from_its_savepoint() -> None:
     choice = choose(None, None, saved(4))
 
     assert choice == FromSavepoint(
-        4,
-        "savepoint 3f2a is at batch 4; the job has no checkpoint and no committed batch of its own",
+        4, "savepoint 3f2a is at batch 4; the job has committed nothing since"
     )
     assert (batch_of(choice), last_kept_batch(choice)) == (4, 4)
 

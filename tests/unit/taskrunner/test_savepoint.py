@@ -20,7 +20,7 @@ from taskrunner.core.acks import acks_of
 from taskrunner.core.failures import Cause, classify
 from taskrunner.core.restore import FromSavepoint
 from taskrunner.snapshots import durable
-from taskrunner.snapshots.clone import Clones
+from taskrunner.snapshots.clone import Clones, Past
 from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.origin import Origin, RestoreRefused, open_origin
@@ -72,13 +72,11 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "not" / "there" / "savepoint-1"
 
 
-def opened(
-    target: Path, graph: JobGraph | None = None, parallelism: int = 2, **fields: Any
-) -> Origin:
+def opened(target: Path, graph: JobGraph | None = None, **fields: Any) -> Origin:
     point = RestorePoint(
         root=target.as_uri(), manifest="manifest.json", name="savepoint 9", **fields
     )
-    return open_origin(point, graph or a_graph(), parallelism)
+    return open_origin(point, graph or a_graph())
 
 
 def test_a_savepoint_has_all_its_files_in_its_own_directory(
@@ -181,10 +179,12 @@ def test_another_job_is_restored_from_it_apart_from_the_savepoint(
 ) -> None:
     manifest = take(layout, target)
     other = JobLayout(tmp_path / "jobs" / UUID(int=8).hex)
-    clones, origin = Clones(other, AttemptNumber(1)), opened(target)
+    past = Past(origin=opened(target))
+    clones = Clones(other, AttemptNumber(1), past)
 
-    choice = clones.choose(OUT, None, origin)
-    clones.restore(OUT, choice, None, origin)
+    choice = clones.choose(OUT)
+    clones.draft(OUT, choice)
+    clones.finish(OUT)
 
     clone = other.spark_checkpoint_dir(AttemptNumber(1), OUT)
     assert isinstance(choice, FromSavepoint)
@@ -196,7 +196,7 @@ def test_another_job_is_restored_from_it_apart_from_the_savepoint(
         p.relative_to(clone).as_posix() for p in clone.rglob("*") if p.is_file()
     }
     # and the next attempt goes on from the first, not from the savepoint
-    next_choice = Clones(other, AttemptNumber(2)).choose(OUT, None, origin)
+    next_choice = Clones(other, AttemptNumber(2), past).choose(OUT)
     assert next_choice.why == "attempt 1 committed batch 3; there is no checkpoint"
 
 
@@ -251,25 +251,21 @@ def test_a_refused_restore_is_an_invalid_job_and_not_tried_again() -> None:
     assert (failure.kind, failure.is_restartable) == ("invalid_job", False)
 
 
-@pytest.mark.parametrize(
-    ("graph", "parallelism", "message"),
-    [
-        (a_graph(), 4, "it has parallelism 2 and the job 4"),
-        (a_graph(max_parallelism=12), 2, "it has max_parallelism 8 and the job 12"),
-    ],
-)
-def test_another_parallelism_is_refused_with_both(
-    layout: JobLayout,
-    spark: SparkDirectory,
-    target: Path,
-    graph: JobGraph,
-    parallelism: int,
-    message: str,
+def test_another_number_of_key_groups_is_refused_with_both(
+    layout: JobLayout, spark: SparkDirectory, target: Path
 ) -> None:
     take(layout, target)
 
-    with pytest.raises(RestoreRefused, match=message):
-        opened(target, graph, parallelism)
+    with pytest.raises(RestoreRefused, match="it has max_parallelism 8 and the job 12"):
+        opened(target, a_graph(max_parallelism=12))
+
+
+def test_another_parallelism_is_no_objection(
+    layout: JobLayout, spark: SparkDirectory, target: Path
+) -> None:
+    take(layout, target)
+
+    assert opened(target, a_graph(parallelism=4)).manifest.parallelism == 2
 
 
 def changed(change: Callable[[list[dict[str, Any]]], None]) -> JobGraph:

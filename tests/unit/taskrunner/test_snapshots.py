@@ -9,7 +9,7 @@ from jobmanager.core.manifest import Manifest
 from jobmanager.core.plan import awaited
 from taskrunner.core.acks import acks_of
 from taskrunner.snapshots import durable
-from taskrunner.snapshots.clone import Clones, DamagedCheckpoint
+from taskrunner.snapshots.clone import Clones, DamagedCheckpoint, Past
 from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.snapshot import Snapshots, StateMismatch, Subject, Taken
@@ -31,9 +31,10 @@ def take(snapshots: Snapshots, checkpoint: int, directory: Path) -> Taken:
 
 
 def restore(layout: JobLayout, attempt: int, completed: Manifest | None) -> str:
-    clones = Clones(layout, AttemptNumber(attempt))
-    choice = clones.choose(OUT, completed)
-    clones.restore(OUT, choice, completed)
+    clones = Clones(layout, AttemptNumber(attempt), Past(completed))
+    choice = clones.choose(OUT)
+    clones.draft(OUT, choice)
+    clones.finish(OUT)
     return choice.why
 
 

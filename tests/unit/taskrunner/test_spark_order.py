@@ -1,6 +1,7 @@
+from jobmanager.core import spark_order
 from jobmanager.core.graph import GeneratorSource, TableSource
 from jobmanager.core.ids import VertexId
-from taskrunner.core import exhaustion, spark_order
+from taskrunner.core import exhaustion
 from tests.unit.taskrunner.builders import a_graph
 
 SINK = VertexId("out")

@@ -1,0 +1,92 @@
+"""What the benchmarks share: a server of their own, jobs with a state of a chosen size, tables.
+
+Machines are noisy. Each benchmark compares things within one run and reports ratios; the
+figures themselves are for this machine, today.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tests.support.server import ServerProcess, eventually
+
+PAYLOAD_BYTES = 1000
+"""What one key keeps, about: it does not compress."""
+_LONG = 3600
+
+
+@contextmanager
+def a_server() -> Iterator[ServerProcess]:
+    with tempfile.TemporaryDirectory(prefix="hgbench", ignore_cleanup_errors=True) as name:
+        server = ServerProcess(Path(name) / "server")
+        try:
+            yield server.start()
+        finally:
+            server.clean_up()
+
+
+def a_job_with_state(keys: int, rows_per_second: int, **changes: Any) -> dict[str, Any]:
+    """A running aggregate over `keys` keys that go round and round, 1 kB each."""
+    digests = ", ".join(f"sha2(concat(id % {keys}, '-{n}'), 256)" for n in range(16))
+    return {
+        "name": f"state of {keys} keys",
+        "parallelism": 2,
+        "checkpointing": {"interval": "1d", "timeout": "30m"},
+        "vertices": [
+            {
+                "id": "rows",
+                "op": "source",
+                "connector": "generator",
+                "rows_per_second": rows_per_second,
+                "columns": {"k": f"id % {keys}", "payload": f"concat({digests})"},
+            },
+            {
+                "id": "newest",
+                "op": "aggregate",
+                "inputs": ["rows"],
+                "key": ["k"],
+                "aggregate": {"payload": "max(payload)"},
+            },
+            {"id": "out", "op": "sink", "inputs": ["newest"], "connector": "blackhole"},
+        ],
+        **changes,
+    }
+
+
+def until_filled(server: ServerProcess, job: str, rows: int) -> None:
+    """Waits until the job has read so many rows."""
+
+    def read() -> bool:
+        regions = server.status(job)["region_states"]
+        return bool(regions) and sum(one["input_rows"] for one in regions) >= rows
+
+    eventually(read, within=_LONG, explain=lambda: str(server.status(job)))
+
+
+def operation(server: ServerProcess, operation_id: str) -> dict[str, Any]:
+    """The operation, when it has ended."""
+    path = f"/v1/operations/{operation_id}"
+    eventually(lambda: server.get(path)["status"] != "in_progress", within=_LONG)
+    found: dict[str, Any] = server.get(path)
+    assert found["status"] == "completed", found["error"]
+    return found
+
+
+def seconds(phase: dict[str, Any]) -> float:
+    began, ended = (datetime.fromisoformat(phase[name]) for name in ("started_at", "ended_at"))
+    return (ended - began).total_seconds()
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Writes a Markdown table, as it goes into docs/benchmarks.md."""
+    for row in (header, ["---"] * len(header), *rows):
+        sys.stdout.write("| " + " | ".join(str(one) for one in row) + " |\n")
+
+
+def say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

@@ -1,0 +1,127 @@
+"""Flink's routes about a job's parallelism: rescale, and what resources it wants."""
+
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Annotated, Any
+from uuid import uuid4
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field, RootModel
+
+from jobmanager.api.context import Ctx, JobIdPath, Uow
+from jobmanager.api.flink.plan_shapes import task_id
+from jobmanager.api.flink.triggers import trigger_of
+from jobmanager.api.problems import FLINK
+from jobmanager.api.savepoint_targets import target_of
+from jobmanager.core.errors import MalformedRequest, NothingToChange, OperationNotFound
+from jobmanager.core.graph import KEYED
+from jobmanager.core.ids import OperationId
+from jobmanager.core.operation import OperationStatus
+from jobmanager.core.plan import Task, plan_of
+from jobmanager.services import changes
+from jobmanager.services.ports import StoredJob
+
+router = APIRouter(tags=[FLINK])
+
+
+class Bounds(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    lowerBound: int = Field(1, ge=1)  # noqa: N815 - Flink's name
+    upperBound: int = Field(ge=1)  # noqa: N815 - Flink's name
+
+
+class VertexRequirements(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    parallelism: Bounds
+
+
+class Requirements(RootModel[dict[str, VertexRequirements]]):
+    """Task id to its bounds."""
+
+
+@router.patch("/jobs/{jobid}/rescaling", status_code=HTTPStatus.ACCEPTED, summary="Rescale a job")
+async def rescale(
+    job_id: JobIdPath,
+    context: Ctx,
+    uow: Uow,
+    parallelism: Annotated[int, Query(ge=1, le=32_768)],
+    trigger_id: Annotated[str | None, Query(alias="triggerId")] = None,
+) -> dict[str, Any]:
+    operation = await changes.rescale(
+        uow, job_id, trigger_of(trigger_id), parallelism, target_of(context, None), context.clock()
+    )
+    return {"request-id": operation.id.hex}
+
+
+@router.get("/jobs/{jobid}/rescaling/{triggerid}", summary="How a rescale went")
+async def status(job_id: JobIdPath, triggerid: str, uow: Uow) -> dict[str, Any]:
+    async with uow:
+        await uow.jobs.get(job_id)
+        found = await uow.operations.get(trigger_of(triggerid))
+    if found is None or found.job_id != job_id:
+        raise OperationNotFound(
+            f"There is no rescaling operation with triggerId={triggerid} for job {job_id.hex}."
+        )
+    operation = found.operation
+    if operation.status is OperationStatus.IN_PROGRESS:
+        return {"status": {"id": "IN_PROGRESS"}, "operation": None}
+    if operation.status is OperationStatus.COMPLETED:
+        return {"status": {"id": "COMPLETED"}, "operation": {}}
+    cause = {"class": "RescalingException", "stack-trace": operation.error}
+    return {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": cause}}
+
+
+@router.get("/jobs/{jobid}/resource-requirements", summary="What parallelism the tasks want")
+async def requirements(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
+    async with uow:
+        stored = await uow.jobs.get(job_id)
+    return {
+        task_id(job_id.hex, task): {
+            "parallelism": {"lowerBound": 1, "upperBound": task.parallelism}
+        }
+        for task in plan_of(stored.graph, stored.parallelism).tasks
+    }
+
+
+@router.put("/jobs/{jobid}/resource-requirements", summary="Ask for another parallelism")
+async def require(job_id: JobIdPath, context: Ctx, uow: Uow, body: Requirements) -> dict[str, Any]:
+    """The keyed tasks of a job share one parallelism: the upper bound, which is to be the same
+    for all of them. The job is rescaled to it, unless it has it already.
+    """
+    async with uow:
+        stored = await uow.jobs.get(job_id)
+    wanted = _wanted(stored, body.root)
+    with suppress(NothingToChange):
+        await changes.rescale(
+            context.units(),
+            job_id,
+            OperationId(uuid4()),
+            wanted,
+            target_of(context, None),
+            context.clock(),
+        )
+    return {}
+
+
+def _wanted(stored: StoredJob, body: dict[str, VertexRequirements]) -> int:
+    tasks = {task_id(stored.id.hex, t): t for t in plan_of(stored.graph, stored.parallelism).tasks}
+    unknown = [one for one in body if one not in tasks]
+    if unknown:
+        raise MalformedRequest(f"the job has no task {unknown[0]}: its tasks are {list(tasks)}")
+    keyed = {one: t for one, t in tasks.items() if _is_keyed(stored, t)} or tasks
+    missing = [one for one in keyed if one not in body]
+    if missing:
+        raise MalformedRequest(f"task {missing[0]} is missing: say what every keyed task wants")
+    bounds = {body[one].parallelism.upperBound for one in keyed}
+    if len(bounds) > 1:
+        raise MalformedRequest(
+            f"the keyed tasks of a job have one parallelism, not {sorted(bounds)}: "
+            "give all of them the same upperBound"
+        )
+    return bounds.pop()
+
+
+def _is_keyed(stored: StoredJob, task: Task) -> bool:
+    return any(isinstance(stored.graph.vertex(one), KEYED) for one in task.vertices)

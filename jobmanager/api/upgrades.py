@@ -1,0 +1,105 @@
+"""Native routes about another graph for a running job: what it would do, and doing it."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+from uuid import NAMESPACE_URL, uuid4, uuid5
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from pydantic import BaseModel
+
+from jobmanager.api.context import Ctx, JobIdPath
+from jobmanager.api.graph_body import GRAPH_BODY, document_of
+from jobmanager.api.savepoint_targets import target_of
+from jobmanager.core.ids import OperationId
+from jobmanager.core.upgrade import UpgradePlan
+from jobmanager.services import changes
+
+router = APIRouter(tags=["jobs"])
+
+
+class ChangedField(BaseModel):
+    vertex: str | None
+    field: str
+    before: Any
+    after: Any
+
+
+class VertexState(BaseModel):
+    region: str
+    vertex: str | None
+    fate: str
+
+
+class SparkJudgement(BaseModel):
+    region: str
+    accepted: bool
+    error: str | None
+
+
+class PlanResponse(BaseModel):
+    verdict: str
+    reasons: list[str]
+    changes: list[ChangedField]
+    state: list[VertexState]
+    spark: list[SparkJudgement]
+    """What Spark said to a copy of the newest checkpoint; empty: there was none to ask about."""
+
+
+class UpgradeAccepted(BaseModel):
+    operation: str
+
+
+@router.post(
+    "/jobs/{jobid}/upgrade",
+    status_code=HTTPStatus.ACCEPTED,
+    summary="Let a running job go on with another graph",
+    openapi_extra=GRAPH_BODY,
+)
+async def upgrade(
+    job_id: JobIdPath,
+    request: Request,
+    response: Response,
+    context: Ctx,
+    parallelism: Annotated[int | None, Query(ge=1, le=32_768)] = None,
+    allow_non_restored_state: bool = False,
+    dry_run: bool = False,
+    idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
+) -> PlanResponse | UpgradeAccepted:
+    """A dry run answers 200 with the plan: what changes, which state is kept, what Spark says."""
+    wanted = changes.UpgradeRequest(
+        await document_of(request), parallelism, allow_non_restored_state
+    )
+    plan = await changes.plan(context.units(), context.trials, job_id, wanted)
+    if dry_run:
+        response.status_code = HTTPStatus.OK
+        return _plan(plan)
+    changes.check(plan)
+    name = f"headgate:upgrade:{job_id.hex}:{idempotency_key}"
+    operation_id = uuid5(NAMESPACE_URL, name) if idempotency_key else uuid4()
+    operation = await changes.upgrade(
+        context.units(),
+        job_id,
+        OperationId(operation_id),
+        wanted,
+        target_of(context, None),
+        context.clock(),
+    )
+    return UpgradeAccepted(operation=operation.id.hex)
+
+
+def _plan(plan: UpgradePlan) -> PlanResponse:
+    return PlanResponse(
+        verdict=plan.verdict,
+        reasons=list(plan.reasons),
+        changes=[
+            ChangedField(vertex=one.vertex, field=one.field, before=one.before, after=one.after)
+            for one in plan.changes
+        ],
+        state=[
+            VertexState(region=one.region, vertex=one.vertex, fate=one.fate) for one in plan.states
+        ],
+        spark=[
+            SparkJudgement(region=one.region, accepted=one.accepted, error=one.error)
+            for one in plan.spark
+        ],
+    )

@@ -1,0 +1,140 @@
+"""The commands that change how a running job runs: rescale, plan, upgrade."""
+
+from typing import Annotated, Any
+
+import typer
+
+from jobmanager.client import display, following, graph_file, job_reference
+from jobmanager.client.cli import DEFAULT_URL, AsJson, Job, Url, Wait, app, print_json
+from jobmanager.client.client import HeadgateClient
+
+Graph = Annotated[str, typer.Argument(metavar="FILE", help="YAML or JSON; - reads stdin.")]
+Parallelism = Annotated[
+    int | None, typer.Option(min=1, help="Subtasks of each keyed vertex, for the graph's own.")
+]
+AllowLoss = Annotated[
+    bool,
+    typer.Option(
+        "--allow-non-restored-state", help="Leave behind state the graph has no vertex for."
+    ),
+]
+
+
+@app.command()
+def rescale(
+    job: Job,
+    parallelism: Annotated[
+        int, typer.Argument(metavar="N", min=1, help="Has to divide max_parallelism.")
+    ],
+    wait: Wait = 600.0,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Let a running job go on with another parallelism, with all its state.
+
+    The job stops at a boundary with a savepoint, its state is repartitioned by key groups, and
+    it goes on. Whatever fails on the way, it goes on as it was.
+
+    \b
+    Example:
+      headgate rescale 3f2a 4
+    """
+    with HeadgateClient(url) as client:
+        job_id = job_reference.find(client, job)
+        operation = client.rescale(job_id, parallelism)
+        found = following.until_ended(client, operation, wait, tell=not as_json)
+    if as_json:
+        print_json(found)
+    elif found["status"] == "completed":
+        typer.echo(_rescaled(found["result"]))
+    else:
+        typer.echo(_under_way(found))
+
+
+@app.command()
+def plan(
+    job: Job,
+    file: Graph,
+    parallelism: Parallelism = None,
+    allow_non_restored_state: AllowLoss = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Say what an upgrade of a running job to another graph would do, before anything stops.
+
+    What changed, which vertices keep, lose or gain state, what Spark says to a copy of the
+    newest checkpoint, and a verdict. The exit code is 0 where the upgrade would be begun.
+
+    \b
+    Example:
+      headgate plan 3f2a new.yaml
+    """
+    graph = graph_file.read(file)
+    with HeadgateClient(url) as client:
+        job_id = job_reference.find(client, job)
+        found = client.plan_upgrade(
+            job_id,
+            graph,
+            parallelism=parallelism,
+            allow_non_restored_state=allow_non_restored_state,
+        )
+    if as_json:
+        print_json(found)
+    else:
+        for table in display.upgrade_plan(found):
+            display.console().print(table)
+        typer.echo(f"verdict: {found['verdict'].replace('_', ' ')}")
+        for reason in found["reasons"]:
+            typer.echo(f"  {reason}")
+    if found["verdict"] != "compatible":
+        raise typer.Exit(1)
+
+
+@app.command()
+def upgrade(
+    job: Job,
+    file: Graph,
+    parallelism: Parallelism = None,
+    allow_non_restored_state: AllowLoss = False,
+    wait: Wait = 600.0,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Let a running job go on with another graph, from a savepoint of what it has now.
+
+    If the new graph does not reach its first checkpoint, the job goes back to the old one. The
+    savepoint stays: it is the way back for you.
+
+    \b
+    Example:
+      headgate plan 3f2a new.yaml
+      headgate upgrade 3f2a new.yaml
+    """
+    graph = graph_file.read(file)
+    with HeadgateClient(url) as client:
+        job_id = job_reference.find(client, job)
+        operation = client.upgrade(
+            job_id,
+            graph,
+            parallelism=parallelism,
+            allow_non_restored_state=allow_non_restored_state,
+        )
+        found = following.until_ended(client, operation, wait, tell=not as_json)
+    if as_json:
+        print_json(found)
+    elif found["status"] == "completed":
+        revision = found["result"]["graph_revision"]["to"]
+        savepoint = found["result"]["savepoint"]
+        typer.echo(f"job {job_id} runs revision {revision}; the way back is savepoint {savepoint}")
+    else:
+        typer.echo(_under_way(found))
+
+
+def _rescaled(result: dict[str, Any]) -> str:
+    before, after = result["parallelism"]["from"], result["parallelism"]["to"]
+    return f"rescaled from {before} to {after}: {result['key_groups_moved']} key groups moved"
+
+
+def _under_way(operation: dict[str, Any]) -> str:
+    phase = operation["phases"][-1]["name"]
+    return f"{operation['kind']} {operation['id']} is under way: {phase}"

@@ -1,0 +1,49 @@
+"""Following an operation to its end."""
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import typer
+
+from jobmanager.client.client import HeadgateClient
+from jobmanager.client.errors import HeadgateError
+
+_EVERY_SECONDS = 0.2
+
+
+def until_ended(
+    client: HeadgateClient, operation_id: str, seconds: float, *, tell: bool = False
+) -> dict[str, Any]:
+    """The operation when it has completed, or as it is when the time is over.
+
+    Raises where it failed or was rolled back. `tell` writes a line on the standard error when
+    a phase has ended.
+    """
+    deadline = time.monotonic() + seconds
+    told = 0
+    while True:
+        operation = client.operation(operation_id)
+        ended = [phase for phase in operation["phases"] if phase["ended_at"]]
+        if tell:
+            for phase in ended[told:]:
+                typer.echo(_line(phase), err=True)
+        told = len(ended)
+        if operation["status"] in ("failed", "rolled_back"):
+            raise HeadgateError(_failure(operation))
+        if operation["status"] == "completed" or time.monotonic() >= deadline:
+            return operation
+        time.sleep(_EVERY_SECONDS)
+
+
+def _line(phase: Mapping[str, Any]) -> str:
+    began, ended = (datetime.fromisoformat(phase[name]) for name in ("started_at", "ended_at"))
+    return f"{phase['name']:<16} {(ended - began).total_seconds():6.1f} s  {phase['detail']}"
+
+
+def _failure(operation: Mapping[str, Any]) -> str:
+    kind, error = operation["kind"], operation["error"]
+    if operation["status"] == "failed":
+        return f"{kind} failed: {error}"
+    return f"{kind} was rolled back, and the job goes on as it was before: {error}"
