@@ -70,7 +70,23 @@ class CountKeyGroups(Message):
     state: StateRef
 
 
-QuestionBody = Annotated[ListStates | ReadRows | CountKeyGroups, Field(discriminator="kind")]
+class TryGraph(Message):
+    """Whether Spark would go on from a snapshot with another job graph: tried on a copy, with a
+    batch that reads nothing and writes nothing.
+    """
+
+    kind: Literal["try_graph"] = "try_graph"
+    place: Place
+    graph: dict[str, Any]
+    """The job-graph document to try."""
+    parallelism: int
+    data_root: str
+    """What relative paths in the graph are relative to."""
+
+
+QuestionBody = Annotated[
+    ListStates | ReadRows | CountKeyGroups | TryGraph, Field(discriminator="kind")
+]
 
 
 class Question(Message):
@@ -143,7 +159,47 @@ class KeyGroupCounts(Message):
     """Those that have rows."""
 
 
-RefusalReason = Literal["gone", "unknown_state", "bad_key", "unreadable", "not_in_time", "internal"]
+class StateSchema(Message):
+    """What Spark keeps, as DDL, under the names that Spark gives."""
+
+    key: str
+    value: str
+
+
+class StateChange(Message):
+    vertex: str
+    name: str
+    old: StateSchema | None
+    """None: the snapshot has no such state."""
+    new: StateSchema | None
+    """None: the graph has no such state, or Spark could not plan it."""
+
+
+class TriedRegion(Message):
+    region: str
+    is_new: bool
+    """The snapshot has nothing of it: it was planned, and there was nothing to go on from."""
+    drops_state: bool = False
+    """The snapshot has keyed state of it, and the graph has no keyed vertex in it any more: it
+    was tried without that state."""
+    accepted: bool
+    error: str | None = None
+    """Spark's reason, in one line."""
+    vertex: str | None = None
+    """The vertex that the error is about, where that is known."""
+    states: list[StateChange]
+
+
+class Tried(Message):
+    """Every region of the graph, in the order of its sinks."""
+
+    kind: Literal["tried"] = "tried"
+    regions: list[TriedRegion]
+
+
+RefusalReason = Literal[
+    "gone", "unknown_state", "bad_key", "bad_graph", "unreadable", "not_in_time", "internal"
+]
 
 
 class Refusal(Message):
@@ -154,7 +210,7 @@ class Refusal(Message):
 
 
 AnswerBody = Annotated[
-    Ready | States | Rows | KeyGroupCounts | Refusal, Field(discriminator="kind")
+    Ready | States | Rows | KeyGroupCounts | Tried | Refusal, Field(discriminator="kind")
 ]
 
 

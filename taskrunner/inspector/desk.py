@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 from typing import assert_never
 
+from jobmanager.core.errors import InvalidJobGraph
 from jobmanager.protocol.inspection import (
     AnswerBody,
     CountKeyGroups,
@@ -12,11 +13,13 @@ from jobmanager.protocol.inspection import (
     QuestionBody,
     ReadRows,
     Refusal,
+    TryGraph,
 )
 from taskrunner import logs
 from taskrunner.core import failures
 from taskrunner.core.state_key import InvalidKey
 from taskrunner.inspector.states import StateDesk, UnknownState
+from taskrunner.inspector.trials import TrialDesk
 from taskrunner.snapshots.copies import Copies, SnapshotGone, UnreadableSnapshot
 from taskrunner.spark.causes import causes_of, stack_of
 from taskrunner.spark.session import Session
@@ -31,7 +34,9 @@ class Desk:
 
     def __init__(self, spark: Session, home: Path) -> None:
         self._spark = spark
-        self._states = StateDesk(spark, Copies(home / "copies"))
+        copies = Copies(home / "copies")
+        self._states = StateDesk(spark, copies)
+        self._trials = TrialDesk(spark, copies, home / "trials")
 
     def answer(self, question: Question) -> AnswerBody:
         seconds = question.within_ms / 1000
@@ -65,6 +70,8 @@ class Desk:
                 return self._states.read_rows(body)
             case CountKeyGroups():
                 return self._states.count_key_groups(body)
+            case TryGraph():
+                return self._trials.try_graph(body)
             case _:
                 assert_never(body)
 
@@ -77,6 +84,8 @@ def _refusal(question: Question, error: Exception) -> Refusal:
             return Refusal(reason="unknown_state", message=str(error))
         case InvalidKey():
             return Refusal(reason="bad_key", message=str(error))
+        case InvalidJobGraph():
+            return Refusal(reason="bad_graph", message=str(error))
         case UnreadableSnapshot() | UncountableState():
             return Refusal(reason="unreadable", message=str(error))
         case _:

@@ -92,7 +92,7 @@ class StateDesk:
     ) -> list[NamedState]:
         if manifest.batch is None or not manifest.pointers:
             return []
-        keyed = tuple(_keyed(region, manifest, graph))
+        keyed = tuple(keyed_of(region, manifest, graph))
         return states_of(self._spark, copy.region(region), keyed)
 
     def _reader_of(
@@ -125,7 +125,7 @@ class StateDesk:
         )
 
 
-def _keyed(
+def keyed_of(
     region: RegionId, manifest: RegionManifest, graph: JobGraph | None
 ) -> Sequence[VertexId]:
     """The keyed vertex of each of Spark's stateful operators.

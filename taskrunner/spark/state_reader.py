@@ -101,6 +101,15 @@ class StateReader:
         key, value = (_fields(self._state_rows.schema[name].dataType) for name in ("key", "value"))
         return view_of(key, value, self._spread_by, self._vertex)
 
+    @property
+    def schemas(self) -> tuple[str, str]:
+        """Spark's own schemas of key and value, as DDL."""
+        key, value = (
+            ", ".join(f"{field.name} {field.type}" for field in _fields(rows.dataType))
+            for rows in (self._state_rows.schema[name] for name in ("key", "value"))
+        )
+        return key, value
+
     def page(self, key: str | None, partition: int, skip: int, limit: int) -> Page:
         """The next rows in the order of partition and key. Raises `InvalidKey`."""
         wanted = None if key is None else self._checked(state_key.parse(key, self.view))

@@ -1,0 +1,184 @@
+"""Whether Spark would go on from a snapshot with another job graph.
+
+Each region is run for one batch that reads nothing: once on an empty directory, which says
+what state the graph keeps, and once on a copy of the snapshot's, where Spark makes its own
+checks of the state. Nothing is read from sources, nothing reaches a sink, and neither the
+snapshot nor any directory of a job is written to.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from jobmanager.core import graph_document
+from jobmanager.core.graph import JobGraph, Mode, Sink
+from jobmanager.core.ids import RegionId, VertexId
+from jobmanager.core.manifest import RegionManifest
+from jobmanager.core.plan import Region, plan_of
+from jobmanager.core.storage_uri import local_path
+from jobmanager.protocol.inspection import (
+    StateChange,
+    StateSchema,
+    Tried,
+    TriedRegion,
+    TryGraph,
+)
+from taskrunner import logs
+from taskrunner.core import restorability, spark_messages, spark_order
+from taskrunner.inspector.states import keyed_of
+from taskrunner.snapshots import empty_batches
+from taskrunner.snapshots.copies import Copies, Copy, UnreadableSnapshot
+from taskrunner.snapshots.layout import JobLayout
+from taskrunner.snapshots.spark_log import SparkLog
+from taskrunner.spark import rehearsal
+from taskrunner.spark.compiler import Compiler, InvalidVertex
+from taskrunner.spark.job import Places
+from taskrunner.spark.session import Session
+from taskrunner.spark.sources import Sources
+from taskrunner.spark.state_reader import StateReader, states_of
+
+log = logs.get("inspector")
+Schemas = Mapping[tuple[str, str], StateSchema]
+"""Vertex and state name to what Spark keeps."""
+
+
+class TrialDesk:
+    def __init__(self, spark: Session, copies: Copies, home: Path) -> None:
+        self._spark = spark
+        self._copies = copies
+        self._home = home
+
+    def try_graph(self, asked: TryGraph) -> Tried:
+        graph = graph_document.parse(asked.graph)
+        if graph.mode is Mode.BATCH:
+            raise UnreadableSnapshot("a batch job does not go on from a snapshot: it starts over")
+        copy = self._copies.of(asked.place.root, asked.place.manifest)
+        with self._scratch() as scratch:
+            spark = rehearsal.session_for(self._spark, graph, asked.parallelism)
+            trial = _Trial(spark, graph, asked.parallelism, asked.data_root, copy, scratch)
+            regions = plan_of(graph, asked.parallelism).regions
+            return Tried(regions=[trial.of(region) for region in regions])
+
+    @contextmanager
+    def _scratch(self) -> Iterator[Path]:
+        scratch = self._home / uuid4().hex
+        scratch.mkdir(parents=True)
+        try:
+            yield scratch
+        finally:
+            rehearsal.unload_state(self._spark)
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """One graph tried on one snapshot."""
+
+    spark: Session
+    graph: JobGraph
+    parallelism: int
+    data_root: str
+    copy: Copy
+    scratch: Path
+
+    def of(self, region: Region) -> TriedRegion:
+        known = self.copy.manifest.regions.get(region.id)
+        is_new = known is None or known.batch is None
+        drops = known is not None and restorability.drops_state(known, self.graph, region.id)
+        old = self._old_schemas(region.id, known) if known is not None and not is_new else {}
+        new: Schemas = {}
+        error: Exception | None = None
+        try:
+            new = self._planned(region, known if not is_new else None)
+            if not is_new:
+                self._continue(region, without_state=drops)
+        except Exception as refused:
+            log.info("graph_refused", region=region.id, reason=str(refused))
+            error = refused
+        return TriedRegion(
+            region=region.id,
+            is_new=is_new,
+            drops_state=drops,
+            accepted=error is None,
+            error=_reason(error) if error else None,
+            vertex=_blamed(error, old, new) if error else None,
+            states=list(_changes(old, new)),
+        )
+
+    def _planned(self, region: Region, known: RegionManifest | None) -> Schemas:
+        """What state the graph keeps, as Spark plans it. Raises what Spark says against it."""
+        directory = self.scratch / f"{region.id}-empty"
+        sources = spark_order.sources(self.graph, VertexId(region.id))
+        if known is not None and known.batch is not None:
+            logged = SparkLog(self.copy.region(region.id))
+            settings = logged.offsets(known.batch).metadata.get("conf", {})
+        else:
+            settings = rehearsal.settings_for_life(self.spark)
+        empty_batches.begin_with_nothing(directory, len(sources), settings)
+        rehearsal.run_one_batch(region, self._rows(region), directory)
+        keyed = spark_order.keyed(self.graph, VertexId(region.id))
+        return self._schemas(directory, 0, keyed)
+
+    def _continue(self, region: Region, *, without_state: bool) -> None:
+        """Raises what Spark says against going on from the snapshot."""
+        directory = self.scratch / region.id
+        shutil.copytree(self.copy.region(region.id), directory, copy_function=os.link)
+        if without_state:
+            shutil.rmtree(directory / "state")
+        empty_batches.repeat_offsets(directory)
+        rehearsal.run_one_batch(region, self._rows(region), directory)
+
+    def _rows(self, region: Region) -> rehearsal.Rows:
+        sink = self.graph.vertex(VertexId(region.id))
+        assert isinstance(sink, Sink)
+        # rows of a `table` are put into a file of the job: here into one that nobody keeps
+        places = Places(JobLayout(self.scratch / "job"), local_path(self.data_root))
+        sources = Sources(
+            self.spark,
+            self.graph.mode,
+            self.parallelism,
+            places.resolve,
+            places.layout,
+            datetime.now(UTC),
+        )
+        return Compiler(self.graph, self.parallelism, sources.read).rows_into(sink)
+
+    def _old_schemas(self, region: RegionId, known: RegionManifest) -> Schemas:
+        assert known.batch is not None
+        keyed = list(keyed_of(region, known, None))
+        return self._schemas(self.copy.region(region), known.batch, keyed)
+
+    def _schemas(self, directory: Path, batch: int, keyed: list[VertexId]) -> Schemas:
+        if not keyed:
+            return {}
+        found: dict[tuple[str, str], StateSchema] = {}
+        for state in states_of(self.spark, directory, tuple(keyed)):
+            reader = StateReader(self.spark, directory, batch, state, None, state.partitions, 1)
+            key, value = reader.schemas
+            found[state.vertex, state.name] = StateSchema(key=key, value=value)
+        return found
+
+
+def _reason(error: Exception) -> str:
+    return spark_messages.telling(str(error)) or type(error).__name__
+
+
+def _blamed(error: Exception, old: Schemas, new: Schemas) -> str | None:
+    """The vertex that the error is about: Spark's own words do not name one."""
+    if isinstance(error, InvalidVertex):
+        return error.vertex
+    changed = {vertex for vertex, name in old if old[vertex, name] != new.get((vertex, name))}
+    suspects = changed or {vertex for vertex, _ in (*old, *new)}
+    return suspects.pop() if len(suspects) == 1 else None
+
+
+def _changes(old: Schemas, new: Schemas) -> Iterator[StateChange]:
+    for vertex, name in dict.fromkeys((*old, *new)):
+        yield StateChange(
+            vertex=vertex, name=name, old=old.get((vertex, name)), new=new.get((vertex, name))
+        )
