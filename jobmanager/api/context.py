@@ -17,7 +17,6 @@ from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports import (
     Inspector,
     SnapshotStorage,
-    Trials,
     UnitOfWork,
     UnitsOfWork,
     WhoLeads,
@@ -40,8 +39,6 @@ class Context:
     leadership: WhoLeads
     to_leader: httpx.AsyncClient
     """By which a JobManager that does not lead passes requests on."""
-    trials: Trials | None = None
-    """None: Spark is not asked about an upgrade before it is begun."""
 
 
 def _context(request: Request) -> Context:

@@ -362,11 +362,9 @@ class SnapshotStorage(Protocol):
 
 
 class Trials(Protocol):
-    """Gives Spark a graph and a copy of a checkpoint's state, and says what it made of them."""
+    """Gives Spark a graph and a copy of the newest checkpoint, and says what it made of them."""
 
-    async def judge(
-        self, job_id: JobId, checkpoint: CheckpointNumber, change: Change
-    ) -> Sequence[SparkVerdict]: ...
+    async def judge(self, job_id: JobId, change: Change) -> Sequence[SparkVerdict]: ...
 
 
 class Launcher(Protocol):

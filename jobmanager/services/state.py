@@ -37,6 +37,8 @@ from jobmanager.protocol.inspection import (
     Rows,
     StateRef,
     States,
+    Tried,
+    TryGraph,
 )
 from jobmanager.services.ports import Inspector, SnapshotStorage, UnitsOfWork
 
@@ -164,6 +166,25 @@ class StateService:
         found, counts = await self._ask(find, None, question, KeyGroupCounts)
         return found, _state(found, choice), counts
 
+    async def try_graph(
+        self, job_id: JobId, document: Mapping[str, Any], parallelism: int, data_root: str
+    ) -> Tried:
+        """What Spark makes of another graph and the newest checkpoint. Raises `NoStateYet`."""
+
+        async def find(number: int | None) -> Snapshot:
+            return await self._checkpoint(job_id, number, needs_state=False)
+
+        def question(found: Snapshot) -> TryGraph:
+            return TryGraph(
+                place=found.place,
+                graph=dict(document),
+                parallelism=parallelism,
+                data_root=data_root,
+            )
+
+        _, tried = await self._ask(find, None, question, Tried)
+        return tried
+
     async def _ask(
         self,
         find: FindSnapshot,
@@ -188,10 +209,13 @@ class StateService:
         assert error is not None
         raise error
 
-    async def _checkpoint(self, job_id: JobId, number: int | None) -> Snapshot:
+    async def _checkpoint(
+        self, job_id: JobId, number: int | None, *, needs_state: bool = True
+    ) -> Snapshot:
         async with self._units() as uow:
             stored = await uow.jobs.get(job_id)
-            _require_state(stored.graph, f"job {job_id.hex}")
+            if needs_state:
+                _require_state(stored.graph, f"job {job_id.hex}")
             restorable = await uow.checkpoints.restorable(job_id)
             if number is not None and number not in restorable:
                 raise NoStateYet(
@@ -239,7 +263,7 @@ class StateService:
             raise UnreadableState(f"{name}: {error}") from error
 
 
-Wanted = TypeVar("Wanted", States, Rows, KeyGroupCounts)
+Wanted = TypeVar("Wanted", States, Rows, KeyGroupCounts, Tried)
 
 
 def _require_state(graph: JobGraph, name: str) -> None:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from jobmanager.core import graph_document
+from jobmanager.core import graph_document, spark_order
 from jobmanager.core.graph import JobGraph, Mode, Sink
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.manifest import RegionManifest
@@ -29,7 +29,7 @@ from jobmanager.protocol.inspection import (
     TryGraph,
 )
 from taskrunner import logs
-from taskrunner.core import restorability, spark_messages, spark_order
+from taskrunner.core import restorability, spark_messages
 from taskrunner.inspector.states import keyed_of
 from taskrunner.snapshots import empty_batches
 from taskrunner.snapshots.copies import Copies, Copy, UnreadableSnapshot
@@ -37,7 +37,7 @@ from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.spark import rehearsal
 from taskrunner.spark.compiler import Compiler, InvalidVertex
-from taskrunner.spark.job import Places
+from taskrunner.spark.places import Places
 from taskrunner.spark.session import Session
 from taskrunner.spark.sources import Sources
 from taskrunner.spark.state_reader import StateReader, states_of
