@@ -27,6 +27,7 @@ from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
 from jobmanager.loops.reaper import Reaper
 from jobmanager.loops.ticker import tick
+from jobmanager.loops.watchdog import Watchdog
 from jobmanager.services import jobs, runners
 from jobmanager.services.bells import Bells
 from jobmanager.services.clock import utc_now
@@ -158,10 +159,12 @@ class Server:
         reaper = Reaper(
             units, self._launcher, utc_now, settings.heartbeat_timeout, settings.start_timeout
         )
+        watchdog = Watchdog(units, utc_now, settings.heartbeat_timeout, settings.stall_after)
         return [
             asyncio.create_task(tick("dispatch", dispatch, 1.0, stop, self._bells.outbox)),
             asyncio.create_task(tick("checkpoint timer", timer, 0.1, stop)),
             asyncio.create_task(tick("reaper", reaper, 0.5, stop)),
+            asyncio.create_task(tick("watchdog", watchdog, 1.0, stop)),
         ]
 
     async def _runner_exited(self, runner_id: RunnerId, description: str) -> None:

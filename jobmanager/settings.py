@@ -26,6 +26,10 @@ class Settings(BaseSettings):
     heartbeat_interval: timedelta = timedelta(seconds=1)
     heartbeat_timeout: timedelta = timedelta(seconds=30)
     start_timeout: timedelta = timedelta(minutes=3)
+    stall_after: timedelta = Field(
+        timedelta(seconds=60),
+        description="The least time without a committed batch, with input, that is a stall.",
+    )
     advertise: str | None = Field(
         None, description="URL under which runners reach this server. None: host and port."
     )

@@ -10,6 +10,7 @@ from jobmanager.core.change import Change
 from jobmanager.core.checkpoint import Checkpoint
 from jobmanager.core.effects import Effect
 from jobmanager.core.graph import JobGraph
+from jobmanager.core.health import Health
 from jobmanager.core.ids import (
     FIRST_ATTEMPT,
     AttemptNumber,
@@ -95,6 +96,15 @@ class StoredJob:
     """What it was started from, or last rescaled or upgraded from."""
     base_attempt: AttemptNumber = FIRST_ATTEMPT
     """What attempts before this one left behind is not gone back to."""
+    health: Health = Health.HEALTHY
+    """Other than healthy only while it runs."""
+    health_reason: str | None = None
+    health_since: datetime | None = None
+
+    @property
+    def state(self) -> str:
+        """What people are shown. RUNNING means running: else it is stalled or degraded."""
+        return self.job.status if self.health is Health.HEALTHY else self.health
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +115,17 @@ class StoredAttempt:
     progress: Sequence[Mapping[str, Any]] | None
     """One entry a region, as the runner reported it."""
     progress_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A job that runs, with what its health is judged by."""
+
+    stored: StoredJob
+    attempt: StoredAttempt
+    heartbeat_at: datetime | None
+    checkpointed_at: datetime | None
+    """When its newest checkpoint or savepoint completed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +182,7 @@ class Jobs(Protocol):
     async def live(self) -> Sequence[JobId]: ...
     async def checkpoint_due(self, now: datetime) -> Sequence[JobId]: ...
     async def restart_due(self, now: datetime) -> Sequence[JobId]: ...
+    async def running(self, only: JobId | None = None) -> Sequence[RunningJob]: ...
     async def pinned(self, job_id: JobId) -> frozenset[CheckpointNumber]: ...
     async def started_from(self, directory: str) -> Sequence[JobId]: ...
 

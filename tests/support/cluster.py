@@ -23,6 +23,7 @@ from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
 from jobmanager.loops.reaper import Reaper
+from jobmanager.loops.watchdog import Watchdog
 from jobmanager.services import runners
 from jobmanager.services.bells import Bells
 from jobmanager.services.directives import RunSettings
@@ -115,12 +116,15 @@ class PlayedRunner:
         assert (await self.register()).status_code == 200
         await self.say("running", restored=[])
 
-    async def fail(self, message: str = "boom", *, restartable: bool = True) -> dict[str, Any]:
+    async def fail(
+        self, message: str = "boom", *, restartable: bool = True, kind: str | None = None
+    ) -> dict[str, Any]:
         failure = {
-            "kind": "infrastructure" if restartable else "invalid_job",
+            "kind": kind or ("infrastructure" if restartable else "invalid_job"),
             "is_restartable": restartable,
             "message": message,
             "stack": f"Traceback\n{message}",
+            "region": "out",
         }
         return await self.say("failed", failure=failure)
 
@@ -184,6 +188,7 @@ class Cluster:
     dispatch: DispatchLoop
     timer: CheckpointTimer
     reaper: Reaper
+    watchdog: Watchdog
 
     async def submit(self, document: dict[str, Any], **params: Any) -> str:
         answer = await self.http.post("/v1/jobs", json=document, params=params)
@@ -260,4 +265,5 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
             reaper=Reaper(
                 units, bench, clock, timedelta(seconds=30), start_timeout=timedelta(minutes=3)
             ),
+            watchdog=Watchdog(units, clock, timedelta(seconds=30), timedelta(seconds=60)),
         )
