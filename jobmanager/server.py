@@ -25,6 +25,7 @@ from jobmanager.core.storage_uri import local_path
 from jobmanager.launchers.local import LocalLauncher
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
+from jobmanager.loops.pruner import Pruner
 from jobmanager.loops.reaper import Reaper
 from jobmanager.loops.ticker import tick
 from jobmanager.loops.watchdog import Watchdog
@@ -33,13 +34,16 @@ from jobmanager.services.bells import Bells
 from jobmanager.services.clock import utc_now
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.dispatch import Dispatcher
+from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL, EventHub
 from jobmanager.settings import Settings
 from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import AlreadyLed, Database, open_database
 from jobmanager.store.embedded import EmbeddedPostgres
+from jobmanager.store.notifications import listen
 
 _log = structlog.get_logger(__name__)
 _STOP_JOBS_WITHIN = 60.0
+_PRUNE_EVERY = 600.0
 
 
 class CannotStart(Exception):
@@ -74,6 +78,7 @@ class Server:
         self._listener = listener
         self._bells = Bells()
         database.on_commit = self._bells.ring
+        self._events = EventHub(database.unit_of_work)
         root = local_path(settings.storage_uri)
         for directory in (root, settings.files_root):
             directory.mkdir(parents=True, exist_ok=True)
@@ -97,7 +102,7 @@ class Server:
         serving = asyncio.create_task(http.serve(sockets=[self._listener]), name="http")
         self._write_address()
         await self._adopt()
-        loops = self._start_loops()
+        loops = [*self._start_loops(), *self._start_events()]
         announce(self.url)
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -110,6 +115,7 @@ class Server:
             await self._launcher.close()
             http.should_exit = True
             self._bells.ring_all()
+            self._events.close()
             await serving
 
     @property
@@ -124,6 +130,7 @@ class Server:
             units=self._database.unit_of_work,
             storage=self._storage,
             bells=self._bells,
+            events=self._events,
             clock=utc_now,
             run_settings=RunSettings(
                 spark_master=self._settings.spark_master,
@@ -160,11 +167,24 @@ class Server:
             units, self._launcher, utc_now, settings.heartbeat_timeout, settings.start_timeout
         )
         watchdog = Watchdog(units, utc_now, settings.heartbeat_timeout, settings.stall_after)
+        pruner = Pruner(units, utc_now, settings.keep_checkpoint_rows, settings.keep_history)
         return [
             asyncio.create_task(tick("dispatch", dispatch, 1.0, stop, self._bells.outbox)),
             asyncio.create_task(tick("checkpoint timer", timer, 0.1, stop)),
             asyncio.create_task(tick("reaper", reaper, 0.5, stop)),
             asyncio.create_task(tick("watchdog", watchdog, 1.0, stop)),
+            asyncio.create_task(tick("pruner", pruner, _PRUNE_EVERY, stop)),
+        ]
+
+    def _start_events(self) -> list[asyncio.Task[None]]:
+        """Event streams work on every server, whoever leads. NOTIFY saves waiting; without it
+        the hub looks each second.
+        """
+        hub, stop = self._events, self._stop_loops
+        url, channels = self._database.engine.url, (HISTORY_CHANNEL, LIVE_CHANNEL)
+        return [
+            asyncio.create_task(tick("events", hub, 1.0, stop, hub.wake)),
+            asyncio.create_task(listen(url, channels, hub.hear, hub.wake.set, stop)),
         ]
 
     async def _runner_exited(self, runner_id: RunnerId, description: str) -> None:

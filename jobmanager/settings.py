@@ -30,6 +30,12 @@ class Settings(BaseSettings):
         timedelta(seconds=60),
         description="The least time without a committed batch, with input, that is a stall.",
     )
+    keep_checkpoint_rows: int = Field(
+        1000, ge=1, description="Rows of checkpoints that are kept of each job."
+    )
+    keep_history: timedelta = Field(
+        timedelta(days=30), description="How long the history of a job is kept after its end."
+    )
     advertise: str | None = Field(
         None, description="URL under which runners reach this server. None: host and port."
     )

@@ -8,7 +8,17 @@ from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jobmanager.api import checkpoints, health, jobs, logs, problems, runners, savepoints, upgrades
+from jobmanager.api import (
+    checkpoints,
+    events,
+    health,
+    jobs,
+    logs,
+    problems,
+    runners,
+    savepoints,
+    upgrades,
+)
 from jobmanager.api.flink import checkpoints as flink_checkpoints
 from jobmanager.api.flink import cluster as flink_cluster
 from jobmanager.api.flink import jobs as flink_jobs
@@ -28,6 +38,7 @@ _ROUTERS = (
     savepoints.router,
     upgrades.router,
     logs.router,
+    events.router,
     runners.router,
 )
 

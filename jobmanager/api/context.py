@@ -13,7 +13,8 @@ from jobmanager.core.ids import JobId
 from jobmanager.services.bells import Bells
 from jobmanager.services.clock import Clock
 from jobmanager.services.directives import RunSettings
-from jobmanager.services.ports import SnapshotStorage, Trials, UnitOfWork, UnitsOfWork
+from jobmanager.services.events import EventHub
+from jobmanager.services.ports import Actor, SnapshotStorage, Trials, UnitOfWork, UnitsOfWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class Context:
     units: UnitsOfWork
     storage: SnapshotStorage
     bells: Bells
+    events: EventHub
     clock: Clock
     run_settings: RunSettings
     heartbeat_interval: timedelta
@@ -40,10 +42,16 @@ Ctx = Annotated[Context, Depends(_context)]
 
 
 def _unit_of_work(context: Ctx) -> UnitOfWork:
-    return context.units()
+    return context.units(Actor.CLIENT)
+
+
+def _runners_unit_of_work(context: Ctx) -> UnitOfWork:
+    return context.units(Actor.RUNNER)
 
 
 Uow = Annotated[UnitOfWork, Depends(_unit_of_work)]
+RunnerUow = Annotated[UnitOfWork, Depends(_runners_unit_of_work)]
+"""Of the routes that only runners call."""
 
 
 def _job_id(

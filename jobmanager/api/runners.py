@@ -7,7 +7,7 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Header, Query
 from pydantic import BaseModel
 
-from jobmanager.api.context import Ctx, Uow
+from jobmanager.api.context import Ctx, RunnerUow, Uow
 from jobmanager.core.checkpoint import (
     AbortReason,
     BarrierAcked,
@@ -69,7 +69,7 @@ async def runner_list(uow: Uow, limit: Annotated[int, Query(ge=1, le=1000)] = 10
 
 
 async def _authenticated(
-    runner_id: UUID, uow: Uow, authorization: Annotated[str, Header()] = ""
+    runner_id: UUID, uow: RunnerUow, authorization: Annotated[str, Header()] = ""
 ) -> Runner:
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer":
@@ -82,7 +82,7 @@ Caller = Annotated[Runner, Depends(_authenticated)]
 
 @router.post("/runners/{runner_id}/register")
 async def register(
-    caller: Caller, hello: messages.RunnerHello, context: Ctx, uow: Uow
+    caller: Caller, hello: messages.RunnerHello, context: Ctx, uow: RunnerUow
 ) -> messages.RunnerWelcome:
     if hello.protocol != messages.PROTOCOL_VERSION:
         raise MalformedRequest(
@@ -114,7 +114,7 @@ async def directives(
 
 @router.post("/runners/{runner_id}/heartbeat")
 async def heartbeat(
-    caller: Caller, beat: messages.Heartbeat, context: Ctx, uow: Uow
+    caller: Caller, beat: messages.Heartbeat, context: Ctx, uow: RunnerUow
 ) -> messages.HeartbeatReply:
     superseded = await runners.heartbeat(uow, caller, beat, context.clock())
     return messages.HeartbeatReply(superseded=superseded)
@@ -122,7 +122,7 @@ async def heartbeat(
 
 @router.post("/runners/{runner_id}/acks")
 async def acks(
-    caller: Caller, said: messages.BarrierAcks, context: Ctx, uow: Uow
+    caller: Caller, said: messages.BarrierAcks, context: Ctx, uow: RunnerUow
 ) -> messages.BarrierReply:
     _check_attempt(caller, said.job, said.attempt)
     event = BarrierAcked(
@@ -138,7 +138,7 @@ async def acks(
 
 @router.post("/runners/{runner_id}/declines")
 async def declines(
-    caller: Caller, said: messages.BarrierDeclined, context: Ctx, uow: Uow
+    caller: Caller, said: messages.BarrierDeclined, context: Ctx, uow: RunnerUow
 ) -> messages.BarrierReply:
     _check_attempt(caller, said.job, said.attempt)
     detail = f"region {said.region}: {said.detail}" if said.region else said.detail
@@ -152,7 +152,7 @@ async def declines(
 
 @router.post("/runners/{runner_id}/attempt")
 async def attempt(
-    caller: Caller, said: messages.AttemptReport, context: Ctx, uow: Uow
+    caller: Caller, said: messages.AttemptReport, context: Ctx, uow: RunnerUow
 ) -> messages.AttemptReply:
     _check_attempt(caller, said.job, said.attempt)
     superseded = await runners.report(uow, caller, said, context.clock())

@@ -13,6 +13,7 @@ from jobmanager.api.savepoint_targets import target_of
 from jobmanager.core.ids import OperationId
 from jobmanager.core.upgrade import UpgradePlan
 from jobmanager.services import changes
+from jobmanager.services.ports import Actor
 
 router = APIRouter(tags=["jobs"])
 
@@ -77,7 +78,7 @@ async def upgrade(
     name = f"headgate:upgrade:{job_id.hex}:{idempotency_key}"
     operation_id = uuid5(NAMESPACE_URL, name) if idempotency_key else uuid4()
     operation = await changes.upgrade(
-        context.units(),
+        context.units(Actor.CLIENT),
         job_id,
         OperationId(operation_id),
         wanted,

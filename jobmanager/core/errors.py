@@ -14,7 +14,7 @@
       Forbidden
         WrongRunnerToken
       Unavailable
-        StorageUnavailable, StoreUnavailable
+        StorageUnavailable, StoreUnavailable, TooManyStreams
 
 No HTTP in here: `jobmanager.api.problems` gives each family its status code.
 """
@@ -159,3 +159,7 @@ class StorageUnavailable(Unavailable):
 
 class StoreUnavailable(Unavailable):
     title = "The database cannot be reached"
+
+
+class TooManyStreams(Unavailable):
+    title = "Too many event streams are open"

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from jobmanager.core import checkpoint as checkpoints
 from jobmanager.core import plan
@@ -85,6 +86,7 @@ async def acknowledge(
         await uow.outbox.add(job_id, effects, ack.at)
         if checkpoint != before:
             await uow.checkpoints.save(job_id, checkpoint, ack.at)
+            await uow.history.announce(job_id, "checkpoint_ack", _told(stored, checkpoint, ack))
         if outcome is AckOutcome.COMPLETED:
             await _complete(uow, stored, checkpoint, ack.at)
         await uow.commit()
@@ -146,6 +148,23 @@ async def trigger_one(
         )
     )
     return number
+
+
+def _told(
+    stored: StoredJob, checkpoint: checkpoints.Checkpoint, ack: BarrierAcked
+) -> dict[str, Any]:
+    """An ack as it came in, for those who watch."""
+    return {
+        "at": ack.at.isoformat(),
+        "name": stored.graph.name,
+        "attempt": checkpoint.attempt,
+        "checkpoint": checkpoint.number,
+        "checkpoint_kind": checkpoint.kind,
+        "status": checkpoint.status,
+        "acked": len(checkpoint.snapshots),
+        "awaited": len(checkpoint.awaiting),
+        "subtasks": sorted(f"{one.region}/{one.vertex}/{one.subtask}" for one in ack.snapshots),
+    }
 
 
 async def _complete(

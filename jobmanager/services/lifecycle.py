@@ -158,5 +158,10 @@ async def _abort_checkpoints(
         aborted, _, effects = checkpoints.transition(checkpoint, ended)
         await uow.checkpoints.save(stored.id, aborted, now)
         await uow.outbox.add(stored.id, effects, now)
-        if aborted.is_savepoint and aborted != checkpoint:
+        if aborted == checkpoint:
+            continue
+        why = f"checkpoint {aborted.number} {aborted.aborted_because}: {detail}"
+        entry = HistoryEntry(now, "checkpoint_aborted", why, attempt.number, aborted.number)
+        await uow.history.add(stored.id, entry)
+        if aborted.is_savepoint:
             await operations.savepoint_failed(uow, stored, aborted, now)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Protocol, Self
 
 from jobmanager.core.attempt import Attempt
@@ -162,6 +163,14 @@ class OutboxEntry:
     tries: int
 
 
+class Actor(StrEnum):
+    """Whose message or decision it was that moved things."""
+
+    CLIENT = "client"
+    RUNNER = "runner"
+    JOBMANAGER = "jobmanager"
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
     at: datetime
@@ -170,6 +179,32 @@ class HistoryEntry:
     attempt: AttemptNumber | None = None
     checkpoint: CheckpointNumber | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A history entry as it was kept."""
+
+    id: int
+    """Ascends in the order in which entries became visible, over all jobs."""
+    job_id: JobId
+    job_name: str
+    job_state: str
+    """At present, not at the time of the entry."""
+    actor: Actor
+    entry: HistoryEntry
+
+
+@dataclass(frozen=True, slots=True)
+class LiveProgress:
+    """What the runner of a live job last said."""
+
+    job_id: JobId
+    job_name: str
+    job_state: str
+    attempt: AttemptNumber
+    at: datetime
+    regions: Sequence[Mapping[str, Any]]
 
 
 class Jobs(Protocol):
@@ -227,6 +262,8 @@ class Checkpoints(Protocol):
         self, job_id: JobId, number: CheckpointNumber, at: datetime
     ) -> None: ...
     async def expired(self, now: datetime) -> Sequence[tuple[JobId, CheckpointNumber]]: ...
+    async def prune(self, keep: int, limit: int) -> int:
+        """Forgets rows beyond the newest `keep` of a job that nothing needs; how many."""
 
 
 class Savepoints(Protocol):
@@ -269,9 +306,16 @@ class Outbox(Protocol):
 
 class History(Protocol):
     async def add(self, job_id: JobId, *entries: HistoryEntry) -> None: ...
-    async def of_job(
-        self, job_id: JobId, after: int, limit: int
-    ) -> Sequence[tuple[int, HistoryEntry]]: ...
+    async def announce(self, job_id: JobId, kind: str, facts: Mapping[str, Any]) -> None:
+        """Tells those who listen just now, when this is committed. It is kept nowhere."""
+
+    async def after(
+        self, after: int, limit: int, job_id: JobId | None = None
+    ) -> Sequence[Recorded]: ...
+    async def newest(self) -> int: ...
+    async def progress(self) -> Sequence[LiveProgress]: ...
+    async def prune(self, before: datetime, limit: int) -> int:
+        """Forgets old entries of jobs that have ended; how many."""
 
 
 class UnitOfWork(Protocol):
@@ -293,7 +337,7 @@ class UnitOfWork(Protocol):
 
 
 class UnitsOfWork(Protocol):
-    def __call__(self) -> UnitOfWork: ...
+    def __call__(self, actor: Actor = Actor.JOBMANAGER) -> UnitOfWork: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import (
 
 from jobmanager.core.errors import StoreUnavailable
 from jobmanager.core.ids import JobId
+from jobmanager.services.ports import Actor
 from jobmanager.store import schema
 from jobmanager.store.unit_of_work import PostgresUnitOfWork
 
@@ -37,8 +38,8 @@ class Database:
         self.on_commit: Callable[[Iterable[JobId]], None] = lambda jobs: None
         """Told, after each commit, of the jobs that have new effects."""
 
-    def unit_of_work(self) -> PostgresUnitOfWork:
-        return PostgresUnitOfWork(self.sessions, self.on_commit)
+    def unit_of_work(self, actor: Actor = Actor.JOBMANAGER) -> PostgresUnitOfWork:
+        return PostgresUnitOfWork(self.sessions, self.on_commit, actor)
 
     async def migrate(self) -> None:
         await schema.upgrade(self.engine)

@@ -35,11 +35,12 @@ class PostgresJobs:
 
     async def get_for_update(self, job_id: JobId) -> StoredJob:
         # Whoever decides about a job holds this lock: of two acks that come at the
-        # same time, the second one sees what the first one wrote.
+        # same time, the second one sees what the first one wrote. NO KEY: a row of another
+        # table may refer to the job meanwhile, without waiting for us.
         row = await self._session.scalar(
             select(JobRow)
             .where(JobRow.id == job_id)
-            .with_for_update()
+            .with_for_update(key_share=True)
             .execution_options(populate_existing=True)
         )
         if row is None:

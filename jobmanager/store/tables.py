@@ -29,6 +29,7 @@ from jobmanager.core.job import Desired, JobStatus
 from jobmanager.core.operation import OperationKind, OperationStatus
 from jobmanager.core.plan import SnapshotKind
 from jobmanager.core.savepoint import SavepointStatus
+from jobmanager.services.ports import Actor
 
 
 class Table(DeclarativeBase):
@@ -97,6 +98,8 @@ class JobRow(Table):
     health: Mapped[str] = mapped_column(server_default=text("'healthy'"))
     health_reason: Mapped[str | None]
     health_since: Mapped[datetime | None]
+    pruned_checkpoints: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'"))
+    """Status to how many checkpoints had it whose rows are gone."""
 
     __table_args__ = (
         _one_of("status", JobStatus),
@@ -399,8 +402,11 @@ class HistoryRow(Table):
     attempt: Mapped[int | None]
     checkpoint: Mapped[int | None]
     detail: Mapped[dict[str, Any]]
+    actor: Mapped[str] = mapped_column(server_default=text("'jobmanager'"))
+    """Whose message or decision it was."""
 
     __table_args__ = (
         ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
+        _one_of("actor", Actor),
         Index("history_job_id_id_idx", "job_id", "id"),
     )

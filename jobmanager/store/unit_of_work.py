@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 from jobmanager.core.errors import StoreUnavailable
 from jobmanager.core.ids import JobId
 from jobmanager.services.ports import (
+    Actor,
     Attempts,
     Checkpoints,
     History,
@@ -21,8 +22,9 @@ from jobmanager.services.ports import (
     Savepoints,
 )
 from jobmanager.store.checkpoints import PostgresCheckpoints, PostgresKeyGroups
+from jobmanager.store.history import PostgresHistory
 from jobmanager.store.jobs import PostgresAttempts, PostgresJobs, PostgresRunners
-from jobmanager.store.outbox import PostgresHistory, PostgresOutbox
+from jobmanager.store.outbox import PostgresOutbox
 from jobmanager.store.savepoints import PostgresOperations, PostgresSavepoints
 
 
@@ -43,9 +45,11 @@ class PostgresUnitOfWork:
         self,
         sessions: async_sessionmaker[AsyncSession],
         on_commit: Callable[[Iterable[JobId]], None] = lambda jobs: None,
+        actor: Actor = Actor.JOBMANAGER,
     ) -> None:
         self._sessions = sessions
         self._on_commit = on_commit
+        self._actor = actor
 
     async def __aenter__(self) -> Self:
         self._session = self._sessions()
@@ -57,7 +61,7 @@ class PostgresUnitOfWork:
         self.operations = PostgresOperations(self._session)
         self.key_groups = PostgresKeyGroups(self._session)
         self.outbox = self._outbox = PostgresOutbox(self._session)
-        self.history = PostgresHistory(self._session)
+        self.history = self._history = PostgresHistory(self._session, self._actor)
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -70,6 +74,7 @@ class PostgresUnitOfWork:
             raise StoreUnavailable(f"Postgres does not answer: {first_line}") from error
 
     async def commit(self) -> None:
+        await self._history.write()  # last: it takes a lock that all share
         await self._session.commit()
         if self._outbox.added_for:
             self._on_commit(self._outbox.added_for)

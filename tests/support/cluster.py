@@ -28,6 +28,7 @@ from jobmanager.services import runners
 from jobmanager.services.bells import Bells
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.dispatch import Dispatcher
+from jobmanager.services.events import EventHub
 from jobmanager.services.ports import Launched, Runner
 from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import Database
@@ -180,6 +181,7 @@ EVERYONE = (
 
 @dataclass
 class Cluster:
+    app: FastAPI
     database: Database
     http: httpx.AsyncClient
     clock: Clock
@@ -244,6 +246,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
         units=units,
         storage=storage,
         bells=bells,
+        events=EventHub(units),
         clock=clock,
         run_settings=RunSettings("local[2]", directory.as_uri(), str(directory / "data")),
         heartbeat_interval=timedelta(seconds=1),
@@ -255,6 +258,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://headgate") as http:
         yield Cluster(
+            app=app,
             database=database,
             http=http,
             clock=clock,
