@@ -20,6 +20,7 @@ import uvicorn
 
 from jobmanager.api.app import make_app
 from jobmanager.api.context import Context
+from jobmanager.api.metrics import Meters
 from jobmanager.core.ids import RunnerId
 from jobmanager.core.storage_uri import local_path
 from jobmanager.launchers.local import LocalLauncher
@@ -131,6 +132,7 @@ class Server:
             storage=self._storage,
             bells=self._bells,
             events=self._events,
+            meters=Meters(self._database.unit_of_work, self._events),
             clock=utc_now,
             run_settings=RunSettings(
                 spark_master=self._settings.spark_master,

@@ -14,6 +14,7 @@ from jobmanager.api import (
     health,
     jobs,
     logs,
+    metrics,
     problems,
     runners,
     savepoints,
@@ -52,11 +53,13 @@ def make_app() -> FastAPI:
     )
     problems.install(app)
     app.add_middleware(BodyLimit)
+    app.add_middleware(metrics.RequestTimer)
     for router in _ROUTERS:
         app.include_router(router, prefix="/v1")
         app.include_router(router, include_in_schema=False)
-    app.include_router(health.router)
-    app.include_router(health.router, prefix="/v1", include_in_schema=False)
+    for router in (health.router, metrics.router):
+        app.include_router(router)
+        app.include_router(router, prefix="/v1", include_in_schema=False)
     return app
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from fastapi import Depends, Path, Request
 
+from jobmanager.api.metrics import Meters
 from jobmanager.core.errors import MalformedRequest
 from jobmanager.core.ids import JobId
 from jobmanager.services.bells import Bells
@@ -23,6 +24,7 @@ class Context:
     storage: SnapshotStorage
     bells: Bells
     events: EventHub
+    meters: Meters
     clock: Clock
     run_settings: RunSettings
     heartbeat_interval: timedelta

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from jobmanager.api.context import Ctx, RunnerUow, Uow
 from jobmanager.core.checkpoint import (
     AbortReason,
+    AckOutcome,
     BarrierAcked,
     BarrierDeclined,
     Snapshot,
@@ -132,8 +133,11 @@ async def acks(
         stored=Stored(said.manifest, said.batches, said.bytes, said.new_bytes),
     )
     number = CheckpointNumber(said.checkpoint)
-    outcome = await checkpoints.acknowledge(uow, caller.job_id, number, event)
-    return messages.BarrierReply(outcome=outcome.value)
+    acked = await checkpoints.acknowledge(uow, caller.job_id, number, event)
+    if acked.outcome in (AckOutcome.RECORDED, AckOutcome.COMPLETED):
+        is_last = acked.outcome is AckOutcome.COMPLETED
+        context.meters.acked(acked.kind, acked.after, is_last=is_last)
+    return messages.BarrierReply(outcome=acked.outcome.value)
 
 
 @router.post("/runners/{runner_id}/declines")

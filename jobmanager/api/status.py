@@ -64,7 +64,7 @@ def status_of(
         restored=[dict(one) for one in attempt.restored or ()],
         last_checkpoint=_last(last),
         restarts=len(job.failed_at) - (job.status is JobStatus.FAILED),
-        lag=_lag(attempt.progress or ()),
+        lag=lag_of(attempt.progress or ()),
     )
 
 
@@ -87,7 +87,7 @@ def _last(found: StoredCheckpoint | None) -> LastCheckpoint | None:
     )
 
 
-def _lag(progress: Sequence[Mapping[str, Any]]) -> int | None:
+def lag_of(progress: Sequence[Mapping[str, Any]]) -> int | None:
     """Milliseconds between the slowest region's watermark and its last batch; None: unknown."""
     lags = [
         milliseconds(

@@ -1,7 +1,7 @@
 """Use cases about checkpoints. Each one: load, decide, save, commit."""
 
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from jobmanager.core import checkpoint as checkpoints
@@ -68,9 +68,17 @@ async def trigger_periodic(uow: UnitOfWork, job_id: JobId, now: datetime) -> boo
     return True
 
 
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    outcome: AckOutcome
+    kind: CheckpointKind
+    after: timedelta
+    """Since the checkpoint was triggered."""
+
+
 async def acknowledge(
     uow: UnitOfWork, job_id: JobId, number: CheckpointNumber, ack: BarrierAcked
-) -> AckOutcome:
+) -> Acknowledged:
     async with uow:
         stored = await uow.jobs.get_for_update(job_id)
         before = (await uow.checkpoints.get(job_id, number)).checkpoint
@@ -90,7 +98,7 @@ async def acknowledge(
         if outcome is AckOutcome.COMPLETED:
             await _complete(uow, stored, checkpoint, ack.at)
         await uow.commit()
-    return outcome
+    return Acknowledged(outcome, before.kind, ack.at - before.triggered_at)
 
 
 async def decline(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol, Self
 
@@ -207,6 +207,35 @@ class LiveProgress:
     regions: Sequence[Mapping[str, Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class JobFigures:
+    """What can be counted of one live job."""
+
+    id: JobId
+    name: str
+    is_healthy: bool
+    restarts: int
+    failed_checkpoints: int
+    checkpointed_at: datetime | None
+    checkpoint_took: timedelta | None
+    checkpoint_bytes: int | None
+    heartbeat_at: datetime | None
+    progress: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What can be counted of a cluster."""
+
+    states: Mapping[str, int]
+    restarts: int
+    jobs: Sequence[JobFigures]
+    outbox: Mapping[str, int]
+    outbox_oldest: datetime | None
+    operations: Mapping[str, int]
+    runners: int
+
+
 class Jobs(Protocol):
     async def add(self, job: StoredJob, idempotency_key: str | None) -> None: ...
     async def get(self, job_id: JobId) -> StoredJob: ...
@@ -318,6 +347,10 @@ class History(Protocol):
         """Forgets old entries of jobs that have ended; how many."""
 
 
+class Statistics(Protocol):
+    async def read(self) -> Figures: ...
+
+
 class UnitOfWork(Protocol):
     """One transaction. What is not committed never happened."""
 
@@ -330,6 +363,7 @@ class UnitOfWork(Protocol):
     key_groups: KeyGroups
     outbox: Outbox
     history: History
+    statistics: Statistics
 
     async def __aenter__(self) -> Self: ...
     async def __aexit__(self, *exc_info: object) -> None: ...

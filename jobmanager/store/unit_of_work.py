@@ -20,12 +20,14 @@ from jobmanager.services.ports import (
     Outbox,
     Runners,
     Savepoints,
+    Statistics,
 )
 from jobmanager.store.checkpoints import PostgresCheckpoints, PostgresKeyGroups
 from jobmanager.store.history import PostgresHistory
 from jobmanager.store.jobs import PostgresAttempts, PostgresJobs, PostgresRunners
 from jobmanager.store.outbox import PostgresOutbox
 from jobmanager.store.savepoints import PostgresOperations, PostgresSavepoints
+from jobmanager.store.statistics import PostgresStatistics
 
 
 class PostgresUnitOfWork:
@@ -40,6 +42,7 @@ class PostgresUnitOfWork:
     key_groups: KeyGroups
     outbox: Outbox
     history: History
+    statistics: Statistics
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class PostgresUnitOfWork:
         self.operations = PostgresOperations(self._session)
         self.key_groups = PostgresKeyGroups(self._session)
         self.outbox = self._outbox = PostgresOutbox(self._session)
+        self.statistics = PostgresStatistics(self._session)
         self.history = self._history = PostgresHistory(self._session, self._actor)
         return self
 

@@ -19,6 +19,7 @@ from fastapi import FastAPI
 
 from jobmanager.api.app import make_app
 from jobmanager.api.context import Context
+from jobmanager.api.metrics import Meters
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
@@ -242,11 +243,13 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
     database.on_commit = bells.ring
     storage = FileSnapshotStorage(directory)
     units = database.unit_of_work
+    events = EventHub(units)
     context = Context(
         units=units,
         storage=storage,
         bells=bells,
-        events=EventHub(units),
+        events=events,
+        meters=Meters(units, events),
         clock=clock,
         run_settings=RunSettings("local[2]", directory.as_uri(), str(directory / "data")),
         heartbeat_interval=timedelta(seconds=1),
