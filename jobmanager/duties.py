@@ -5,7 +5,6 @@ nothing is decided any more; the next leader does the same from what Postgres sa
 """
 
 import asyncio
-from datetime import timedelta
 
 import structlog
 
@@ -14,17 +13,21 @@ from jobmanager.core.lease import Term
 from jobmanager.launchers.local import LocalLauncher
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
+from jobmanager.loops.pruner import Pruner
 from jobmanager.loops.reaper import Reaper
 from jobmanager.loops.ticker import tick
 from jobmanager.loops.warm_pool import WarmPool
+from jobmanager.loops.watchdog import Watchdog
 from jobmanager.services import runners
 from jobmanager.services.bells import Bells
 from jobmanager.services.clock import utc_now
 from jobmanager.services.dispatch import Dispatcher
 from jobmanager.services.ports import HistoryEntry, SnapshotStorage, UnitsOfWork
+from jobmanager.settings import Settings
 
 _log = structlog.get_logger(__name__)
 _END_WITHIN = 2.0
+_PRUNE_EVERY = 600.0
 _TRY_AGAIN_AFTER = 0.5
 
 
@@ -37,35 +40,36 @@ class Duties:
         launcher: LocalLauncher,
         storage: SnapshotStorage,
         bells: Bells,
-        heartbeat_timeout: timedelta,
-        start_timeout: timedelta,
-        warm_runners: int,
+        settings: Settings,
     ) -> None:
         self._units = units
         self._launcher = launcher
         self._storage = storage
         self._bells = bells
-        self._heartbeat_timeout = heartbeat_timeout
-        self._start_timeout = start_timeout
-        self._warm_runners = warm_runners
+        self._settings = settings
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         launcher.on_exit(self._runner_exited)
 
     def begin(self, term: Term, url: str) -> None:
         self._stop = stop = asyncio.Event()
-        units, launcher = self._units, self._launcher
+        units, launcher, settings = self._units, self._launcher, self._settings
+        timeout = settings.heartbeat_timeout
         dispatcher = Dispatcher(units, launcher, self._storage)
         dispatch = DispatchLoop(units, dispatcher, utc_now)
         timer = CheckpointTimer(units, utc_now)
         # Made now: what was not heard before we led does not count as silence.
-        reaper = Reaper(units, launcher, utc_now, self._heartbeat_timeout, self._start_timeout)
-        warm = WarmPool(launcher, self._warm_runners, utc_now)
+        reaper = Reaper(units, launcher, utc_now, timeout, settings.start_timeout)
+        watchdog = Watchdog(units, utc_now, timeout, settings.stall_after)
+        pruner = Pruner(units, utc_now, settings.keep_checkpoint_rows, settings.keep_history)
+        warm = WarmPool(launcher, settings.warm_runners, utc_now)
         self._tasks = [
             asyncio.create_task(self._adopt(term, url), name="adopt"),
             asyncio.create_task(tick("dispatch", dispatch, 1.0, stop, self._bells.outbox)),
             asyncio.create_task(tick("checkpoint timer", timer, 0.1, stop)),
             asyncio.create_task(tick("reaper", reaper, 0.5, stop)),
+            asyncio.create_task(tick("watchdog", watchdog, 1.0, stop)),
+            asyncio.create_task(tick("pruner", pruner, _PRUNE_EVERY, stop)),
             asyncio.create_task(tick("warm pool", warm, 1.0, stop)),
         ]
 

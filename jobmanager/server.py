@@ -28,6 +28,7 @@ from fastapi import FastAPI
 from jobmanager.api.app import make_app
 from jobmanager.api.context import Context
 from jobmanager.api.forwarding import PATIENCE
+from jobmanager.api.metrics import Meters
 from jobmanager.core.ids import JobManagerId
 from jobmanager.core.lease import Term
 from jobmanager.core.storage_uri import local_path
@@ -35,15 +36,18 @@ from jobmanager.duties import Duties
 from jobmanager.launchers.inspector import LocalInspector
 from jobmanager.launchers.local import LocalLauncher
 from jobmanager.loops.leadership import Leadership, Timing
+from jobmanager.loops.ticker import tick
 from jobmanager.services import jobs
 from jobmanager.services.bells import Bells
 from jobmanager.services.clock import utc_now
 from jobmanager.services.directives import RunSettings
+from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL, EventHub
 from jobmanager.services.ports import JobManager
 from jobmanager.settings import Settings
 from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import Database, open_database
 from jobmanager.store.embedded import EmbeddedPostgres
+from jobmanager.store.notifications import listen
 
 _log = structlog.get_logger(__name__)
 _STOP_JOBS_WITHIN = 60.0
@@ -99,6 +103,7 @@ class Server:
         self._listener = listener
         self._me = myself
         self._bells = Bells()
+        self._events = EventHub(database.unit_of_work)
         root = local_path(settings.storage_uri)
         for directory in (root, settings.files_root):
             directory.mkdir(parents=True, exist_ok=True)
@@ -117,9 +122,7 @@ class Server:
             self._launcher,
             self._storage,
             self._bells,
-            settings.heartbeat_timeout,
-            settings.start_timeout,
-            settings.warm_runners,
+            settings,
         )
         self._leadership = Leadership(
             database.leases,
@@ -147,6 +150,7 @@ class Server:
         serving = asyncio.create_task(http.serve(sockets=[self._listener]), name="http")
         stop_leading = asyncio.Event()
         leading = asyncio.create_task(self._leadership.run(stop_leading), name="leadership")
+        events = self._start_events(stop_leading)
         announce(Ready(self.url, self._leadership.leader_url))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([serving, leading, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -160,6 +164,8 @@ class Server:
             await self._inspector.close()
             http.should_exit = True
             self._bells.ring_all()
+            self._events.close()
+            await asyncio.gather(*events)
             await serving
 
     @property
@@ -191,6 +197,8 @@ class Server:
             storage=self._storage,
             inspector=self._inspector,
             bells=self._bells,
+            events=self._events,
+            meters=Meters(self._database.unit_of_work, self._events),
             clock=utc_now,
             run_settings=RunSettings(
                 spark_master=self._settings.spark_master,
@@ -204,6 +212,17 @@ class Server:
             leadership=self._leadership,
             to_leader=to_leader,
         )
+
+    def _start_events(self, stop: asyncio.Event) -> list[asyncio.Task[None]]:
+        """Event streams work on every server, whoever leads. NOTIFY saves waiting; without it
+        the hub looks each second.
+        """
+        hub = self._events
+        url, channels = self._database.engine.url, (HISTORY_CHANNEL, LIVE_CHANNEL)
+        return [
+            asyncio.create_task(tick("events", hub, 1.0, stop, hub.wake)),
+            asyncio.create_task(listen(url, channels, hub.hear, hub.wake.set, stop)),
+        ]
 
     async def _stop_jobs(self) -> None:
         """Only the last one does: with another there, the jobs have somebody to lead them."""

@@ -34,6 +34,16 @@ class Settings(BaseSettings):
     lease: timedelta = Field(timedelta(seconds=6), description="How long a leader leads unheard.")
     lease_renewal: timedelta = Field(timedelta(seconds=2), description="How often it is renewed.")
     most_connections: int = Field(2000, ge=1, description="More are answered 503 at once.")
+    stall_after: timedelta = Field(
+        timedelta(seconds=60),
+        description="The least time without a committed batch, with input, that is a stall.",
+    )
+    keep_checkpoint_rows: int = Field(
+        1000, ge=1, description="Rows of checkpoints that are kept of each job."
+    )
+    keep_history: timedelta = Field(
+        timedelta(days=30), description="How long the history of a job is kept after its end."
+    )
     advertise: str | None = Field(
         None, description="URL under which runners reach this server. None: host and port."
     )

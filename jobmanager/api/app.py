@@ -8,10 +8,12 @@ from fastapi_offline import FastAPIOffline
 
 from jobmanager.api import (
     checkpoints,
+    events,
     health,
     jobmanagers,
     jobs,
     logs,
+    metrics,
     problems,
     runners,
     savepoints,
@@ -39,6 +41,7 @@ _ROUTERS = (
     upgrades.router,
     state.router,
     logs.router,
+    events.router,
     runners.router,
     jobmanagers.router,
 )
@@ -58,9 +61,11 @@ def make_app(
     app.add_middleware(Forwarding)
     app.add_middleware(Gate, lanes=lanes())
     app.add_middleware(BodyLimit, within=body_within)
+    app.add_middleware(metrics.RequestTimer)
     for router in _ROUTERS:
         app.include_router(router, prefix="/v1")
         app.include_router(router, include_in_schema=False)
-    app.include_router(health.router)
-    app.include_router(health.router, prefix="/v1", include_in_schema=False)
+    for router in (health.router, metrics.router):
+        app.include_router(router)
+        app.include_router(router, prefix="/v1", include_in_schema=False)
     return app

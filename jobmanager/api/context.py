@@ -9,12 +9,15 @@ from uuid import UUID
 import httpx
 from fastapi import Depends, Path, Request
 
+from jobmanager.api.metrics import Meters
 from jobmanager.core.errors import MalformedRequest
 from jobmanager.core.ids import JobId, JobManagerId
 from jobmanager.services.bells import Bells
 from jobmanager.services.clock import Clock
 from jobmanager.services.directives import RunSettings
+from jobmanager.services.events import EventHub
 from jobmanager.services.ports import (
+    Actor,
     Inspector,
     SnapshotStorage,
     UnitOfWork,
@@ -29,6 +32,8 @@ class Context:
     storage: SnapshotStorage
     inspector: Inspector
     bells: Bells
+    events: EventHub
+    meters: Meters
     clock: Clock
     run_settings: RunSettings
     heartbeat_interval: timedelta
@@ -50,10 +55,16 @@ Ctx = Annotated[Context, Depends(_context)]
 
 
 def _unit_of_work(context: Ctx) -> UnitOfWork:
-    return context.units()
+    return context.units(Actor.CLIENT)
+
+
+def _runners_unit_of_work(context: Ctx) -> UnitOfWork:
+    return context.units(Actor.RUNNER)
 
 
 Uow = Annotated[UnitOfWork, Depends(_unit_of_work)]
+RunnerUow = Annotated[UnitOfWork, Depends(_runners_unit_of_work)]
+"""Of the routes that only runners call."""
 
 
 def _job_id(

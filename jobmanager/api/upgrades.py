@@ -14,6 +14,7 @@ from jobmanager.api.state import Service
 from jobmanager.core.ids import OperationId
 from jobmanager.core.upgrade import UpgradePlan
 from jobmanager.services import changes
+from jobmanager.services.ports import Actor
 from jobmanager.services.trials import SparkTrials
 
 router = APIRouter(tags=["jobs"])
@@ -81,7 +82,7 @@ async def upgrade(
     name = f"headgate:upgrade:{job_id.hex}:{idempotency_key}"
     operation_id = uuid5(NAMESPACE_URL, name) if idempotency_key else uuid4()
     operation = await changes.upgrade(
-        context.units(),
+        context.units(Actor.CLIENT),
         job_id,
         OperationId(operation_id),
         wanted,

@@ -19,6 +19,8 @@ _COLOURS = {
     "FAILED": "red",
     "ABORTED": "red",
     "RESTARTING": "yellow",
+    "STALLED": "red",
+    "DEGRADED": "yellow",
     "IN_PROGRESS": "yellow",
 }
 
@@ -34,7 +36,7 @@ def jobs(listed: Iterable[answers.JobSummary]) -> Table:
         table.add_row(
             job["jid"],
             job["name"],
-            state(job["state"]),
+            state(_shown(job)),
             moment(job["start-time"]),
             duration(job["duration"]),
         )
@@ -177,6 +179,12 @@ def size(count: int | None) -> str:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1000
     return f"{amount:.1f} TB"
+
+
+def _shown(job: answers.JobSummary) -> str:
+    """Flink's word, unless the job only seems to run."""
+    ours = job.get("headgate-state", "")
+    return ours.upper() if ours in ("stalled", "degraded") else job["state"]
 
 
 def _kept(one: answers.CheckpointSummary) -> str:

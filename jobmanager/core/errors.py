@@ -15,7 +15,8 @@
       Forbidden
         WrongRunnerToken
       Unavailable
-        StorageUnavailable, StoreUnavailable, InspectorUnavailable, NotLeading, TooBusy
+        StorageUnavailable, StoreUnavailable, InspectorUnavailable, NotLeading, TooBusy,
+        TooManyStreams
 
 No HTTP in here: `jobmanager.api.problems` gives each family its status code.
 """
@@ -196,3 +197,7 @@ class NotLeading(Unavailable):
 
 class TooBusy(Unavailable):
     title = "Too many requests at once"
+
+
+class TooManyStreams(Unavailable):
+    title = "Too many event streams are open"

@@ -191,6 +191,17 @@ class RegionProgress(Message):
     """Source vertex to Spark's offset of it."""
     progressed_at: AwareDatetime | None = None
     """When the last batch was committed."""
+    input_waiting: bool | None = None
+    """Whether there is input that no committed batch has; None: unknown."""
+    batch_started_at: AwareDatetime | None = None
+    """When the batch under way began; None: there is none."""
+    unmoved_ms: int | None = None
+    """How long nothing was committed though there was something to do. 0: it moves, or it is
+    idle. A duration, so that clocks that differ do not matter."""
+    median_batch_ms: int = 0
+    """Of the last batches with input."""
+    activity: str | None = None
+    """What Spark says it is doing."""
 
 
 class Heartbeat(Message):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any, Protocol, Self
 
 from jobmanager.core.attempt import Attempt
@@ -10,6 +11,7 @@ from jobmanager.core.change import Change
 from jobmanager.core.checkpoint import Checkpoint
 from jobmanager.core.effects import Effect
 from jobmanager.core.graph import JobGraph
+from jobmanager.core.health import Health
 from jobmanager.core.ids import (
     FIRST_ATTEMPT,
     AttemptNumber,
@@ -98,6 +100,15 @@ class StoredJob:
     """What it was started from, or last rescaled or upgraded from."""
     base_attempt: AttemptNumber = FIRST_ATTEMPT
     """What attempts before this one left behind is not gone back to."""
+    health: Health = Health.HEALTHY
+    """Other than healthy only while it runs."""
+    health_reason: str | None = None
+    health_since: datetime | None = None
+
+    @property
+    def state(self) -> str:
+        """What people are shown. RUNNING means running: else it is stalled or degraded."""
+        return self.job.status if self.health is Health.HEALTHY else self.health
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +119,17 @@ class StoredAttempt:
     progress: Sequence[Mapping[str, Any]] | None
     """One entry a region, as the runner reported it."""
     progress_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A job that runs, with what its health is judged by."""
+
+    stored: StoredJob
+    attempt: StoredAttempt
+    heartbeat_at: datetime | None
+    checkpointed_at: datetime | None
+    """When its newest checkpoint or savepoint completed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +174,14 @@ class OutboxEntry:
     tries: int
 
 
+class Actor(StrEnum):
+    """Whose message or decision it was that moved things."""
+
+    CLIENT = "client"
+    RUNNER = "runner"
+    JOBMANAGER = "jobmanager"
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
     at: datetime
@@ -186,6 +216,61 @@ class Election:
     jobmanagers: Sequence[JobManager]
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A history entry as it was kept."""
+
+    id: int
+    """Ascends in the order in which entries became visible, over all jobs."""
+    job_id: JobId
+    job_name: str
+    job_state: str
+    """At present, not at the time of the entry."""
+    actor: Actor
+    entry: HistoryEntry
+
+
+@dataclass(frozen=True, slots=True)
+class LiveProgress:
+    """What the runner of a live job last said."""
+
+    job_id: JobId
+    job_name: str
+    job_state: str
+    attempt: AttemptNumber
+    at: datetime
+    regions: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class JobFigures:
+    """What can be counted of one live job."""
+
+    id: JobId
+    name: str
+    is_healthy: bool
+    restarts: int
+    failed_checkpoints: int
+    checkpointed_at: datetime | None
+    checkpoint_took: timedelta | None
+    checkpoint_bytes: int | None
+    heartbeat_at: datetime | None
+    progress: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What can be counted of a cluster."""
+
+    states: Mapping[str, int]
+    restarts: int
+    jobs: Sequence[JobFigures]
+    outbox: Mapping[str, int]
+    outbox_oldest: datetime | None
+    operations: Mapping[str, int]
+    runners: int
+
+
 class Jobs(Protocol):
     async def add(self, job: StoredJob, idempotency_key: str | None) -> None: ...
     async def get(self, job_id: JobId) -> StoredJob: ...
@@ -196,6 +281,7 @@ class Jobs(Protocol):
     async def live(self) -> Sequence[JobId]: ...
     async def checkpoint_due(self, now: datetime) -> Sequence[JobId]: ...
     async def restart_due(self, now: datetime) -> Sequence[JobId]: ...
+    async def running(self, only: JobId | None = None) -> Sequence[RunningJob]: ...
     async def pinned(self, job_id: JobId) -> frozenset[CheckpointNumber]: ...
     async def started_from(self, directory: str) -> Sequence[JobId]: ...
 
@@ -242,6 +328,8 @@ class Checkpoints(Protocol):
         self, job_id: JobId, number: CheckpointNumber, at: datetime
     ) -> None: ...
     async def expired(self, now: datetime) -> Sequence[tuple[JobId, CheckpointNumber]]: ...
+    async def prune(self, keep: int, limit: int) -> int:
+        """Forgets rows beyond the newest `keep` of a job that nothing needs; how many."""
 
 
 class Savepoints(Protocol):
@@ -284,9 +372,20 @@ class Outbox(Protocol):
 
 class History(Protocol):
     async def add(self, job_id: JobId, *entries: HistoryEntry) -> None: ...
-    async def of_job(
-        self, job_id: JobId, after: int, limit: int
-    ) -> Sequence[tuple[int, HistoryEntry]]: ...
+    async def announce(self, job_id: JobId, kind: str, facts: Mapping[str, Any]) -> None:
+        """Tells those who listen just now, when this is committed. It is kept nowhere."""
+
+    async def after(
+        self, after: int, limit: int, job_id: JobId | None = None
+    ) -> Sequence[Recorded]: ...
+    async def newest(self) -> int: ...
+    async def progress(self) -> Sequence[LiveProgress]: ...
+    async def prune(self, before: datetime, limit: int) -> int:
+        """Forgets old entries of jobs that have ended; how many."""
+
+
+class Statistics(Protocol):
+    async def read(self) -> Figures: ...
 
 
 class UnitOfWork(Protocol):
@@ -301,6 +400,7 @@ class UnitOfWork(Protocol):
     key_groups: KeyGroups
     outbox: Outbox
     history: History
+    statistics: Statistics
 
     async def __aenter__(self) -> Self: ...
     async def __aexit__(self, *exc_info: object) -> None: ...
@@ -308,7 +408,7 @@ class UnitOfWork(Protocol):
 
 
 class UnitsOfWork(Protocol):
-    def __call__(self) -> UnitOfWork: ...
+    def __call__(self, actor: Actor = Actor.JOBMANAGER) -> UnitOfWork: ...
 
 
 class Leases(Protocol):

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import (
 )
 
 from jobmanager.core.ids import JobId
+from jobmanager.services.ports import Actor
 from jobmanager.store import schema
 from jobmanager.store.leases import PostgresLeases
 from jobmanager.store.outages import outages_named
@@ -35,8 +36,8 @@ class Database:
         self.leader: Leader | None = None
         """Not None: a unit of work commits only in the term in which it was begun."""
 
-    def unit_of_work(self) -> PostgresUnitOfWork:
-        return PostgresUnitOfWork(self.sessions, self.on_commit, self.leader)
+    def unit_of_work(self, actor: Actor = Actor.JOBMANAGER) -> PostgresUnitOfWork:
+        return PostgresUnitOfWork(self.sessions, self.on_commit, self.leader, actor)
 
     async def migrate(self) -> None:
         await schema.upgrade(self.engine)

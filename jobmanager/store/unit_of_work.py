@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 from jobmanager.core.ids import JobId
 from jobmanager.core.lease import Term
 from jobmanager.services.ports import (
+    Actor,
     Attempts,
     Checkpoints,
     History,
@@ -17,13 +18,16 @@ from jobmanager.services.ports import (
     Outbox,
     Runners,
     Savepoints,
+    Statistics,
 )
 from jobmanager.store.checkpoints import PostgresCheckpoints, PostgresKeyGroups
+from jobmanager.store.history import PostgresHistory
 from jobmanager.store.jobs import PostgresAttempts, PostgresJobs, PostgresRunners
 from jobmanager.store.leases import check_term
 from jobmanager.store.outages import raise_if_outage
-from jobmanager.store.outbox import PostgresHistory, PostgresOutbox
+from jobmanager.store.outbox import PostgresOutbox
 from jobmanager.store.savepoints import PostgresOperations, PostgresSavepoints
+from jobmanager.store.statistics import PostgresStatistics
 
 Leader = Callable[[], Term | None]
 """The term in which this JobManager leads; None: it does not."""
@@ -43,16 +47,19 @@ class PostgresUnitOfWork:
     key_groups: KeyGroups
     outbox: Outbox
     history: History
+    statistics: Statistics
 
     def __init__(
         self,
         sessions: async_sessionmaker[AsyncSession],
         on_commit: Callable[[Iterable[JobId]], None] = lambda jobs: None,
         leader: Leader | None = None,
+        actor: Actor = Actor.JOBMANAGER,
     ) -> None:
         self._sessions = sessions
         self._on_commit = on_commit
         self._leader = leader
+        self._actor = actor
 
     async def __aenter__(self) -> Self:
         self._term = self._leader() if self._leader else None
@@ -65,7 +72,8 @@ class PostgresUnitOfWork:
         self.operations = PostgresOperations(self._session)
         self.key_groups = PostgresKeyGroups(self._session)
         self.outbox = self._outbox = PostgresOutbox(self._session)
-        self.history = PostgresHistory(self._session)
+        self.statistics = PostgresStatistics(self._session)
+        self.history = self._history = PostgresHistory(self._session, self._actor)
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -74,8 +82,9 @@ class PostgresUnitOfWork:
         raise_if_outage(error if isinstance(error, Exception) else None)
 
     async def commit(self) -> None:
+        # Both last, so that nobody waits for us longer than for one commit.
+        await self._history.write()
         if self._leader is not None:
-            # Last, so that nobody waits for us longer than for one commit.
             await check_term(self._session, self._term)
         await self._session.commit()
         if self._outbox.added_for:

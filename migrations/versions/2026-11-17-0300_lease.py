@@ -1,14 +1,14 @@
 """Several JobManagers: who leads, with which term and until when, and who is there.
 
 Revision ID: 5b8e24f1c6d0
-Revises: 3c1d9e07ab42
+Revises: 7b20c4d1e9a3
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "5b8e24f1c6d0"
-down_revision = "3c1d9e07ab42"
+down_revision = "7b20c4d1e9a3"
 branch_labels = None
 depends_on = None
 

@@ -19,17 +19,20 @@ from fastapi import FastAPI
 
 from jobmanager.api.app import make_app
 from jobmanager.api.context import Context
+from jobmanager.api.metrics import Meters
 from jobmanager.core.errors import InspectorUnavailable
 from jobmanager.core.ids import AttemptNumber, JobId, JobManagerId, RunnerId
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
 from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.loops.reaper import Reaper
+from jobmanager.loops.watchdog import Watchdog
 from jobmanager.protocol.inspection import AnswerBody, QuestionBody
 from jobmanager.services import runners
 from jobmanager.services.bells import Bells
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.dispatch import Dispatcher
+from jobmanager.services.events import EventHub
 from jobmanager.services.ports import InspectorStatus, JobManager, Launched, Runner
 from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import Database
@@ -144,12 +147,15 @@ class PlayedRunner:
         assert (await self.register()).status_code == 200
         await self.say("running", restored=[])
 
-    async def fail(self, message: str = "boom", *, restartable: bool = True) -> dict[str, Any]:
+    async def fail(
+        self, message: str = "boom", *, restartable: bool = True, kind: str | None = None
+    ) -> dict[str, Any]:
         failure = {
-            "kind": "infrastructure" if restartable else "invalid_job",
+            "kind": kind or ("infrastructure" if restartable else "invalid_job"),
             "is_restartable": restartable,
             "message": message,
             "stack": f"Traceback\n{message}",
+            "region": "out",
         }
         return await self.say("failed", failure=failure)
 
@@ -205,6 +211,7 @@ EVERYONE = (
 
 @dataclass
 class Cluster:
+    app: FastAPI
     database: Database
     http: httpx.AsyncClient
     clock: Clock
@@ -215,7 +222,7 @@ class Cluster:
     timer: CheckpointTimer
     reaper: Reaper
     leadership: Leadership
-    app: FastAPI
+    watchdog: Watchdog
 
     async def submit(self, document: dict[str, Any], **params: Any) -> str:
         answer = await self.http.post("/v1/jobs", json=document, params=params)
@@ -274,6 +281,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
     database.on_commit = bells.ring
     storage = FileSnapshotStorage(directory)
     units = database.unit_of_work
+    events = EventHub(units)
     myself = a_jobmanager("http://headgate")
     leadership = Leadership(database.leases, myself, Timing(lease=timedelta(hours=1)))
     database.leader = lambda: leadership.term
@@ -285,6 +293,8 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
             units=units,
             storage=storage,
             bells=bells,
+            events=events,
+            meters=Meters(units, events),
             clock=clock,
             run_settings=RunSettings("local[2]", directory.as_uri(), str(directory / "data")),
             inspector=inspector,
@@ -308,6 +318,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
                 reaper=Reaper(
                     units, bench, clock, timedelta(seconds=30), start_timeout=timedelta(minutes=3)
                 ),
+                watchdog=Watchdog(units, clock, timedelta(seconds=30), timedelta(seconds=60)),
                 leadership=leadership,
                 app=app,
             )

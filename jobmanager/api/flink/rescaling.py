@@ -19,7 +19,7 @@ from jobmanager.core.ids import OperationId
 from jobmanager.core.operation import OperationStatus
 from jobmanager.core.plan import Task, plan_of
 from jobmanager.services import changes
-from jobmanager.services.ports import StoredJob
+from jobmanager.services.ports import Actor, StoredJob
 
 router = APIRouter(tags=[FLINK])
 
@@ -95,7 +95,7 @@ async def require(job_id: JobIdPath, context: Ctx, uow: Uow, body: Requirements)
     wanted = _wanted(stored, body.root)
     with suppress(NothingToChange):
         await changes.rescale(
-            context.units(),
+            context.units(Actor.CLIENT),
             job_id,
             OperationId(uuid4()),
             wanted,
