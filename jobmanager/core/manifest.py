@@ -124,6 +124,11 @@ def location_of(checkpoint: int) -> str:
     return f"checkpoints/{checkpoint}/{FILE_NAME}"
 
 
+def draft_name(directory: str) -> str:
+    """What a savepoint's directory is called, on a file system, while it is written."""
+    return f".{directory}.draft"
+
+
 def to_json(manifest: Manifest) -> str:
     document: dict[str, Any] = {
         "format": FORMAT_VERSION,

@@ -55,7 +55,7 @@ class RestorePoint(Message):
     """A savepoint, or a checkpoint of another job, that a job starts from."""
 
     root: str
-    """file: URI that the locations in its manifest are relative to."""
+    """URI that the locations in its manifest are relative to."""
     manifest: str
     """The manifest, relative to `root`."""
     name: str
@@ -69,7 +69,7 @@ class SavepointTarget(Message):
 
     id: UUID
     directory: str
-    """A file: URI."""
+    """A URI: `file:`, or elsewhere, such as `s3://bucket/savepoints/savepoint-3f2a…`."""
 
 
 class Run(Message):

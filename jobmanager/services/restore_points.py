@@ -15,12 +15,13 @@ from jobmanager.core.graph import FilesSink, JobGraph, Sink
 from jobmanager.core.ids import CheckpointNumber, JobId, SavepointId
 from jobmanager.core.manifest import FILE_NAME
 from jobmanager.core.savepoint import SavepointStatus
-from jobmanager.core.storage_uri import local_path
+from jobmanager.core.storage_uri import UnsupportedStorage, local_path, normal
+from jobmanager.files.places import require_shared
 from jobmanager.services.ports import RestorePoint, SnapshotStorage, UnitOfWork
 
 
 async def of_savepoint(uow: UnitOfWork, named: str) -> RestorePoint:
-    """`named` is a savepoint's id, or the directory it is in: a file: URI or an absolute path."""
+    """`named` is a savepoint's id, or the directory it is in: a URI or an absolute path."""
     if len(named) == 32 and "/" not in named:
         try:
             savepoint_id = SavepointId(UUID(hex=named))
@@ -113,10 +114,12 @@ def _normal(path: str, data_root: str) -> str:
 
 
 def _as_uri(named: str) -> str:
-    if named.startswith("file:"):
-        return named.rstrip("/")
-    if named.startswith("/"):
-        return Path(named).as_uri()
-    raise UnusableRestorePoint(
-        f"{named!r} is neither the id of a savepoint nor a file: URI nor an absolute path"
-    )
+    if "/" not in named:
+        raise UnusableRestorePoint(
+            f"{named!r} is neither the id of a savepoint nor a URI nor an absolute path"
+        )
+    try:
+        require_shared(named)
+        return normal(named)
+    except UnsupportedStorage as error:
+        raise UnusableRestorePoint(str(error)) from error

@@ -115,11 +115,11 @@ class Snapshots:
         directories: Mapping[RegionId, Path],
         at: datetime,
         savepoint: UUID,
-        target: Path,
+        target: str,
         after_step: Callable[[str], None] = lambda step: None,
     ) -> Taken:
-        """The same, with every file in the directory `target`, which is made. Raises what
-        `take` does; then there is no such directory.
+        """The same, with every file in the directory `target`, a URI, which is made. Raises
+        what `take` does; then there is no savepoint.
         """
         self._fence.check()
         draft = SavepointDraft(target, after_step)

@@ -217,7 +217,7 @@ async def test_an_unknown_trigger_is_told_as_flink_does(cluster: Cluster) -> Non
     ("params", "told"),
     [
         ({"savepoint": "/nowhere/at/all"}, "manifest.json cannot be read"),
-        ({"savepoint": "somewhere"}, "neither the id of a savepoint nor a file: URI"),
+        ({"savepoint": "somewhere"}, "neither the id of a savepoint nor a URI"),
         ({"checkpoint": "abc"}, "is not <job id>:<checkpoint number>"),
         ({"savepoint": "/a", "checkpoint": "b:1"}, "not both"),
         ({"savepoint": "/a", "restore_mode": "claim"}, "restore_mode 'claim' is not supported"),
