@@ -7,7 +7,8 @@ from pathlib import Path
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from jobmanager.core.storage_uri import local_path
+from jobmanager.core.storage_uri import local_path, normal
+from jobmanager.files.places import require_shared
 
 
 class Settings(BaseSettings):
@@ -18,6 +19,9 @@ class Settings(BaseSettings):
     data_dir: Path = Path(".headgate")
     database_url: str | None = Field(None, description="None: the embedded Postgres.")
     storage: str | None = Field(None, description="A file: URI. None: inside the data directory.")
+    checkpoints: str | None = Field(
+        None, description="A URI, such as s3://bucket/headgate. None: in the storage."
+    )
     data_root: Path | None = Field(
         None, description="What relative paths in job graphs are relative to."
     )
@@ -36,6 +40,14 @@ class Settings(BaseSettings):
         if value is not None:
             local_path(value)
         return value
+
+    @field_validator("checkpoints")
+    @classmethod
+    def _checkpoints_can_be_reached(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        require_shared(value)
+        return normal(value)
 
     @property
     def directory(self) -> Path:

@@ -93,7 +93,7 @@ class Attempt:
 
     @property
     def layout(self) -> JobLayout:
-        return layout_of(self._run.storage, self.job)
+        return layout_of(self._run.storage, self.job, self._run.checkpoints)
 
     def run(self, report_running: Callable[[AttemptRunning], None]) -> Ending | None:
         """Runs the job to its end. None: the attempt was replaced, and says nothing."""

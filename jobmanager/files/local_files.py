@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 
 from jobmanager.core.manifest import SnapshotFile
@@ -24,6 +24,12 @@ class LocalFiles:
                 path = Path(directory, name)
                 sizes[path.relative_to(self._root).as_posix()] = path.lstat().st_size
         return sizes
+
+    def names(self, below: str = "") -> Set[str]:
+        try:
+            return {path.name for path in (self._root / below).iterdir()}
+        except FileNotFoundError:
+            return set()
 
     def read(self, location: str) -> bytes:
         return (self._root / location).read_bytes()

@@ -6,7 +6,7 @@ when they are fetched.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -52,6 +52,14 @@ class RemoteFiles:
             if entry.get("type") == "file" and entry.get("size") is not None
         }
 
+    def names(self, below: str = "") -> Set[str]:
+        with _asking(self._uri(below)):
+            try:
+                paths = self._store.ls(self._path(below), detail=False)
+            except FileNotFoundError:
+                return set()
+        return {str(path).rstrip("/").rpartition("/")[2] for path in paths}
+
     def read(self, location: str) -> bytes:
         with _asking(self._uri(location)):
             return bytes(self._store.cat_file(self._path(location)))
@@ -63,7 +71,7 @@ class RemoteFiles:
         return False
 
     def keep(self, source: Path, location: str) -> Kept:
-        with source.open("rb") as reader, _asking(self._uri(location)):
+        with source.open("rb") as reader, _asking(self._uri(location), writes=True):
             writer = self._store.open(self._path(location), "wb")
             try:
                 kept = _pass_on(reader, writer.write)
@@ -84,8 +92,13 @@ class RemoteFiles:
                 raise StoreFailed(f"{self._uri(location)} {said} after {size} were uploaded")
 
     def write(self, location: str, text: str) -> None:
-        with _asking(self._uri(location)):
-            self._store.pipe_file(self._path(location), text.encode())
+        try:
+            with _asking(self._uri(location), writes=True):
+                self._store.pipe_file(self._path(location), text.encode())
+        except OSError:
+            with suppress(OSError):  # some stores have the half of it now
+                self.delete([location])
+            raise
 
     def fetch(self, file: SnapshotFile, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -140,13 +153,18 @@ def require_driver(uri: str) -> None:
 
 
 @contextmanager
-def _asking(uri: str) -> Iterator[None]:
-    """Drivers raise whatever they like: here it becomes one kind, that names the place."""
+def _asking(uri: str, *, writes: bool = False) -> Iterator[None]:
+    """Drivers raise whatever they like: here it becomes one kind, that names the place.
+
+    Whoever reads is told that a file is not there; whoever writes, that the bucket is not.
+    """
     try:
         yield
-    except (FileNotFoundError, StoreFailed):
+    except StoreFailed:
         raise
     except Exception as error:
+        if isinstance(error, FileNotFoundError) and not writes:
+            raise
         said = " ".join(str(error).split())[:_MOST_WORDS]
         raise StoreFailed(f"{uri}: {type(error).__name__}: {said}") from error
 

@@ -4,7 +4,7 @@ Whoever keeps files writes the manifest last, so a place without one holds nothi
 counts. Every method may raise `OSError`; of a store elsewhere it is a `StoreFailed`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -35,6 +35,9 @@ class SnapshotFiles(Protocol):
 
     def found(self, below: str = "") -> Mapping[str, int]:
         """Every file in a directory, with its size; none where there is no such directory."""
+
+    def names(self, below: str = "") -> Set[str]:
+        """What is in a directory itself: files and directories."""
 
     def read(self, location: str) -> bytes:
         """Raises `FileNotFoundError`."""

@@ -80,6 +80,8 @@ class Run(Message):
     spark_master: str
     storage: str
     """Root of all jobs' storage, a file: URI."""
+    checkpoints: str | None = None
+    """Root of all jobs' pools and checkpoints, a URI. None: they are in `storage`."""
     data_root: str
     """What relative paths in the graph are relative to."""
     checkpoint: CheckpointRef | None

@@ -17,6 +17,7 @@ from jobmanager.core.manifest import FILE_NAME
 from jobmanager.core.savepoint import SavepointStatus
 from jobmanager.core.storage_uri import UnsupportedStorage, local_path, normal
 from jobmanager.files.places import require_shared
+from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports import RestorePoint, SnapshotStorage, UnitOfWork
 
 
@@ -37,7 +38,7 @@ async def of_savepoint(uow: UnitOfWork, named: str) -> RestorePoint:
     return RestorePoint(root, FILE_NAME, f"savepoint {named}", job, savepoint=named)
 
 
-async def of_checkpoint(uow: UnitOfWork, named: str, storage: str) -> RestorePoint:
+async def of_checkpoint(uow: UnitOfWork, named: str, settings: RunSettings) -> RestorePoint:
     """`named` is `<job id>:<number>`: any checkpoint that is still there."""
     job, _, number = named.partition(":")
     try:
@@ -51,7 +52,7 @@ async def of_checkpoint(uow: UnitOfWork, named: str, storage: str) -> RestorePoi
         raise UnusableRestorePoint(f"checkpoint {named} is {found.checkpoint.status}")
     if found.discarded_at is not None or found.checkpoint.is_savepoint:
         raise UnusableRestorePoint(f"checkpoint {named} is not there any more")
-    root = f"{storage.rstrip('/')}/jobs/{job_id.hex}"
+    root = settings.checkpoints_of(job_id)
     name = f"checkpoint {checkpoint} of job {job_id.hex}"
     return RestorePoint(root, stored.manifest, name, job_id.hex, checkpoint=checkpoint)
 

@@ -76,6 +76,9 @@ def test_nothing_is_in_a_place_that_does_not_exist(files: SnapshotFiles) -> None
 def test_a_directory_goes_and_its_neighbour_stays(files: SnapshotFiles) -> None:
     for location in ("checkpoints/1/a", "checkpoints/1/b/c", "checkpoints/10/a"):
         files.write(location, "text")
+    assert files.names("checkpoints") == {"1", "10"}
+    assert files.names("checkpoints/1") == {"a", "b"}
+    assert files.names("nowhere") == set()
 
     files.remove("checkpoints/1")
     assert set(files.found()) == {"checkpoints/10/a"}
