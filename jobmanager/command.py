@@ -40,7 +40,14 @@ def serve(
     ] = None,
     storage: Annotated[
         str | None,
-        typer.Option(metavar="URI", help="For checkpoints, file:///... [default: in the data dir]"),
+        typer.Option(metavar="URI", help="What Spark works in, file:///... [in the data dir]"),
+    ] = None,
+    checkpoints: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URI",
+            help="Where checkpoints are kept, s3://bucket/... or file:///... [in the storage]",
+        ),
     ] = None,
     spark_master: Annotated[
         str | None, typer.Option(metavar="URL", help="Where jobs run. [default: local[cores]]")
@@ -81,6 +88,7 @@ def serve(
         data_dir=data_dir,
         database_url=database_url,
         storage=storage,
+        checkpoints=checkpoints,
         spark_master=spark_master,
         data_root=data_root,
         warm_runners=warm_runners,

@@ -107,7 +107,7 @@ class Server:
         root = local_path(settings.storage_uri)
         for directory in (root, settings.files_root):
             directory.mkdir(parents=True, exist_ok=True)
-        self._storage = FileSnapshotStorage(root)
+        self._storage = FileSnapshotStorage(root, settings.checkpoints)
         self._launcher = LocalLauncher(
             settings.directory / "runners", settings.address_file, settings.spark_master
         )
@@ -204,6 +204,7 @@ class Server:
                 spark_master=self._settings.spark_master,
                 storage=self._settings.storage_uri,
                 data_root=str(self._settings.files_root),
+                checkpoints=self._settings.checkpoints,
             ),
             heartbeat_interval=self._settings.heartbeat_interval,
             started_at=utc_now(),

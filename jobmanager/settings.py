@@ -8,7 +8,8 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from jobmanager.core.storage_uri import local_path
+from jobmanager.core.storage_uri import local_path, normal
+from jobmanager.files.places import require_shared
 
 
 class Settings(BaseSettings):
@@ -19,6 +20,9 @@ class Settings(BaseSettings):
     data_dir: Path = Path(".headgate")
     database_url: str | None = Field(None, description="None: the embedded Postgres.")
     storage: str | None = Field(None, description="A file: URI. None: inside the data directory.")
+    checkpoints: str | None = Field(
+        None, description="A URI, such as s3://bucket/headgate. None: in the storage."
+    )
     data_root: Path | None = Field(
         None, description="What relative paths in job graphs are relative to."
     )
@@ -60,6 +64,14 @@ class Settings(BaseSettings):
         if not timedelta() < 2 * self.lease_renewal <= self.lease:
             raise ValueError("lease has to be at least twice as long as lease_renewal")
         return self
+
+    @field_validator("checkpoints")
+    @classmethod
+    def _checkpoints_can_be_reached(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        require_shared(value)
+        return normal(value)
 
     @property
     def directory(self) -> Path:

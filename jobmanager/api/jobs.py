@@ -159,8 +159,9 @@ async def _restore_point(
     if savepoint:
         point = await restore_points.of_savepoint(context.units(), savepoint)
     elif checkpoint:
-        storage = context.run_settings.storage
-        point = await restore_points.of_checkpoint(context.units(), checkpoint, storage)
+        point = await restore_points.of_checkpoint(
+            context.units(), checkpoint, context.run_settings
+        )
     else:
         return None
     graph, _ = jobs.check(document, parallelism)

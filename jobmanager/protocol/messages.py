@@ -57,7 +57,7 @@ class RestorePoint(Message):
     """A savepoint, or a checkpoint of another job, that a job starts from."""
 
     root: str
-    """file: URI that the locations in its manifest are relative to."""
+    """URI that the locations in its manifest are relative to."""
     manifest: str
     """The manifest, relative to `root`."""
     name: str
@@ -71,7 +71,7 @@ class SavepointTarget(Message):
 
     id: UUID
     directory: str
-    """A file: URI."""
+    """A URI: `file:`, or elsewhere, such as `s3://bucket/savepoints/savepoint-3f2a…`."""
 
 
 class Run(Message):
@@ -82,6 +82,8 @@ class Run(Message):
     spark_master: str
     storage: str
     """Root of all jobs' storage, a file: URI."""
+    checkpoints: str | None = None
+    """Root of all jobs' pools and checkpoints, a URI. None: they are in `storage`."""
     data_root: str
     """What relative paths in the graph are relative to."""
     checkpoint: CheckpointRef | None

@@ -36,7 +36,7 @@ class RestorePoint:
     """What a job is started from: a savepoint, or a checkpoint of another job."""
 
     root: str
-    """file: URI that the locations in the manifest are relative to."""
+    """URI that the locations in the manifest are relative to."""
     manifest: str
     name: str
     job: str

@@ -40,6 +40,7 @@ from jobmanager.protocol.inspection import (
     Tried,
     TryGraph,
 )
+from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports import Inspector, SnapshotStorage, UnitsOfWork
 
 TIME_FOR_AN_ANSWER = timedelta(minutes=2)
@@ -107,12 +108,12 @@ class StateService:
         units: UnitsOfWork,
         storage: SnapshotStorage,
         inspector: Inspector,
-        storage_root: str,
+        settings: RunSettings,
     ) -> None:
         self._units = units
         self._storage = storage
         self._inspector = inspector
-        self._storage_root = storage_root.rstrip("/")
+        self._settings = settings
 
     def of_job(self, job_id: JobId) -> FindSnapshot:
         async def find(number: int | None) -> Snapshot:
@@ -232,7 +233,7 @@ class StateService:
         assert checkpoint.stored is not None
         assert checkpoint.ended_at is not None
         name = f"checkpoint {chosen} of job {job_id.hex}"
-        root = f"{self._storage_root}/jobs/{job_id.hex}"
+        root = self._settings.checkpoints_of(job_id)
         location = checkpoint.stored.manifest
         place = Place(root=root, manifest=location, graph=dict(stored.document))
         manifest = await self._read(root, location, name)

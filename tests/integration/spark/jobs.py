@@ -129,7 +129,7 @@ class JobUnderTest:
         """Takes a savepoint of the attempt under way."""
         directory = self.root / "savepoints" / name
         self._snapshots().take_savepoint(
-            CheckpointNumber(1), self._spark_dirs(), datetime.now(UTC), uuid4(), directory
+            CheckpointNumber(1), self._spark_dirs(), datetime.now(UTC), uuid4(), directory.as_uri()
         )
         return directory
 
