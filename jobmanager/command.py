@@ -11,8 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-import jobmanager.client.change_commands
-import jobmanager.client.savepoint_commands  # noqa: F401 - adds its commands to the app
+import jobmanager.client.change_commands  # adds its commands to the app, as do
+import jobmanager.client.savepoint_commands
+import jobmanager.client.state_commands  # noqa: F401
 from jobmanager.client.cli import AsJson, app, run
 from jobmanager.client.errors import HeadgateError
 

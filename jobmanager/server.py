@@ -32,6 +32,7 @@ from jobmanager.core.ids import JobManagerId
 from jobmanager.core.lease import Term
 from jobmanager.core.storage_uri import local_path
 from jobmanager.duties import Duties
+from jobmanager.launchers.inspector import LocalInspector
 from jobmanager.launchers.local import LocalLauncher
 from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.services import jobs
@@ -103,6 +104,12 @@ class Server:
             directory.mkdir(parents=True, exist_ok=True)
         self._storage = FileSnapshotStorage(root)
         self._launcher = LocalLauncher(settings.directory / "runners", settings.address_file)
+        self._inspector = LocalInspector(
+            settings.directory / "inspector",
+            root / "inspector",
+            settings.inspector_idle,
+            settings.start_timeout,
+        )
         self._duties = Duties(
             database.unit_of_work,
             self._launcher,
@@ -147,6 +154,7 @@ class Server:
             stop_leading.set()
             await leading
             await self._leadership.resign()
+            await self._inspector.close()
             http.should_exit = True
             self._bells.ring_all()
             await serving
@@ -178,6 +186,7 @@ class Server:
         return Context(
             units=self._database.unit_of_work,
             storage=self._storage,
+            inspector=self._inspector,
             bells=self._bells,
             clock=utc_now,
             run_settings=RunSettings(

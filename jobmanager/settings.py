@@ -27,6 +27,9 @@ class Settings(BaseSettings):
     heartbeat_interval: timedelta = timedelta(seconds=1)
     heartbeat_timeout: timedelta = timedelta(seconds=30)
     start_timeout: timedelta = timedelta(minutes=3)
+    inspector_idle: timedelta = Field(
+        timedelta(minutes=5), description="After which the process that reads state ends."
+    )
     lease: timedelta = Field(timedelta(seconds=6), description="How long a leader leads unheard.")
     lease_renewal: timedelta = Field(timedelta(seconds=2), description="How often it is renewed.")
     most_connections: int = Field(2000, ge=1, description="More are answered 503 at once.")

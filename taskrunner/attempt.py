@@ -9,8 +9,7 @@ restore ─▶ compile ─▶ start ─▶ running ─┬─ every region finish
 Whoever asks for its end while it starts is heeded before the next step.
 """
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -55,11 +54,19 @@ from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.snapshots.layout import JobLayout, layout_of
 from taskrunner.snapshots.origin import open_origin, read_lineage, write_lineage
 from taskrunner.snapshots.snapshot import Snapshots, Subject
-from taskrunner.spark.job import SPARK_VERSION, RegionRun, SparkJob
+from taskrunner.spark.job import SPARK_VERSION, SparkJob
 from taskrunner.spark.places import Places
 from taskrunner.spark.region_query import Phase, RegionQuery
 from taskrunner.spark.session import WarmSession, settings
-from taskrunner.stopping import CannotStop, Interrupted, NotInTime, StopFailed, reach_boundary
+from taskrunner.stopping import (
+    CannotStop,
+    Interrupted,
+    NotInTime,
+    StopFailed,
+    cancel,
+    reach_boundary,
+    stop_at_once,
+)
 
 _TICK_SECONDS = 0.1
 _CONFIRMATION = timedelta(seconds=30)
@@ -182,7 +189,7 @@ class Attempt:
             for region in spark_job.regions:
                 region.start()
         except BaseException:
-            _stop(spark_job.regions)
+            stop_at_once(spark_job.regions)
             raise
         self._spark_job = spark_job
 
@@ -313,42 +320,17 @@ class Attempt:
 
     def _end(self) -> None:
         """Stops what still runs, so that nothing is written after the report."""
-        _stop(self._spark_job.regions if self._spark_job else [])
+        stop_at_once(self._spark_job.regions if self._spark_job else [])
         self.progress()
         self._end_barriers()
-
-
-def _stop(regions: Sequence[RegionRun]) -> None:
-    for region in regions:
-        try:
-            region.stop()
-        except Exception as error:
-            log.warning("region_not_stopped", region=region.id, reason=str(error))
 
 
 def _obey(spark_job: SparkJob | None, order: CancelAsked | Replaced | Dismissed) -> Ending | None:
     match order:
         case CancelAsked():
-            return _cancel(spark_job, order)
+            return AttemptCancelled(detail=cancel(spark_job.regions if spark_job else [], order))
         case Replaced(why=why):
             raise Superseded(why)
         case Dismissed(why=why):
             log.warning("dismissed", reason=why)
             return None
-
-
-def _cancel(spark_job: SparkJob | None, asked: CancelAsked) -> AttemptCancelled:
-    log.info("cancelling", why=asked.why, grace_s=asked.grace.total_seconds())
-    if spark_job is None:
-        return AttemptCancelled(detail="no query had started")
-    deadline = time.monotonic() + asked.grace.total_seconds()
-    details = []
-    can_wait = {region.id: region.ask_to_stop() for region in spark_job.regions}
-    for region in spark_job.regions:
-        left = timedelta(seconds=max(0.001, deadline - time.monotonic()))
-        if can_wait[region.id] and region.await_stop(left):
-            details.append(f"{region.id} ended after its batch")
-        else:
-            region.stop()
-            details.append(f"{region.id} was stopped in the middle of a batch")
-    return AttemptCancelled(detail="; ".join(details))

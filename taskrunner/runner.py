@@ -39,6 +39,7 @@ from taskrunner.control.client import (
 )
 from taskrunner.control.threads import DirectivePoller, Heartbeats, Reporter
 from taskrunner.core.orders import CancelAsked, Dismissed, Order, Replaced, StopAsked
+from taskrunner.core.patience import Patience
 from taskrunner.snapshots import durable
 from taskrunner.spark.job import SPARK_VERSION
 from taskrunner.spark.session import WarmSession
@@ -119,8 +120,10 @@ class Runner:
             return None
         reporter.finish(_IN_ORDER_SECONDS)
         if attempt.keeps_runner:
-            # from here on it has no attempt: the next may be given to it at any moment
+            # the next attempt may be this runner's at any moment from then on, and what is
+            # said of this one must not be taken for it
             self._current = None
+            self._heartbeats.let_pass()
         is_awaited = self._report_ending(attempt, ending)
         if attempt.keeps_runner and is_awaited:
             return self._await_next()
@@ -139,7 +142,9 @@ class Runner:
         reporter.send(_report(attempt, body))
 
     def _report_ending(self, attempt: Attempt, ending: Ending) -> bool:
-        """Whether it arrived, and somebody still waited for it."""
+        """Whether somebody may have waited for it. A refusal does not say: this runner may have
+        its next attempt already, if it was the answer to an earlier try that was lost.
+        """
         report = _report(attempt, ending)
         try:
             durable.write(attempt.layout.result(attempt.number), report.model_dump_json(indent=1))
@@ -149,30 +154,19 @@ class Runner:
             reply = self._client.report(report, within=self._report_within)
         except (NotDelivered, CallRefused, RunnerDismissed) as error:
             log.error("ending_not_reported", ending=ending.event, reason=str(error))
-            return False
+            return isinstance(error, CallRefused)
         log.info("attempt_reported", ending=ending.event)
         return not reply.superseded
 
     def _await_next(self) -> Attempt | None:
-        """The next attempt of a runner that was kept; None: there is none.
-
-        A JobManager that can be reached sends one soon, or has forgotten this runner. One
-        that cannot be is waited for as long as for any report.
-        """
+        """The next attempt of a runner that was kept; None: there is none."""
         log.info("waiting")
-        begun_at = reachable_at = time.monotonic()
-        while True:
+        waiting = Patience(time.monotonic(), self._patience, self._report_within)
+        while not waiting.is_over(time.monotonic(), self._heartbeats.was_delivered):
             with suppress(Empty):
                 return self._attempts.get(timeout=_TICK_SECONDS)
-            now = time.monotonic()
-            if not self._heartbeats.was_delivered:
-                reachable_at = now
-            if (
-                now - reachable_at > self._patience.total_seconds()
-                or now - begun_at > self._report_within.total_seconds()
-            ):
-                log.warning("no_next_attempt", waited_s=round(now - begun_at))
-                return None
+        log.warning("no_next_attempt")
+        return None
 
     def _await_exit(self) -> None:
         """Lets the JobManager say the last word, if it has one."""

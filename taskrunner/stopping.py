@@ -1,14 +1,18 @@
-"""Bringing all regions of a job to a boundary, where they stay."""
+"""Bringing all regions of a job to an end: at a boundary for a stop, with a grace for a cancel."""
 
+import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 
 from jobmanager.core.ids import RegionId
+from taskrunner import logs
 from taskrunner.core.orders import CancelAsked, Dismissed, Replaced
+from taskrunner.spark.job import RegionRun
 from taskrunner.spark.region_query import Phase, RegionQuery
 
 _TICK = timedelta(milliseconds=100)
+log = logs.get("attempt")
 
 
 class StopFailed(Exception):
@@ -23,7 +27,7 @@ class NotInTime(Exception):
 
 
 class Interrupted(Exception):
-    """Something came that goes before the stop."""
+    """Something came that goes before a start or a stop."""
 
     def __init__(self, order: CancelAsked | Replaced | Dismissed) -> None:
         self.order = order
@@ -59,6 +63,31 @@ def reach_boundary(
                 _await_end(region, check)
     for region in regions:
         region.stop()
+
+
+def cancel(regions: Sequence[RegionRun], asked: CancelAsked) -> str:
+    """Ends the regions after the batch they are in, or when the grace is over. Returns how."""
+    log.info("cancelling", why=asked.why, grace_s=asked.grace.total_seconds())
+    deadline = time.monotonic() + asked.grace.total_seconds()
+    details = []
+    can_wait = {region.id: region.ask_to_stop() for region in regions}
+    for region in regions:
+        left = timedelta(seconds=max(0.001, deadline - time.monotonic()))
+        if can_wait[region.id] and region.await_stop(left):
+            details.append(f"{region.id} ended after its batch")
+        else:
+            region.stop()
+            details.append(f"{region.id} was stopped in the middle of a batch")
+    return "; ".join(details) or "no query had started"
+
+
+def stop_at_once(regions: Sequence[RegionRun]) -> None:
+    """Stops what still runs, whatever it is doing."""
+    for region in regions:
+        try:
+            region.stop()
+        except Exception as error:
+            log.warning("region_not_stopped", region=region.id, reason=str(error))
 
 
 def _await_end(region: RegionQuery, check: Callable[[], None]) -> None:

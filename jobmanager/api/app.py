@@ -15,6 +15,7 @@ from jobmanager.api import (
     problems,
     runners,
     savepoints,
+    state,
     upgrades,
 )
 from jobmanager.api.flink import checkpoints as flink_checkpoints
@@ -36,6 +37,7 @@ _ROUTERS = (
     checkpoints.router,
     savepoints.router,
     upgrades.router,
+    state.router,
     logs.router,
     runners.router,
     jobmanagers.router,

@@ -14,13 +14,21 @@ from jobmanager.core.ids import JobId, JobManagerId
 from jobmanager.services.bells import Bells
 from jobmanager.services.clock import Clock
 from jobmanager.services.directives import RunSettings
-from jobmanager.services.ports import SnapshotStorage, Trials, UnitOfWork, UnitsOfWork, WhoLeads
+from jobmanager.services.ports import (
+    Inspector,
+    SnapshotStorage,
+    Trials,
+    UnitOfWork,
+    UnitsOfWork,
+    WhoLeads,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     units: UnitsOfWork
     storage: SnapshotStorage
+    inspector: Inspector
     bells: Bells
     clock: Clock
     run_settings: RunSettings

@@ -154,3 +154,81 @@ class Verification(TypedDict):
     files: int
     bytes: int
     faults: list[str]
+
+
+class StateColumn(TypedDict):
+    name: str
+    type: str
+    spark_name: str
+
+
+class State(TypedDict):
+    region: str
+    vertex: str
+    name: str
+    operator: str
+    subtasks: int
+    key_schema: str
+    value_schema: str
+    key: list[StateColumn]
+    value: list[StateColumn]
+
+
+class StateSource(TypedDict):
+    """Where an answer about state is from."""
+
+    checkpoint: int
+    savepoint: str | None
+    completed_at: str
+
+
+class StateList(StateSource):
+    items: list[State]
+    next: str | None
+
+
+class StateRow(TypedDict):
+    checkpoint: int
+    key: dict[str, Any]
+    value: dict[str, Any]
+    key_group: int | None
+    subtask: int
+
+
+class StatePage(StateSource):
+    region: str
+    vertex: str
+    name: str
+    items: list[StateRow]
+    next: str | None
+
+
+class StateOfKey(StatePage):
+    """The rows of a key; where there is just one it is at the top, too."""
+
+    key: dict[str, Any] | None
+    value: dict[str, Any] | None
+    key_group: int | None
+    subtask: int | None
+
+
+class KeyGroupCount(TypedDict):
+    key_group: int | None
+    subtask: int
+    rows: int
+    bytes: int
+
+
+class Skew(TypedDict):
+    rows: float | None
+    bytes: float | None
+
+
+class KeyGroupHistogram(StateSource):
+    region: str
+    vertex: str
+    name: str
+    max_parallelism: int
+    groups: list[KeyGroupCount]
+    empty_groups: int
+    skew: Skew

@@ -16,6 +16,7 @@ import httpx
 
 from jobmanager.client import answers
 from jobmanager.client.errors import HeadgateError, ServerUnreachable, refusal_of
+from jobmanager.client.state import StateOf
 
 ENDED = ("CANCELED", "FINISHED", "FAILED")
 """The states, in Flink's words, that no job leaves."""
@@ -150,8 +151,6 @@ class HeadgateClient:
         path = f"/jobs/{job_id}/checkpoints/{number}/verify"
         return cast(answers.Verification, self._ask("POST", path, timeout=600.0))
 
-    # ── the server ────────────────────────────────────────────────────────────
-
     # ── savepoints ────────────────────────────────────────────────────────────
 
     def take_savepoint(self, job_id: str, *, target: str | None = None) -> str:
@@ -217,6 +216,20 @@ class HeadgateClient:
 
     def dispose_savepoint(self, savepoint_id: str) -> dict[str, Any]:
         return cast(dict[str, Any], self._ask("DELETE", f"/savepoints/{savepoint_id}"))
+
+    # ── state ─────────────────────────────────────────────────────────────────
+
+    def state(self, job_id: str) -> StateOf:
+        """The keyed state of a job, as its last completed checkpoint has it."""
+        return StateOf(self._ask, f"/jobs/{job_id}/state")
+
+    def savepoint_state(self, savepoint_id: str) -> StateOf:
+        """The keyed state in a savepoint."""
+        return StateOf(self._ask, f"/savepoints/{savepoint_id}/state")
+
+    def inspector(self) -> dict[str, Any]:
+        """The process that reads state: `stopped`, `starting` or `ready`."""
+        return cast(dict[str, Any], self._ask("GET", "/inspector"))
 
     # ── the cluster ───────────────────────────────────────────────────────────
 

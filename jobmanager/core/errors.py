@@ -3,18 +3,22 @@
     DomainError
       NotFound
         JobNotFound, CheckpointNotFound, SavepointNotFound, OperationNotFound,
-        RunnerNotFound, LogNotFound
+        RunnerNotFound, LogNotFound, StateNotFound
       Conflict
         JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused, SavepointInUse,
         StopUnderWay, SinkInUse, NothingToChange
       Rejected
         InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint, UpgradeRefused
+        StopUnderWay, SinkInUse, NoStateYet
+      Rejected
+        InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint, InvalidStateKey,
+        UnreadableState
       Malformed
         MalformedRequest, BodyTooLarge, BodyTooSlow
       Forbidden
         WrongRunnerToken
       Unavailable
-        StorageUnavailable, StoreUnavailable, NotLeading, TooBusy
+        StorageUnavailable, StoreUnavailable, InspectorUnavailable, NotLeading, TooBusy
 
 No HTTP in here: `jobmanager.api.problems` gives each family its status code.
 """
@@ -58,6 +62,10 @@ class LogNotFound(NotFound):
     title = "No log yet"
 
 
+class StateNotFound(NotFound):
+    title = "No such state"
+
+
 class Conflict(DomainError):
     """The request is well formed, but the present state forbids it."""
 
@@ -90,6 +98,10 @@ class NothingToVerify(Conflict):
     title = "The checkpoint has no files to verify"
 
 
+class NoStateYet(Conflict):
+    title = "There is no state to read"
+
+
 class IdempotencyKeyReused(Conflict):
     title = "The idempotency key was used for another request"
 
@@ -104,6 +116,14 @@ class UnusableRestorePoint(Rejected):
 
 class UpgradeRefused(Rejected):
     title = "The job cannot go on with this graph"
+
+
+class InvalidStateKey(Rejected):
+    title = "This is no key of the state"
+
+
+class UnreadableState(Rejected):
+    title = "The state cannot be read"
 
 
 class UnsupportedRequest(Rejected):
@@ -175,3 +195,7 @@ class NotLeading(Unavailable):
 
 class TooBusy(Unavailable):
     title = "Too many requests at once"
+
+
+class InspectorUnavailable(Unavailable):
+    title = "State cannot be read at the moment"

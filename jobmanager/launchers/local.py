@@ -118,7 +118,7 @@ class LocalLauncher:
         code = await asyncio.to_thread(child.wait) if child else None
         description = processes.describe_exit(code)
         # Only one that gave up by itself had something to say at the end.
-        if code and code > 0 and (said := _last_line(Path(runner.log_path))):
+        if code and code > 0 and (said := processes.last_line(Path(runner.log_path))):
             description += f"; last line of its log: {said}"
         # What it started must not live on: Spark's JVM or its Python workers.
         await asyncio.to_thread(processes.kill_all_of, str(runner.id))
@@ -166,11 +166,3 @@ def _require_java() -> None:
     if (home and Path(home, "bin", "java").exists()) or shutil.which("java"):
         return
     raise NoJava("Spark needs Java 17 or newer: install one, or set JAVA_HOME")
-
-
-def _last_line(log: Path) -> str | None:
-    with contextlib.suppress(OSError), log.open("rb") as stream:
-        stream.seek(max(0, log.stat().st_size - 4096))
-        lines = [line.strip() for line in stream.read().decode(errors="replace").splitlines()]
-        return next((line[:300] for line in reversed(lines) if line), None)
-    return None

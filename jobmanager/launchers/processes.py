@@ -62,3 +62,12 @@ def describe_exit(code: int | None) -> str:
     if code < 0:
         return f"killed by {signal.Signals(-code).name}"
     return f"exit code {code}"
+
+
+def last_line(log: Path) -> str | None:
+    """The last line of a log that says something."""
+    with contextlib.suppress(OSError), log.open("rb") as stream:
+        stream.seek(max(0, log.stat().st_size - 4096))
+        lines = [line.strip() for line in stream.read().decode(errors="replace").splitlines()]
+        return next((line[:300] for line in reversed(lines) if line), None)
+    return None

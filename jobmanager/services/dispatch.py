@@ -1,7 +1,6 @@
 """Carries out the effects that are for the JobManager itself. Each may be done twice."""
 
 import secrets
-from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 from uuid import uuid4
@@ -87,11 +86,8 @@ class Dispatcher:
         # Where this fails because another leads by now, the process is left to it: that one
         # has found it, or has given its place to another, and it ends when it registers.
         async with self._units() as uow:
+            await uow.runners.note_process(runner_id, launched)
             current = await uow.runners.get(runner_id)
-            current = replace(
-                current, pid=launched.pid, process_started_at=launched.process_started_at
-            )
-            await uow.runners.save(current)
             await uow.commit()
         await self._launcher.watch(current)
 

@@ -26,6 +26,7 @@ from jobmanager.core.manifest import Manifest
 from jobmanager.core.operation import Operation
 from jobmanager.core.savepoint import SavepointStatus
 from jobmanager.core.upgrade import SparkVerdict
+from jobmanager.protocol.inspection import AnswerBody, QuestionBody
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,14 @@ class Runner:
 
 
 @dataclass(frozen=True, slots=True)
+class Launched:
+    host: str
+    pid: int
+    process_started_at: float
+    log_path: str
+
+
+@dataclass(frozen=True, slots=True)
 class OutboxEntry:
     id: int
     job_id: JobId
@@ -214,6 +223,8 @@ class Runners(Protocol):
     async def add(self, runner: Runner) -> None: ...
     async def get(self, runner_id: RunnerId) -> Runner: ...
     async def save(self, runner: Runner) -> None: ...
+    async def note_process(self, runner_id: RunnerId, process: Launched) -> None: ...
+    async def note_heartbeat(self, runner_id: RunnerId, at: datetime) -> None: ...
     async def of_attempt(self, job_id: JobId, attempt: AttemptNumber) -> Runner | None: ...
     async def alive(self) -> Sequence[Runner]: ...
     async def all(self, limit: int) -> Sequence[Runner]: ...
@@ -358,14 +369,6 @@ class Trials(Protocol):
     ) -> Sequence[SparkVerdict]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Launched:
-    host: str
-    pid: int
-    process_started_at: float
-    log_path: str
-
-
 class Launcher(Protocol):
     """Starts and ends runners."""
 
@@ -377,3 +380,22 @@ class Launcher(Protocol):
 
     async def kill(self, runner: Runner) -> str: ...
     async def watch(self, runner: Runner) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class InspectorStatus:
+    state: str
+    """stopped, starting or ready."""
+    pid: int | None
+    spark_version: str | None
+    log_path: str
+
+
+class Inspector(Protocol):
+    """Reads state, with a Spark session of its own."""
+
+    async def ask(self, question: QuestionBody, within: timedelta) -> AnswerBody:
+        """Raises `InspectorUnavailable` where no answer comes, with the reason."""
+        ...
+
+    def status(self) -> InspectorStatus: ...

@@ -13,7 +13,7 @@ from jobmanager.core.failure import Failure, FailureKind
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.protocol import messages
 from jobmanager.services import directives, lifecycle
-from jobmanager.services.ports import Runner, UnitOfWork
+from jobmanager.services.ports import Runner, StoredJob, UnitOfWork
 
 
 def token_hash(token: str) -> str:
@@ -74,7 +74,8 @@ async def heartbeat(
 ) -> bool:
     """Notes that the runner lives and how far it is. True: its attempt was superseded."""
     async with uow:
-        await uow.runners.save(replace(await uow.runners.get(runner.id), heartbeat_at=now))
+        await uow.runners.note_heartbeat(runner.id, now)
+        runner = await uow.runners.get(runner.id)
         attempt = (await uow.attempts.get(runner.job_id, runner.attempt)).attempt
         if beat.attempt != runner.attempt:
             # between two attempts of a job: the one it speaks of has ended
@@ -118,12 +119,12 @@ async def exited(
 ) -> None:
     """The runner's process is gone. What it wrote as its last word counts, if it did."""
     async with uow:
-        runner = await uow.runners.get(runner_id)
-        stored = await uow.jobs.get_for_update(runner.job_id)
+        stored, runner = await _locked(uow, runner_id)
         await uow.runners.save(replace(runner, exited_at=now, exit_description=description))
         if last_word is not None:
-            said = event_of(messages.AttemptReport.model_validate(last_word), now)
-            stored = await lifecycle.move_attempt(uow, stored, runner.attempt, said, now)
+            said = messages.AttemptReport.model_validate(last_word)
+            number = AttemptNumber(said.attempt)
+            stored = await lifecycle.move_attempt(uow, stored, number, event_of(said, now), now)
         gone = attempts.RunnerExited(now, description)
         await lifecycle.move_attempt(uow, stored, runner.attempt, gone, now)
         await uow.outbox.forget(runner.job_id, runner.attempt)
@@ -134,8 +135,7 @@ async def went_silent(
     uow: UnitOfWork, runner_id: RunnerId, silence: timedelta, now: datetime
 ) -> None:
     async with uow:
-        runner = await uow.runners.get(runner_id)
-        stored = await uow.jobs.get_for_update(runner.job_id)
+        stored, runner = await _locked(uow, runner_id)
         silent = attempts.RunnerWentSilent(now, silence)
         await lifecycle.move_attempt(uow, stored, runner.attempt, silent, now)
         await uow.commit()
@@ -159,6 +159,14 @@ async def launch_failed(
         event = attempts.AttemptFailed(now, failure)
         await lifecycle.move_attempt(uow, stored, attempt, event, now)
         await uow.commit()
+
+
+async def _locked(uow: UnitOfWork, runner_id: RunnerId) -> tuple[StoredJob, Runner]:
+    """The runner's job, locked, and the runner as it is under the lock: a job that changes
+    gives its runner another attempt.
+    """
+    stored = await uow.jobs.get_for_update((await uow.runners.get(runner_id)).job_id)
+    return stored, await uow.runners.get(runner_id)
 
 
 def event_of(said: messages.AttemptReport, now: datetime) -> attempts.AttemptEvent:

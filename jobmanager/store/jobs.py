@@ -12,7 +12,7 @@ from jobmanager.core.checkpoint import CheckpointKind, CheckpointStatus
 from jobmanager.core.errors import JobNotFound, RunnerNotFound
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RunnerId
 from jobmanager.core.job import JobStatus
-from jobmanager.services.ports import Runner, StoredAttempt, StoredJob
+from jobmanager.services.ports import Launched, Runner, StoredAttempt, StoredJob
 from jobmanager.store import mapping
 from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow, RunnerRow
 
@@ -206,6 +206,22 @@ class PostgresRunners:
         await self._session.execute(
             update(RunnerRow)
             .where(RunnerRow.id == runner.id)
+            .values(**values)
+            .execution_options(synchronize_session=False)
+        )
+
+    async def note_process(self, runner_id: RunnerId, process: Launched) -> None:
+        born = process.process_started_at
+        await self._update(runner_id, pid=process.pid, process_started_at=born)
+
+    async def note_heartbeat(self, runner_id: RunnerId, at: datetime) -> None:
+        await self._update(runner_id, heartbeat_at=at)
+
+    async def _update(self, runner_id: RunnerId, **values: Any) -> None:
+        """Only these columns: whoever else writes to the runner does so at the same time."""
+        await self._session.execute(
+            update(RunnerRow)
+            .where(RunnerRow.id == runner_id)
             .values(**values)
             .execution_options(synchronize_session=False)
         )

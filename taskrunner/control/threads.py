@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from queue import SimpleQueue
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 from jobmanager.protocol.messages import AttemptReport, Directive, Heartbeat
 from taskrunner import logs
@@ -73,6 +73,7 @@ class Heartbeats(Thread):
         self._superseded = superseded
         """Told the attempt of a heartbeat whose answer says so."""
         self._order = order
+        self._sending = Lock()
         self._ended = Event()
         self.was_delivered = True
         """The last one."""
@@ -80,11 +81,17 @@ class Heartbeats(Thread):
     def end(self) -> None:
         self._ended.set()
 
+    def let_pass(self) -> None:
+        """Returns when the one that is under way, if there is one, has been answered."""
+        with self._sending:
+            pass
+
     def run(self) -> None:
         while not self._ended.wait(self._interval):
-            heartbeat = self._read()
             try:
-                reply = self._client.heartbeat(heartbeat)
+                with self._sending:
+                    heartbeat = self._read()
+                    reply = self._client.heartbeat(heartbeat)
             except RunnerDismissed as error:
                 self._order(Dismissed(str(error)))
                 return

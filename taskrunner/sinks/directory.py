@@ -120,6 +120,14 @@ class SinkDirectory:
                         pass
             self._delete_orphans()
 
+    def withdraw_after(self, attempt: AttemptNumber) -> None:
+        """Withdraws what later attempts wrote."""
+        with self._lock, self._guard():
+            for batch, state in sorted(self._records().items()):
+                if self._read(batch, state).attempt > attempt:
+                    self._withdraw(batch)
+            self._delete_orphans()
+
     def discard(self, staged: Path) -> None:
         """Deletes what was staged and is not wanted."""
         shutil.rmtree(staged, ignore_errors=True)

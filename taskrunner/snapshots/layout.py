@@ -3,7 +3,9 @@
 <root>/jobs/<job>/
     epoch, epoch.lock                 the attempt that may write
     lineage.json                      the jobs it goes back to, if it was started from another's
+    outputs.json                      the directories it ever wrote to
     attempts/<n>/<region>/            Spark checkpoint directory of that attempt
+    attempts/<n>/.<region>.clone/     the same before it is whole
     attempts/<n>/<region>.drain       the batch that a stop began to drain after
     attempts/<n>/result.json          how the attempt ended
     inputs/<vertex>/rows.json         the rows of a `table` source, the same for all attempts
@@ -40,6 +42,10 @@ class JobLayout:
     @property
     def lineage(self) -> Path:
         return self.directory / "lineage.json"
+
+    @property
+    def outputs(self) -> Path:
+        return self.directory / "outputs.json"
 
     @property
     def attempts(self) -> Path:

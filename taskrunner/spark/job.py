@@ -21,6 +21,7 @@ from jobmanager.protocol.messages import RegionProgress, RepartitionedRegion
 from taskrunner import logs
 from taskrunner.core.restore import FromScratch, Restore
 from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.sinks.outputs import Output
 from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.snapshot import Subject
@@ -96,7 +97,9 @@ class SparkJob:
             self._places.layout,
             datetime.now(UTC),
         )
-        for region in plan_of(graph, self._subject.parallelism).regions:
+        regions = plan_of(graph, self._subject.parallelism).regions
+        self._restoring.settle_outputs(self._outputs(regions), self._fence.holding)
+        for region in regions:
             check()
             compiler = Compiler(graph, self._subject.parallelism, sources.read)
             self.regions.append(self._region(region, compiler))
@@ -123,6 +126,14 @@ class SparkJob:
             self.held_sinks[region.id] = directory
         place = self._places.layout.spark_checkpoint_dir(self._subject.attempt, region.id)
         return RegionQuery(self._spark, self._subject.graph, region, rows, writer, place)
+
+    def _outputs(self, regions: Sequence[Region]) -> list[Output]:
+        sinks = [(one.id, self._subject.graph.vertex(VertexId(one.id))) for one in regions]
+        return [
+            (region, self._places.resolve(sink.connector.path))
+            for region, sink in sinks
+            if isinstance(sink, Sink) and isinstance(sink.connector, FilesSink)
+        ]
 
     def _sink_directory(self, region: Region, sink: Sink) -> SinkDirectory | None:
         if not isinstance(sink.connector, FilesSink):

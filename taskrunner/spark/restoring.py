@@ -1,7 +1,7 @@
 """Putting a region where its new attempt starts from: its state, and its output to go with it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from taskrunner import logs
 from taskrunner.core import restore
 from taskrunner.core.restore import FromSavepoint, FromScratch, Restore
 from taskrunner.sinks.continuation import continue_output
-from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.sinks.directory import Guard, SinkDirectory
+from taskrunner.sinks.outputs import Output, note_outputs, withdraw_abandoned
 from taskrunner.snapshots.clone import Clones, Past
 from taskrunner.snapshots.snapshot import Subject
 from taskrunner.spark.places import Places
@@ -38,6 +39,13 @@ class Restoring:
         self.chosen: dict[RegionId, Restore] = {}
         """Where each region was started from."""
         self.repartitioned: list[RepartitionedRegion] = []
+
+    def settle_outputs(self, outputs: Collection[Output], guard: Guard) -> None:
+        """Takes back what attempts that were rolled back wrote elsewhere than this one does."""
+        layout, job, origin = self._places.layout, self._subject.job, self._past.origin
+        if origin is not None and origin.job == job:
+            withdraw_abandoned(layout, job, outputs, origin.manifest.attempt, guard)
+        note_outputs(layout, outputs)
 
     def restore(self, region: Region, sink: Sink, output: SinkDirectory | None) -> None:
         """Makes the region's Spark checkpoint directory, and takes back later output.

@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 
 from taskrunner import logs
 
+Session = SparkSession
+"""For those who only pass it on."""
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 _STATE_STORE = "spark.sql.streaming.stateStore"
 _JVM_EXIT_SECONDS = 10
@@ -108,25 +110,23 @@ class WarmSession:
             log.warning("session_not_closed", reason=f"{type(error).__name__}: {error}")
 
     def _can_become(self, spark: SparkSession, chosen: Mapping[str, str]) -> bool:
-        changed = [key for key in self._changed(chosen) if key != _NAME]
         try:
-            return all(spark.conf.isModifiable(key) for key in changed)
+            is_there = not spark.sparkContext._jsc.sc().isStopped()
+            return is_there and all(map(spark.conf.isModifiable, self._changed(chosen)))
         except Exception as error:  # its JVM is gone
             log.warning("session_lost", reason=f"{type(error).__name__}: {error}")
             return False
 
     def _become(self, spark: SparkSession, chosen: Mapping[str, str]) -> None:
         for key in self._changed(chosen):
-            if key == _NAME:
-                continue
             if key in chosen:
                 spark.conf.set(key, chosen[key])
             else:
                 spark.conf.unset(key)
 
-    def _changed(self, chosen: Mapping[str, str]) -> list[str]:
-        keys = dict.fromkeys([*self._chosen, *chosen])
-        return [key for key in keys if self._chosen.get(key) != chosen.get(key)]
+    def _changed(self, chosen: Mapping[str, str]) -> set[str]:
+        keys = (self._chosen.keys() | chosen.keys()) - {_NAME}
+        return {key for key in keys if self._chosen.get(key) != chosen.get(key)}
 
 
 def _end_jvm(gateway: Any) -> None:

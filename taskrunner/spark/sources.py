@@ -20,6 +20,7 @@ from jobmanager.core.graph import (
 )
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.layout import JobLayout
+from taskrunner.spark.compiler import InvalidVertex
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,15 @@ class Sources:
     def _table(self, source: Source, table: TableSource) -> DataFrame:
         """The rows as a file of the job, so that they are read like any other."""
         directory = self.layout.rows(source.id)
-        lines = (json.dumps(row, ensure_ascii=False, default=str) for row in table.rows)
-        durable.create(directory / "rows.json", "".join(line + "\n" for line in lines))
+        file = directory / "rows.json"
+        lines = [json.dumps(row, ensure_ascii=False, default=str) for row in table.rows]
+        is_new = durable.create(file, "".join(line + "\n" for line in lines))
+        if not is_new and not _are_same(file.read_text(encoding="utf-8").splitlines(), lines):
+            raise InvalidVertex(
+                source.id,
+                "its rows are not those that the job began with, and Spark would not read them: "
+                "submit another job for them",
+            )
         return self._load("json", source.schema, {"mode": "FAILFAST"}, directory)
 
     def _load(
@@ -91,3 +99,8 @@ class Sources:
         micros = int(self.started_at.timestamp() * 1_000_000)
         offset = sql.floor(sql.col("id") * sql.lit(1_000_000) / sql.lit(generator.rows_per_second))
         return ids.withColumn("ts", sql.timestamp_micros(sql.lit(micros) + offset))
+
+
+def _are_same(lines: list[str], others: list[str]) -> bool:
+    """Whether the rows are, however their columns are ordered."""
+    return [json.loads(line) for line in lines] == [json.loads(line) for line in others]

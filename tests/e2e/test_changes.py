@@ -34,7 +34,11 @@ def begin_rescale(server: ServerProcess, job: str, parallelism: int) -> str:
 
 def ended(server: ServerProcess, operation: str) -> dict[str, Any]:
     path = f"/v1/operations/{operation}"
-    eventually(lambda: server.get(path)["status"] != "in_progress", within=120)
+    eventually(
+        lambda: server.get(path)["status"] != "in_progress",
+        within=120,
+        explain=lambda: f"{server.get(path)}\n{server.log.read_text()[-3000:]}",
+    )
     found: dict[str, Any] = server.get(path)
     return found
 

@@ -19,16 +19,18 @@ from fastapi import FastAPI
 
 from jobmanager.api.app import make_app
 from jobmanager.api.context import Context
+from jobmanager.core.errors import InspectorUnavailable
 from jobmanager.core.ids import AttemptNumber, JobId, JobManagerId, RunnerId
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
 from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.loops.reaper import Reaper
+from jobmanager.protocol.inspection import AnswerBody, QuestionBody
 from jobmanager.services import runners
 from jobmanager.services.bells import Bells
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.dispatch import Dispatcher
-from jobmanager.services.ports import JobManager, Launched, Runner
+from jobmanager.services.ports import InspectorStatus, JobManager, Launched, Runner
 from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import Database
 from tests.support.builders import NOW
@@ -76,6 +78,23 @@ class Bench:
 
     async def watch(self, runner: Runner) -> None:
         pass
+
+
+@dataclass
+class PlayedInspector:
+    """Answers as the test says, and remembers what it was asked; silent by itself."""
+
+    answers: list[AnswerBody] = field(default_factory=list)
+    asked: list[QuestionBody] = field(default_factory=list)
+
+    async def ask(self, question: QuestionBody, within: timedelta) -> AnswerBody:
+        self.asked.append(question)
+        if not self.answers:
+            raise InspectorUnavailable("nobody plays the inspector")
+        return self.answers.pop(0)
+
+    def status(self) -> InspectorStatus:
+        return InspectorStatus("stopped", None, None, "/nowhere")
 
 
 @dataclass
@@ -186,6 +205,7 @@ class Cluster:
     http: httpx.AsyncClient
     clock: Clock
     bench: Bench
+    inspector: PlayedInspector
     storage: Path
     dispatch: DispatchLoop
     timer: CheckpointTimer
@@ -246,7 +266,7 @@ def a_jobmanager(url: str) -> JobManager:
 
 @asynccontextmanager
 async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluster]:
-    clock, bench, bells = Clock(), Bench(), Bells()
+    clock, bench, bells, inspector = Clock(), Bench(), Bells(), PlayedInspector()
     database.on_commit = bells.ring
     storage = FileSnapshotStorage(directory)
     units = database.unit_of_work
@@ -260,6 +280,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
         app.state.context = Context(
             units=units,
             storage=storage,
+            inspector=inspector,
             bells=bells,
             clock=clock,
             run_settings=RunSettings("local[2]", directory.as_uri(), str(directory / "data")),
@@ -276,6 +297,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
                 http=http,
                 clock=clock,
                 bench=bench,
+                inspector=inspector,
                 storage=directory,
                 dispatch=DispatchLoop(units, Dispatcher(units, bench, storage), clock),
                 timer=CheckpointTimer(units, clock),

@@ -1,8 +1,9 @@
 """What a job should have written, computed in plain Python, with none of its code."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +51,77 @@ def read_windows(directory: Path) -> list[WindowRow]:
 def twice(rows: Iterable[Any]) -> list[Any]:
     """What is there more than once."""
     return [row for row, count in Counter(rows).items() if count > 1]
+
+
+Row = Mapping[str, Any]
+"""Has `v`, a number, `ts`, an ISO 8601 time, and the columns that are keys."""
+Results = dict[tuple[Any, ...], tuple[int, int]]
+"""Key, then the window's start and end if there is one, to how many rows and the sum of `v`."""
+
+
+def sums(rows: Iterable[Row], *key: str) -> Results:
+    """Count and sum of each key."""
+    return _summed((_key(row, key), row) for row in rows)
+
+
+def windows(rows: Iterable[Row], size: timedelta, every: timedelta, *key: str) -> Results:
+    """Count and sum of each window that has rows. `every` is `size` for tumbling ones."""
+    return _summed(
+        ((*_key(row, key), start, start + size), row)
+        for row in rows
+        for start in _starts(_moment(row), size, every)
+    )
+
+
+def sessions(rows: Iterable[Row], gap: timedelta, *key: str) -> Results:
+    """Count and sum of each session: rows of a key that follow one another within `gap`."""
+    found: list[tuple[tuple[Any, ...], Row]] = []
+    for group, members in _grouped(rows, key).items():
+        for session in _sessions(sorted(members, key=_moment), gap):
+            bounds = (_moment(session[0]), _moment(session[-1]) + gap)
+            found += [((*group, *bounds), row) for row in session]
+    return _summed(found)
+
+
+def closed(results: Results, watermark: datetime) -> Results:
+    """The windows and sessions that have ended by then."""
+    return {key: result for key, result in results.items() if key[-1] <= watermark}
+
+
+def _summed(rows: Iterable[tuple[tuple[Any, ...], Row]]) -> Results:
+    found: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for key, row in rows:
+        found[key].append(row["v"])
+    return {key: (len(values), sum(values)) for key, values in found.items()}
+
+
+def _grouped(rows: Iterable[Row], key: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
+    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        found[_key(row, key)].append(row)
+    return found
+
+
+def _sessions(rows: Iterable[Row], gap: timedelta) -> list[list[Row]]:
+    found: list[list[Row]] = []
+    for row in rows:
+        if not found or _moment(row) - _moment(found[-1][-1]) >= gap:
+            found.append([])
+        found[-1].append(row)
+    return found
+
+
+def _starts(moment: datetime, size: timedelta, every: timedelta) -> Iterator[datetime]:
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
+    start = epoch + (moment - epoch) // every * every
+    while start > moment - size:
+        yield start
+        start -= every
+
+
+def _key(row: Row, key: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(row[column] for column in key)
+
+
+def _moment(row: Row) -> datetime:
+    return datetime.fromisoformat(row["ts"])

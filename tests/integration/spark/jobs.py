@@ -54,6 +54,22 @@ class JobUnderTest:
         self.graph = graph_document.parse(self.document)
         return self
 
+    def rescale(self, parallelism: int, *vertices: Row) -> Path:
+        """Stops the attempt under way, and starts the next from its savepoint, with another
+        number of subtasks and other vertices if there are any. Returns the savepoint.
+        """
+        self.stop_at_boundary()
+        savepoint = self.savepoint(f"of attempt {self.attempt}")
+        self.define(*(vertices or self.document["vertices"]), parallelism=parallelism)
+        self.start(savepoint=savepoint, base_attempt=self.attempt + 1)
+        return savepoint
+
+    def roll_back(self, parallelism: int, savepoint: Path, *vertices: Row) -> None:
+        """Gives the attempt under way up, and goes back to the savepoint."""
+        self.stop()
+        self.define(*(vertices or self.document["vertices"]), parallelism=parallelism)
+        self.start(savepoint=savepoint, base_attempt=self.attempt + 1)
+
     def successor(self) -> "JobUnderTest":
         """Another job in the same place, with the same graph."""
         other = JobUnderTest(self.spark, self.root)
@@ -180,8 +196,7 @@ class JobUnderTest:
         return rows
 
     def _origin(self, savepoint: Path) -> Origin:
-        point = RestorePoint(root=savepoint.as_uri(), manifest=FILE_NAME, name="the savepoint")
-        origin = open_origin(point, self.graph)
+        origin = open_origin(restore_point(savepoint), self.graph)
         write_lineage(self.layout, self.id, origin)
         return origin
 
@@ -202,6 +217,10 @@ class JobUnderTest:
             self.document,
             read_lineage(self.layout),
         )
+
+
+def restore_point(savepoint: Path) -> RestorePoint:
+    return RestorePoint(root=savepoint.as_uri(), manifest=FILE_NAME, name="the savepoint")
 
 
 def table(rows: list[Row], **fields: Any) -> Row:

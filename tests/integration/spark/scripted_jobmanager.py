@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Condition, Thread
@@ -131,10 +132,11 @@ def _handler(jobmanager: ScriptedJobManager) -> type[BaseHTTPRequestHandler]:
                 self.send_error(401)
                 return
             content = message.model_dump_json().encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            with suppress(ConnectionError):  # whoever asked has ended
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

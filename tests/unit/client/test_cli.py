@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import jobmanager.client.state_commands  # noqa: F401 - adds its command to the app
 from jobmanager.client.cli import app, run
 
 JOB = "3f" * 16
@@ -173,6 +174,53 @@ def test_a_checkpoint_with_damaged_files_is_an_error(
     ]
 
 
+def a_page(**more: Any) -> dict[str, Any]:
+    row = {"checkpoint": 7, "key": {"k": "[b]"}, "value": {"n": 3}, "key_group": 5, "subtask": 1}
+    source = {"checkpoint": 7, "savepoint": None, "completed_at": "2026-11-16T12:00:00Z"}
+    return {**source, "items": [row], "next": None, **more}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        ([JOB, "sums"], f"/v1/jobs/{JOB}/state/sums/default?limit=20"),
+        ([JOB, "sums", "seen", "--key", "a/b"], f"/v1/jobs/{JOB}/state/sums/seen/a%2Fb?limit=20"),
+        (
+            ["--savepoint", "9c", "sums", "--limit", "1"],
+            "/v1/savepoints/9c/state/sums/default?limit=1",
+        ),
+    ],
+)
+def test_state_is_asked_of_a_job_or_a_savepoint_and_says_what_takes_long(
+    answers: Answers, capsys: pytest.CaptureFixture[str], arguments: list[str], path: str
+) -> None:
+    answers.of["GET /v1/inspector"] = (200, {"state": "stopped"})
+    answers.of[f"GET {path}"] = (200, a_page(next="7.1.1"))
+
+    assert run(app, ["state", *arguments]) == 0
+
+    out, err = capsys.readouterr()
+    assert err == "starting a Spark session to read the state…\n"
+    assert out.startswith("from checkpoint 7, completed 2026-11-16T12:00:00Z\n")
+    assert "[b]" in out
+    assert out.endswith("there is more: --cursor 7.1.1\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "which job?"),
+        ([JOB, "sums", "--key", "5", "--key-groups"], "exclude each other"),
+        ([JOB, "sums", "default", "more"], "'more' is one word too many"),
+    ],
+)
+def test_a_question_about_state_that_is_none(
+    answers: Answers, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    assert run(app, ["state", *arguments]) == 1
+    assert told in capsys.readouterr().err
+
+
 def test_an_error_of_the_server_is_one_line(
     answers: Answers, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -207,7 +255,7 @@ def test_a_command_line_that_is_not_understood_is_one_line(
 
 
 @pytest.mark.parametrize(
-    "command", ["submit", "list", "show", "cancel", "logs", "checkpoints", "checkpoint"]
+    "command", ["submit", "list", "show", "cancel", "logs", "checkpoints", "checkpoint", "state"]
 )
 def test_every_command_has_help_with_an_example(
     command: str, capsys: pytest.CaptureFixture[str]

@@ -82,6 +82,10 @@ class SparkDirectory:
             name = f"{version}_{state_id(0, partition, version)}.changelog"
             self._write(f"state/0/{partition}/{name}", f"changes of {partition} at {version}")
             self._write(f"state/0/{partition}/{name}.crc", "crc")
+        self._commit(batch)
+
+    def _commit(self, batch: int) -> None:
+        version = batch + 1
         ids = [[state_id(0, p, version)] for p in range(self._partitions)]
         document = {"nextBatchWatermarkMs": 0, "stateUniqueIds": {"0": ids}}
         self._write(f"commits/{batch}", "v2\n" + json.dumps(document))
@@ -89,13 +93,34 @@ class SparkDirectory:
     def snapshot(self, version: int, shared: Sequence[str]) -> None:
         """Writes a state snapshot of each partition, and the shared files it names."""
         for partition in range(self._partitions):
-            home = self.path / "state/0" / str(partition)
-            names = [{"dfsSstFileName": f"{name}-{partition}.sst"} for name in shared]
-            for one in names:
-                self._write(f"state/0/{partition}/SSTs/{one['dfsSstFileName']}", "sorted")
-            archive = home / f"{version}_{state_id(0, partition, version)}.zip"
-            with zipfile.ZipFile(archive, "w") as file:
-                file.writestr("metadata", "v1\n" + json.dumps({"sstFiles": names}))
+            self._snapshot(partition, version, shared)
+
+    def _snapshot(self, partition: int, version: int, shared: Sequence[str]) -> None:
+        names = [{"dfsSstFileName": f"{name}-{partition}.sst"} for name in shared]
+        for one in names:
+            self._write(f"state/0/{partition}/SSTs/{one['dfsSstFileName']}", f"of {partition}")
+        home = self.path / "state/0" / str(partition)
+        archive = home / f"{version}_{state_id(0, partition, version)}.zip"
+        with zipfile.ZipFile(archive, "w") as file:
+            file.writestr("metadata", "v1\n" + json.dumps({"sstFiles": names}))
+
+    def repartition(
+        self, partitions: int, shared: Sequence[str], filled: Sequence[int] | None = None
+    ) -> int:
+        """What Spark's state rewrite leaves: a batch that is a snapshot of every new partition.
+        `filled` ones hold rows; None: all do.
+        """
+        batch = max(int(name) for name in self.names("commits") if name.isdigit()) + 1
+        self.begin(batch, offset=batch - 1)
+        self._partitions = partitions
+        for partition in range(partitions):
+            home = self.path / f"state/0/{partition}"
+            home.mkdir(exist_ok=True)
+            is_filled = filled is None or partition in filled
+            self._snapshot(partition, batch + 1, shared if is_filled else [])
+        self._commit(batch)
+        self._write(f"commits/.{batch}.crc", "checksum")
+        return batch
 
     def names(self, inside: str) -> set[str]:
         return {p.name for p in (self.path / inside).iterdir() if p.is_file()}

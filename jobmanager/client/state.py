@@ -1,0 +1,64 @@
+"""The keyed state of a job or of a savepoint: one method a route.
+
+    for row in headgate.state(job).rows("revenue"):
+        print(row["key"], row["value"])
+
+The first question may take half a minute: the server starts a Spark session for it.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Protocol, cast
+from urllib.parse import quote
+
+from jobmanager.client import answers
+
+_PATIENCE = 400.0
+"""Seconds: a session that starts, a queue, a large state."""
+
+
+class Ask(Protocol):
+    def __call__(self, method: str, path: str, **request: Any) -> Any: ...
+
+
+class StateOf:
+    def __init__(self, ask: Ask, path: str) -> None:
+        self._ask = ask
+        self._path = path
+
+    def list(self) -> answers.StateList:
+        """Which states there are, and what is in them."""
+        return cast(answers.StateList, self._get(""))
+
+    def key(
+        self, vertex: str, key: str, name: str = "default", **params: Any
+    ) -> answers.StateOfKey:
+        """The rows of a key: the value of the only key column, or a JSON object of columns."""
+        path = f"{_state(vertex, name)}/{quote(key, safe='')}"
+        return cast(answers.StateOfKey, self._get(path, **params))
+
+    def page(self, vertex: str, name: str = "default", **params: Any) -> answers.StatePage:
+        """Some rows, in the order of subtask and key; `cursor` goes on from the page before."""
+        return cast(answers.StatePage, self._get(_state(vertex, name), **params))
+
+    def rows(self, vertex: str, name: str = "default", **params: Any) -> Iterator[answers.StateRow]:
+        """All rows, page by page, all of them from one checkpoint."""
+        page = self.page(vertex, name, **params)
+        yield from page["items"]
+        while page["next"] is not None:
+            page = self.page(vertex, name, **{**params, "cursor": page["next"]})
+            yield from page["items"]
+
+    def key_groups(
+        self, vertex: str, name: str = "default", **params: Any
+    ) -> answers.KeyGroupHistogram:
+        """How many rows and bytes each key group has."""
+        path = f"{_state(vertex, name)}/key-groups"
+        return cast(answers.KeyGroupHistogram, self._get(path, **params))
+
+    def _get(self, path: str, **params: Any) -> Any:
+        given = {name: value for name, value in params.items() if value is not None}
+        return self._ask("GET", f"{self._path}{path}", params=given, timeout=_PATIENCE)
+
+
+def _state(vertex: str, name: str) -> str:
+    return f"/{quote(vertex, safe='')}/{quote(name, safe='')}"

@@ -1,0 +1,95 @@
+"""How the command line shows keyed state."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from jobmanager.client import answers, display
+
+_BAR = 40
+_MOST_GROUPS = 20
+
+
+def show(table: Table) -> None:
+    display.console().print(table)
+
+
+def source(found: answers.StateSource) -> str:
+    """One line: where an answer is from."""
+    name = f"checkpoint {found['checkpoint']}"
+    if found["savepoint"]:
+        name = f"savepoint {found['savepoint']}"
+    return f"from {name}, completed {found['completed_at']}"
+
+
+def states(listed: Sequence[answers.State]) -> Table:
+    table = _table("VERTEX", "NAME", "REGION", "SUBTASKS", "KEY", "VALUE")
+    for one in listed:
+        table.add_row(
+            one["vertex"],
+            one["name"],
+            one["region"],
+            str(one["subtasks"]),
+            Text(one["key_schema"] or "-"),
+            Text(one["value_schema"]),
+        )
+    return table
+
+
+def rows(listed: Sequence[answers.StateRow]) -> Table:
+    keys = list(listed[0]["key"]) if listed else []
+    values = list(listed[0]["value"]) if listed else []
+    table = _table(*(Text(name) for name in keys + values), "KEY GROUP", "SUBTASK")
+    for one in listed:
+        table.add_row(
+            *(_cell(one["key"][name]) for name in keys),
+            *(_cell(one["value"][name]) for name in values),
+            _cell(one["key_group"]),
+            str(one["subtask"]),
+        )
+    return table
+
+
+def histogram(found: answers.KeyGroupHistogram) -> Table:
+    """The largest groups, with a bar each."""
+    groups = sorted(found["groups"], key=lambda one: one["rows"], reverse=True)
+    most = groups[0]["rows"] if groups else 1
+    table = _table("KEY GROUP", "SUBTASK", "ROWS", "BYTES", "")
+    for one in groups[:_MOST_GROUPS]:
+        bar = "█" * max(1, round(_BAR * one["rows"] / most))
+        table.add_row(
+            _cell(one["key_group"]),
+            str(one["subtask"]),
+            str(one["rows"]),
+            display.size(one["bytes"]),
+            bar,
+        )
+    return table
+
+
+def balance(found: answers.KeyGroupHistogram) -> str:
+    """One line: how even it is."""
+    more = len(found["groups"]) - _MOST_GROUPS
+    parts = [f"and {more} smaller groups"] if more > 0 else []
+    parts.append(f"{found['empty_groups']} of {found['max_parallelism']} key groups are empty")
+    skew = found["skew"]["rows"]
+    if skew is not None:
+        parts.append(f"the largest has {skew:.1f} times the mean")
+    return "; ".join(parts)
+
+
+def _cell(value: Any) -> Text:
+    """A value as it is: texts are not markup."""
+    if value is None:
+        return Text("null", style="dim")
+    return Text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _table(*columns: str | Text) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table

@@ -1,0 +1,208 @@
+"""The inspector as a child process: started by the first question, kept warm, ended when idle.
+
+    STOPPED ──asked──▶ STARTING ──its session is there──▶ READY ──idle, closed──▶ STOPPED
+                           └────────────it died, it was too slow────────────┘ (and killed)
+
+One question at a time; those that come meanwhile wait for their turn, within their time.
+When this process dies, even by SIGKILL, the end of its standard input ends the inspector.
+"""
+
+import asyncio
+import contextlib
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import structlog
+from pydantic import ValidationError
+
+from jobmanager.core.errors import InspectorUnavailable
+from jobmanager.launchers import processes
+from jobmanager.protocol.inspection import Answer, AnswerBody, Question, QuestionBody, Ready
+from jobmanager.services.ports import InspectorStatus
+
+_log = structlog.get_logger(__name__)
+_LONGEST_LINE = 256 * 1024 * 1024
+_GRACE = timedelta(seconds=10)
+"""Beyond a question's time, for the inspector to give up by itself."""
+_END_SECONDS = 15.0
+
+
+class LocalInspector:
+    def __init__(
+        self, directory: Path, scratch: Path, idle: timedelta, start_timeout: timedelta
+    ) -> None:
+        self._directory = directory
+        self._scratch = scratch
+        self._idle = idle
+        self._start_timeout = start_timeout
+        self._turn = asyncio.Lock()
+        self._process: Process | None = None
+        self._mark = ""
+        self._ready: Ready | None = None
+        self._questions = 0
+        self._ending: asyncio.Task[None] | None = None
+
+    @property
+    def log_path(self) -> Path:
+        return self._directory / "inspector.log"
+
+    def status(self) -> InspectorStatus:
+        state = "stopped" if self._process is None else "ready" if self._ready else "starting"
+        pid = self._process.pid if self._process else None
+        spark_version = self._ready.spark_version if self._ready else None
+        return InspectorStatus(state, pid, spark_version, str(self.log_path))
+
+    async def ask(self, question: QuestionBody, within: timedelta) -> AnswerBody:
+        """The answer to a question. Raises `InspectorUnavailable`."""
+        try:
+            await asyncio.wait_for(self._turn.acquire(), within.total_seconds())
+        except TimeoutError:
+            raise InspectorUnavailable(
+                f"other questions about state took more than {within.total_seconds():g} s"
+            ) from None
+        try:
+            process = await self._running()
+            return await self._ask(process, question, within)
+        except BaseException as error:
+            # Whatever it was about to say is nobody's answer any more.
+            if not isinstance(error, InspectorUnavailable):
+                await self._kill()
+            raise
+        finally:
+            self._turn.release()
+            self._end_when_idle()
+
+    async def close(self) -> None:
+        """Ends the inspector, if there is one."""
+        if self._ending is not None:
+            self._ending.cancel()
+        if self._turn.locked():
+            await self._kill()  # nobody is there to hear the answer
+        async with self._turn:
+            await self._end()
+
+    async def _ask(self, process: Process, body: QuestionBody, within: timedelta) -> AnswerBody:
+        self._questions += 1
+        seconds = within.total_seconds()
+        question = Question(id=self._questions, within_ms=int(seconds * 1000), body=body)
+        assert process.stdin is not None
+        try:
+            process.stdin.write(question.model_dump_json().encode() + b"\n")
+            await process.stdin.drain()
+            async with asyncio.timeout((within + _GRACE).total_seconds()):
+                return (await self._answer(process, question.id)).body
+        except TimeoutError:
+            await self._kill()
+            raise InspectorUnavailable(
+                f"the inspector did not answer within {seconds:g} s and was ended; "
+                f"its log is {self.log_path}"
+            ) from None
+        except (OSError, EOFError):
+            raise await self._death(process) from None
+
+    async def _running(self) -> Process:
+        """The inspector's process, with its Spark session open."""
+        if self._process is not None and self._process.returncode is None and self._ready:
+            return self._process
+        await self._kill()
+        process = await self._start()
+        try:
+            async with asyncio.timeout(self._start_timeout.total_seconds()):
+                first = await self._answer(process, 0)
+        except TimeoutError:
+            await self._kill()
+            raise InspectorUnavailable(
+                f"the inspector did not start within {self._start_timeout.total_seconds():g} s; "
+                f"its log is {self.log_path}"
+            ) from None
+        except EOFError:
+            raise await self._death(process) from None
+        assert isinstance(first.body, Ready)
+        self._ready = first.body
+        _log.info("inspector ready", pid=process.pid)
+        return process
+
+    async def _start(self) -> Process:
+        temporary = self._directory / "tmp"
+        await asyncio.to_thread(temporary.mkdir, parents=True, exist_ok=True)
+        self._mark = f"inspector-{uuid4()}"
+        log = await asyncio.to_thread(self.log_path.open, "ab")
+        with log:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "taskrunner.inspector", "--scratch", str(self._scratch)),
+                cwd=self._directory,
+                env=_environment(self._mark, temporary),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=log,
+                limit=_LONGEST_LINE,
+                start_new_session=True,
+            )
+        _log.info("inspector started", pid=self._process.pid)
+        return self._process
+
+    async def _answer(self, process: Process, question: int) -> Answer:
+        """The next answer with that id. Raises `EOFError` where none comes any more."""
+        assert process.stdout is not None
+        while line := await process.stdout.readline():
+            with contextlib.suppress(ValidationError):
+                answer = Answer.model_validate_json(line)
+                if answer.id == question:
+                    return answer
+        raise EOFError
+
+    async def _death(self, process: Process) -> InspectorUnavailable:
+        """What to say of an inspector that ended without an answer."""
+        code = await process.wait()
+        said = await asyncio.to_thread(processes.last_line, self.log_path)
+        await self._kill()
+        how = processes.describe_exit(code)
+        last = f"; last line of {self.log_path}: {said}" if said and code > 0 else ""
+        return InspectorUnavailable(
+            f"the inspector ended ({how}): ask again, and another starts{last}"
+        )
+
+    def _end_when_idle(self) -> None:
+        if self._ending is not None:
+            self._ending.cancel()
+        self._ending = asyncio.create_task(self._end_later(), name="inspector idle")
+
+    async def _end_later(self) -> None:
+        await asyncio.sleep(self._idle.total_seconds())
+        async with self._turn:
+            await self._end()
+
+    async def _end(self) -> None:
+        """Lets it end by itself, and sees to it that it does."""
+        if self._process is None:
+            return
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), _END_SECONDS)
+        await self._kill()
+
+    async def _kill(self) -> None:
+        """Nothing of it runs any more when this returns."""
+        process, self._process, self._ready = self._process, None, None
+        if process is None:
+            return
+        await asyncio.to_thread(processes.kill_all_of, self._mark)
+        await process.wait()
+        _log.info("inspector ended", pid=process.pid)
+
+
+def _environment(mark: str, temporary: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        processes.MARKER: mark,
+        "PYTHONUNBUFFERED": "1",
+        "TMPDIR": str(temporary),
+        "SPARK_LOCAL_DIRS": str(temporary),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }

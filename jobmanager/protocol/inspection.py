@@ -1,0 +1,163 @@
+"""The wire between a JobManager and its inspector: one line of JSON a message.
+
+The inspector is a child process with a small Spark session of its own. It reads the
+state in checkpoints and savepoints, which the JobManager, without Spark, cannot.
+
+    JobManager ── Question ──▶ standard input      one at a time, each with its id
+    standard output ── Answer ──▶ JobManager       the same id; the first is `Ready`, with id 0
+
+The end of its standard input is the end of the inspector.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from jobmanager.protocol.messages import Message
+
+MOST_ROWS = 1000
+"""That one answer may hold."""
+
+
+class Place(Message):
+    """A checkpoint or a savepoint, and the job graph it belongs to."""
+
+    root: str
+    """file: URI that the locations in its manifest are relative to."""
+    manifest: str
+    """The manifest, relative to `root`."""
+    graph: dict[str, Any]
+    """The job-graph document."""
+
+
+# ── questions ─────────────────────────────────────────────────────────────────
+
+
+class ListStates(Message):
+    """Which states there are, and what is in them."""
+
+    kind: Literal["list_states"] = "list_states"
+    place: Place
+
+
+class StateRef(Message):
+    """One state of one vertex. A vertex that is in two regions has its state in each."""
+
+    region: str
+    vertex: str
+    name: str
+
+
+class ReadRows(Message):
+    """Rows of a state in the order of subtask and key, those of one key or all."""
+
+    kind: Literal["read_rows"] = "read_rows"
+    place: Place
+    state: StateRef
+    key: str | None = None
+    """The value of the only key column, or a JSON object of key columns; None: all keys."""
+    subtask: int = 0
+    """Where to go on: the subtask, and how many of its rows were seen already."""
+    skip: int = 0
+    limit: int = Field(100, ge=1, le=MOST_ROWS)
+
+
+class CountKeyGroups(Message):
+    """How many rows and bytes of a state are in each key group."""
+
+    kind: Literal["count_key_groups"] = "count_key_groups"
+    place: Place
+    state: StateRef
+
+
+QuestionBody = Annotated[ListStates | ReadRows | CountKeyGroups, Field(discriminator="kind")]
+
+
+class Question(Message):
+    id: int
+    within_ms: int
+    """An answer that takes longer is of no use any more."""
+    body: QuestionBody
+
+
+# ── answers ───────────────────────────────────────────────────────────────────
+
+
+class Ready(Message):
+    """The Spark session is there."""
+
+    kind: Literal["ready"] = "ready"
+    spark_version: str
+
+
+class StateColumn(Message):
+    name: str
+    type: str
+    """As Spark's DDL has it."""
+    spark_name: str
+    """What Spark calls it in its state."""
+
+
+class StateDescription(StateRef):
+    operator: str
+    """Spark's name of the stateful operator."""
+    subtasks: int
+    key: list[StateColumn]
+    value: list[StateColumn]
+
+
+class States(Message):
+    kind: Literal["states"] = "states"
+    states: list[StateDescription]
+
+
+class StateRow(Message):
+    key: dict[str, Any]
+    value: dict[str, Any]
+    key_group: int | None
+    """None: the vertex has no key, or Spark does not spread this state by one."""
+    subtask: int
+    """The state partition that Spark found it in."""
+
+
+class Rows(Message):
+    kind: Literal["rows"] = "rows"
+    rows: list[StateRow]
+    next_subtask: int | None
+    """None: there are no more."""
+    next_skip: int = 0
+
+
+class KeyGroupCount(Message):
+    key_group: int | None
+    subtask: int
+    rows: int
+    bytes: int
+    """Of the keys and values as Spark serialises them."""
+
+
+class KeyGroupCounts(Message):
+    kind: Literal["key_group_counts"] = "key_group_counts"
+    max_parallelism: int
+    groups: list[KeyGroupCount]
+    """Those that have rows."""
+
+
+RefusalReason = Literal["gone", "unknown_state", "bad_key", "unreadable", "not_in_time", "internal"]
+
+
+class Refusal(Message):
+    kind: Literal["refusal"] = "refusal"
+    reason: RefusalReason
+    message: str
+    """One line."""
+
+
+AnswerBody = Annotated[
+    Ready | States | Rows | KeyGroupCounts | Refusal, Field(discriminator="kind")
+]
+
+
+class Answer(Message):
+    id: int
+    body: AnswerBody

@@ -1,0 +1,186 @@
+"""How Spark's state of one vertex is shown: its columns under the names that users know.
+
+Spark keeps a row of state as two structs, `key` and `value`. The names in them may repeat
+(two sums are both `sum`), so columns are reached by position: whoever reads renames the
+fields of both structs to `c0`, `c1`, … first, and the expressions here go by that.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from jobmanager.core.durations import milliseconds
+from jobmanager.core.graph import Aggregate, SlidingWindow, TumblingWindow, Vertex, Window
+
+_SESSION_START = "sessionStartTime"
+_ONE_CALL = re.compile(r"\s*(count|sum|min|max)\s*\([^()]*\)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of one of the two structs."""
+
+    name: str
+    type: str
+    """Spark's DDL for it."""
+    fields: tuple["Field", ...] = ()
+    """Of a struct."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What users see of the state."""
+
+    name: str
+    type: str
+    spark_name: str
+    expression: str
+    """Spark SQL over the renamed structs."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateView:
+    key: tuple[Column, ...]
+    value: tuple[Column, ...]
+    hashed: tuple[str, ...] | None
+    """What Spark hashes to find the partition, over the renamed structs; None: unknown."""
+    hashed_columns: tuple[tuple[str, ...], ...] | None
+    """The same by the names of key columns; two of them are the start and end of a window."""
+    window_ms: int | None = None
+    """Every window is that long, so its start says its end."""
+
+    @property
+    def plain_key(self) -> tuple[Column, ...]:
+        """The key columns that the user named: not those of the window."""
+        return tuple(one for one in self.key if one.name not in _WINDOW_NAMES)
+
+
+_WINDOW_NAMES = ("window_start", "window_end")
+
+
+def view_of(
+    key: Sequence[Field],
+    value: Sequence[Field],
+    spread_by: Sequence[str] | None,
+    vertex: Vertex | None,
+) -> StateView:
+    """`spread_by` names the key fields that Spark hashes; they are the first ones."""
+    columns = tuple(_key_columns(key, value, has_key=not _is_without_key(vertex)))
+    values = _value_fields(key, value)
+    names = _result_names(vertex, [field for _, field in values])
+    return StateView(
+        key=columns,
+        value=tuple(
+            Column(name, field.type, field.name, f"value.c{at}")
+            for name, (at, field) in zip(names, values, strict=True)
+        ),
+        hashed=_hashed(key, spread_by),
+        hashed_columns=_hashed_columns(key, spread_by, columns),
+        window_ms=_window_ms(vertex),
+    )
+
+
+def _key_columns(
+    key: Sequence[Field], value: Sequence[Field], *, has_key: bool
+) -> Iterator[Column]:
+    for at, field in enumerate(key):
+        if _is_window(field):
+            yield from _window_columns(field, f"key.c{at}")
+        elif _is_session(key, value) and field.name == _SESSION_START:
+            yield from _window_columns(value[0], "value.c0")
+        elif has_key:
+            yield Column(field.name, field.type, field.name, f"key.c{at}")
+
+
+def _window_columns(window: Field, expression: str) -> Iterator[Column]:
+    for part in window.fields:
+        spark_name = f"{window.name}.{part.name}"
+        yield Column(f"window_{part.name}", part.type, spark_name, f"{expression}.{part.name}")
+
+
+def _value_fields(key: Sequence[Field], value: Sequence[Field]) -> list[tuple[int, Field]]:
+    """Without what a session repeats of its key: the window, and the key columns."""
+    repeated = len(key) if _is_session(key, value) else 0
+    return [(at, field) for at, field in enumerate(value) if at >= repeated]
+
+
+def _is_without_key(vertex: Vertex | None) -> bool:
+    """Sessions without a key are grouped by a stand-in, which is nothing to show."""
+    return isinstance(vertex, Aggregate | Window) and not vertex.key
+
+
+def _is_window(field: Field) -> bool:
+    return field.name == "window" and [one.name for one in field.fields] == ["start", "end"]
+
+
+def _is_session(key: Sequence[Field], value: Sequence[Field]) -> bool:
+    """Spark keeps sessions by key and start, and the whole window again in the value."""
+    return bool(
+        key
+        and value
+        and key[-1].name == _SESSION_START
+        and [one.name for one in value[0].fields] == ["start", "end"]
+    )
+
+
+def _result_names(vertex: Vertex | None, fields: Sequence[Field]) -> list[str]:
+    """The graph's own names where it is certain which result a field is, else Spark's."""
+    if isinstance(vertex, Aggregate | Window) and _is_one_to_one(vertex.aggregate, fields):
+        return list(vertex.aggregate)
+    return _distinct([field.name for field in fields])
+
+
+def _is_one_to_one(results: Mapping[str, str], fields: Sequence[Field]) -> bool:
+    """Each result is one call of a function that keeps one value, and that value is it.
+
+    Spark keeps the values in the order of the calls, equal calls once.
+    """
+    calls = [_ONE_CALL.fullmatch(text) for text in results.values()]
+    functions = [call[1].lower() if call else None for call in calls]
+    different = {re.sub(r"\s", "", text).lower() for text in results.values()}
+    return len(different) == len(results) == len(set(results)) and functions == [
+        field.name for field in fields
+    ]
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """`sum`, `sum` becomes `sum`, `sum_2`."""
+    found: list[str] = []
+    for name in names:
+        number = 1
+        while (name if number == 1 else f"{name}_{number}") in found:
+            number += 1
+        found.append(name if number == 1 else f"{name}_{number}")
+    return found
+
+
+def _hashed(key: Sequence[Field], spread_by: Sequence[str] | None) -> tuple[str, ...] | None:
+    if not _is_prefix(key, spread_by):
+        return None
+    return tuple(f"key.c{at}" for at in range(len(spread_by or ())))
+
+
+def _hashed_columns(
+    key: Sequence[Field], spread_by: Sequence[str] | None, columns: Sequence[Column]
+) -> tuple[tuple[str, ...], ...] | None:
+    if not _is_prefix(key, spread_by):
+        return None
+    hashed = [
+        _WINDOW_NAMES if _is_window(field) else (field.name,)
+        for field in key[: len(spread_by or ())]
+    ]
+    known = {one.name for one in columns}
+    return tuple(hashed) if all(name in known for names in hashed for name in names) else None
+
+
+def _is_prefix(key: Sequence[Field], spread_by: Sequence[str] | None) -> bool:
+    """A state that is spread by nothing is in one partition, whatever its hash."""
+    return bool(spread_by) and [field.name for field in key][: len(spread_by or ())] == list(
+        spread_by or ()
+    )
+
+
+def _window_ms(vertex: Vertex | None) -> int | None:
+    if isinstance(vertex, Window) and isinstance(vertex.window, TumblingWindow | SlidingWindow):
+        return milliseconds(vertex.window.size)
+    return None

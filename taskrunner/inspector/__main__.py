@@ -1,0 +1,46 @@
+"""`python -m taskrunner.inspector`: started by a JobManager, ends with its standard input."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from taskrunner import logs
+from taskrunner.inspector.channel import Channel
+from taskrunner.inspector.desk import Desk
+from taskrunner.snapshots import copies
+from taskrunner.spark import session
+
+log = logs.get("inspector")
+
+
+def main() -> int:
+    arguments = _parser().parse_args()
+    logs.configure()
+    channel = Channel.over_standard_streams()
+    chosen = session.settings(
+        name="headgate inspector", master=arguments.master, parallelism=2, extra={}
+    )
+    with copies.scratch(arguments.scratch) as home:
+        spark = session.open_session(chosen)
+        try:
+            log.info("ready", pid=os.getpid(), spark=spark.version)
+            channel.ready(spark.version)
+            desk = Desk(spark, home)
+            for question in channel.questions():
+                channel.answer(question.id, desk.answer(question))
+        finally:
+            session.close_session(spark)
+    log.info("ended")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="taskrunner.inspector", description=__doc__)
+    parser.add_argument("--scratch", type=Path, required=True, help="where copies are made")
+    parser.add_argument("--master", default="local[2]", help="Spark's master")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

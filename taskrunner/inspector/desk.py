@@ -1,0 +1,86 @@
+"""From a question to its answer: whatever goes wrong is an answer too."""
+
+import threading
+from pathlib import Path
+from typing import assert_never
+
+from jobmanager.protocol.inspection import (
+    AnswerBody,
+    CountKeyGroups,
+    ListStates,
+    Question,
+    QuestionBody,
+    ReadRows,
+    Refusal,
+)
+from taskrunner import logs
+from taskrunner.core import failures
+from taskrunner.core.state_key import InvalidKey
+from taskrunner.inspector.states import StateDesk, UnknownState
+from taskrunner.snapshots.copies import Copies, SnapshotGone, UnreadableSnapshot
+from taskrunner.spark.causes import causes_of, stack_of
+from taskrunner.spark.session import Session
+from taskrunner.spark.state_reader import UncountableState
+
+_CANCEL_EVERY = 0.5
+log = logs.get("inspector")
+
+
+class Desk:
+    """Answers one question at a time."""
+
+    def __init__(self, spark: Session, home: Path) -> None:
+        self._spark = spark
+        self._states = StateDesk(spark, Copies(home / "copies"))
+
+    def answer(self, question: Question) -> AnswerBody:
+        seconds = question.within_ms / 1000
+        done, late = threading.Event(), threading.Event()
+
+        def watch() -> None:
+            if done.wait(seconds):
+                return
+            late.set()
+            while not done.wait(_CANCEL_EVERY):  # one may just be about to start
+                self._spark.sparkContext.cancelAllJobs()
+
+        watching = threading.Thread(target=watch, name="deadline")
+        watching.start()
+        try:
+            answer = self._answer(question.body)
+        except Exception as error:
+            answer = _refusal(question, error)
+        finally:
+            done.set()
+            watching.join()
+        if late.is_set():
+            return Refusal(reason="not_in_time", message=f"not done within {seconds:g} s")
+        return answer
+
+    def _answer(self, body: QuestionBody) -> AnswerBody:
+        match body:
+            case ListStates():
+                return self._states.list_states(body)
+            case ReadRows():
+                return self._states.read_rows(body)
+            case CountKeyGroups():
+                return self._states.count_key_groups(body)
+            case _:
+                assert_never(body)
+
+
+def _refusal(question: Question, error: Exception) -> Refusal:
+    match error:
+        case SnapshotGone():
+            return Refusal(reason="gone", message=str(error))
+        case UnknownState():
+            return Refusal(reason="unknown_state", message=str(error))
+        case InvalidKey():
+            return Refusal(reason="bad_key", message=str(error))
+        case UnreadableSnapshot() | UncountableState():
+            return Refusal(reason="unreadable", message=str(error))
+        case _:
+            stack = stack_of(error)
+            log.error("question_failed", kind=question.body.kind, stack=stack)
+            message = failures.classify(causes_of(error), stack, None).message
+            return Refusal(reason="internal", message=message)

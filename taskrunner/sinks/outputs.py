@@ -1,0 +1,56 @@
+"""Which directories a job has written to, under any graph it ever had.
+
+An upgrade may name another directory, or another sink. If it is rolled back, the graph
+before it knows nothing of them, so the job's own directory has to.
+
+    <root>/jobs/<job>/outputs.json
+"""
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+
+from jobmanager.core.ids import AttemptNumber, JobId, RegionId
+from taskrunner.sinks.directory import Guard, SinkDirectory
+from taskrunner.snapshots import durable
+from taskrunner.snapshots.layout import JobLayout
+
+Output = tuple[RegionId, Path]
+
+
+def note_outputs(layout: JobLayout, outputs: Collection[Output]) -> None:
+    """Writes down where the job is about to write."""
+    known = noted_outputs(layout)
+    if set(outputs) <= set(known):
+        return
+    document = [
+        {"region": region, "directory": str(directory)}
+        for region, directory in dict.fromkeys([*known, *outputs])
+    ]
+    durable.write(layout.outputs, json.dumps(document, indent=1))
+
+
+def noted_outputs(layout: JobLayout) -> list[Output]:
+    try:
+        document = json.loads(layout.outputs.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    return [(RegionId(one["region"]), Path(one["directory"])) for one in document]
+
+
+def withdraw_abandoned(
+    layout: JobLayout,
+    job: JobId,
+    outputs: Collection[Output],
+    last_attempt: AttemptNumber,
+    guard: Guard,
+) -> None:
+    """Withdraws what attempts after `last_attempt` wrote elsewhere than to `outputs`.
+
+    The job goes on from what `last_attempt` left, with these outputs: those attempts were
+    rolled back, and where they wrote nobody else will put right.
+    """
+    for region, directory in noted_outputs(layout):
+        if (region, directory) not in outputs:
+            sink = SinkDirectory(directory, job, region, last_attempt, guard)
+            sink.withdraw_after(last_attempt)
