@@ -106,6 +106,7 @@ def default_lanes() -> Mapping[str, Lane]:
         "reads": Lane(at_once=12, waiting=500),
         "writes": Lane(at_once=12, waiting=100),
         "runners": Lane(at_once=12, waiting=1000),
+        "slow": Lane(at_once=8, waiting=50),
     }
 
 
@@ -157,12 +158,20 @@ def is_read(scope: Scope) -> bool:
     return scope["method"] in ("GET", "HEAD", "OPTIONS")
 
 
+def _is_slow(path: str) -> bool:
+    """What asks Spark or reads all files of a snapshot: with no transaction, but for long."""
+    parts = path.removeprefix("/v1").strip("/").split("/")
+    return parts[2:3] in (["state"], ["upgrade"]) or parts[-1] == "verify"
+
+
 def _lane_of(scope: Scope) -> str | None:
-    if scope["type"] != "http" or scope["path"].endswith("/healthz"):
+    if scope["type"] != "http" or scope["path"].endswith(("/healthz", "/readyz")):
         return None
     if is_runner_call(scope["path"]):
         # To wait for directives is no work: most of the time nothing is held.
         return None if is_read(scope) else "runners"
+    if _is_slow(scope["path"]):
+        return "slow"
     return "reads" if is_read(scope) else "writes"
 
 

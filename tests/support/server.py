@@ -49,6 +49,10 @@ class ServerProcess:
         return str(self.http.base_url)
 
     @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
     def log(self) -> Path:
         return self.directory / "server.log"
 

@@ -29,6 +29,7 @@ async def served(cluster: Cluster) -> AsyncIterator[str]:
             "reads": Lane(at_once=2, waiting=10),
             "writes": Lane(at_once=2, waiting=3, patience=1.0),
             "runners": Lane(at_once=2, waiting=10),
+            "slow": Lane(at_once=2, waiting=10),
         },
     )
     app.state.context = cluster.app.state.context
