@@ -165,7 +165,7 @@ class JobUnderTest:
         """
         directory.rename(self.root / f"lost-{directory.name}-{self.attempt}")
 
-    def wait(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+    def wait(self, condition: Callable[[], bool], seconds: float = 120) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             for region in self.running.regions if self.running else []:
