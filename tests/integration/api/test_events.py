@@ -19,7 +19,7 @@ from jobmanager.services import events, jobs
 from jobmanager.services.events import EventHub
 from jobmanager.services.ports import Actor, HistoryEntry
 from jobmanager.store.database import Database, open_database
-from tests.integration.api.test_changes import AT_FOUR, next_attempt, rescale, stopped
+from tests.integration.api.test_changes import AT_FOUR, next_attempt, proved, rescale, stopped
 from tests.support.builders import NOW, a_document
 from tests.support.cluster import EVERYONE, Cluster
 from tests.support.streams import StreamEnded, awake, context_of, reading, served
@@ -83,7 +83,7 @@ async def test_a_stream_goes_on_after_the_last_event_it_told(live: Live) -> None
     job, runner = await live.cluster.running(a_document())
     kept = await history(live.cluster, job)
     async with reading(live.url, last_event_id=kept[1]["id"]) as stream:
-        missed = await stream.many(3)
+        missed = await stream.many(4)
         await runner.say("finished")
         live_ones = await stream.many(2)
 
@@ -326,8 +326,7 @@ async def test_the_end_of_an_operation_says_how_long_each_phase_took(cluster: Cl
     await second.say("prepared", repartitioned=[])
     await second.say("running", restored=[])
     cluster.clock.pass_time(1)
-    await cluster.timer.run_once()
-    await second.ack(2, *AT_FOUR)
+    await proved(cluster, second, 2, *AT_FOUR)
 
     [end] = [one for one in await history(cluster, job) if one["kind"] == "rescale_completed"]
 

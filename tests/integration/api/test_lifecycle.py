@@ -257,6 +257,7 @@ async def test_history_tells_everything_in_order(cluster: Cluster) -> None:
     assert [item["kind"] for item in page["items"] + rest["items"]] == [
         "job_submitted",
         "attempt_launching",
+        "runner_launched",
         "attempt_starting",
         "attempt_running",
         "job_running",

@@ -110,9 +110,9 @@ async def test_the_history_of_a_job_goes_a_month_after_its_end(cluster: Cluster)
     cluster.clock.now = after(MONTH.total_seconds() + 10)
     await pruner.run_once()
 
-    assert len(before["items"]) == 7
+    assert len(before["items"]) == 8
     assert (await cluster.get(f"/v1/jobs/{ended}/history"))["items"] == []
-    assert len((await cluster.get(f"/v1/jobs/{alive}/history"))["items"]) == 5
+    assert len((await cluster.get(f"/v1/jobs/{alive}/history"))["items"]) == 6
     assert await cluster.state(ended) == "FINISHED"
 
 
