@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+import jobmanager.client.gc_command
 import jobmanager.client.savepoint_commands  # noqa: F401 - adds its commands to the app
 from jobmanager.client.cli import AsJson, app, run
 from jobmanager.client.errors import HeadgateError

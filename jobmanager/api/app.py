@@ -8,7 +8,16 @@ from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jobmanager.api import checkpoints, health, jobs, logs, problems, runners, savepoints
+from jobmanager.api import (
+    checkpoints,
+    garbage,
+    health,
+    jobs,
+    logs,
+    problems,
+    runners,
+    savepoints,
+)
 from jobmanager.api.flink import checkpoints as flink_checkpoints
 from jobmanager.api.flink import cluster as flink_cluster
 from jobmanager.api.flink import jobs as flink_jobs
@@ -24,6 +33,7 @@ _ROUTERS = (
     jobs.router,
     checkpoints.router,
     savepoints.router,
+    garbage.router,
     logs.router,
     runners.router,
 )

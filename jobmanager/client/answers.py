@@ -154,3 +154,18 @@ class Verification(TypedDict):
     files: int
     bytes: int
     faults: list[str]
+
+
+class GarbageItem(TypedDict):
+    path: str
+    kind: str
+    bytes: int
+    why: str
+
+
+class Garbage(TypedDict):
+    dry_run: bool
+    items: list[GarbageItem]
+    bytes: int
+    left: list[GarbageItem]
+    kept: dict[str, int]

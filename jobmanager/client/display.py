@@ -95,6 +95,14 @@ def savepoints(listed: Iterable[Mapping[str, Any]]) -> Table:
     return table
 
 
+def garbage(found: Iterable[answers.GarbageItem]) -> Table:
+    table = _table("KIND", "SIZE", "PATH", "WHY")
+    for one in found:
+        kind = one["kind"].replace("_", " ")
+        table.add_row(kind, size(one["bytes"]), one["path"], one["why"])
+    return table
+
+
 def checkpoint(one: answers.Checkpoint) -> Iterable[Table]:
     yield _facts(
         ("checkpoint", str(one["number"])),
