@@ -9,6 +9,7 @@ from fastapi_offline import FastAPIOffline
 from jobmanager.api import (
     checkpoints,
     events,
+    garbage,
     health,
     jobmanagers,
     jobs,
@@ -40,6 +41,7 @@ _ROUTERS = (
     savepoints.router,
     upgrades.router,
     state.router,
+    garbage.router,
     logs.router,
     events.router,
     runners.router,

@@ -234,3 +234,18 @@ class KeyGroupHistogram(StateSource):
     groups: list[KeyGroupCount]
     empty_groups: int
     skew: Skew
+
+
+class GarbageItem(TypedDict):
+    path: str
+    kind: str
+    bytes: int
+    why: str
+
+
+class Garbage(TypedDict):
+    dry_run: bool
+    items: list[GarbageItem]
+    bytes: int
+    left: list[GarbageItem]
+    kept: dict[str, int]

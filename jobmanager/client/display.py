@@ -117,6 +117,14 @@ def upgrade_plan(plan: Mapping[str, Any]) -> Iterable[Table]:
         yield asked
 
 
+def garbage(found: Iterable[answers.GarbageItem]) -> Table:
+    table = _table("KIND", "SIZE", "PATH", "WHY")
+    for one in found:
+        kind = one["kind"].replace("_", " ")
+        table.add_row(kind, size(one["bytes"]), one["path"], one["why"])
+    return table
+
+
 def checkpoint(one: answers.Checkpoint) -> Iterable[Table]:
     yield _facts(
         ("checkpoint", str(one["number"])),

@@ -142,6 +142,13 @@ def draft_name(directory: str) -> str:
     return f".{directory}.draft"
 
 
+def name_of_draft(draft: str) -> str | None:
+    """The directory that a draft is for; None: it is no draft."""
+    if draft.startswith(".") and draft.endswith(".draft"):
+        return draft[1 : -len(".draft")]
+    return None
+
+
 def to_json(manifest: Manifest) -> str:
     document: dict[str, Any] = {
         "format": FORMAT_VERSION,

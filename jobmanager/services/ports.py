@@ -1,6 +1,6 @@
 """What the use cases need from the outside. Implemented in `store`, `storage` and `launchers`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -10,6 +10,7 @@ from jobmanager.core.attempt import Attempt
 from jobmanager.core.change import Change
 from jobmanager.core.checkpoint import Checkpoint
 from jobmanager.core.effects import Effect
+from jobmanager.core.garbage import JobFacts, Judgement, Limits
 from jobmanager.core.graph import JobGraph
 from jobmanager.core.health import Health
 from jobmanager.core.ids import (
@@ -459,6 +460,46 @@ class SnapshotStorage(Protocol):
     async def last_word(
         self, job_id: JobId, attempt: AttemptNumber
     ) -> Mapping[str, Any] | None: ...
+
+    @property
+    def sweep(self) -> "Sweep": ...
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """What is left of a savepoint that is none, or none any more."""
+
+    path: str
+    bytes: int
+
+
+class Sweep(Protocol):
+    """Storage as the garbage collector sees it. Paths in answers are URIs.
+
+    With `deletes` off, the same is looked at and said, and nothing is touched.
+    """
+
+    async def jobs(self) -> Set[str]:
+        """The names of all jobs' directories: ids, in 32 hexadecimal digits."""
+
+    async def checkpoints(self, job_id: JobId) -> Set[CheckpointNumber]:
+        """The checkpoints of a job that have a directory."""
+
+    async def job(
+        self, job_id: JobId, facts: JobFacts, limits: Limits, *, deletes: bool
+    ) -> Judgement: ...
+    async def unknown_job(
+        self, name: str, needed: Iterable[str], limits: Limits, *, deletes: bool
+    ) -> Judgement:
+        """`needed` are URIs of what is kept, wherever it is."""
+
+    async def drafts(self) -> Mapping[str, int]:
+        """Drafts of savepoints in our own directory for them: URI of the savepoint, and size."""
+
+    async def remains(self, directory: str, *, is_complete: bool) -> Sequence[Remains]:
+        """What is left of a savepoint. Of one that is complete: only its draft."""
+
+    async def delete(self, remains: Remains) -> None: ...
 
 
 class Trials(Protocol):

@@ -21,12 +21,17 @@ from jobmanager.files.places import open_files
 from jobmanager.files.snapshot_files import SnapshotFiles, StoreFailed, damage
 from jobmanager.services.ports import Verification
 from jobmanager.storage.pool_lock import pool_locked
+from jobmanager.storage.sweep import StorageSweep, pooled_by
 
 
 class FileSnapshotStorage:
     def __init__(self, root: Path, checkpoints: str | None = None) -> None:
         self._root = root
         self._checkpoints = checkpoints or root.as_uri()
+
+    @property
+    def sweep(self) -> StorageSweep:
+        return StorageSweep(self._root, self._checkpoints)
 
     async def verify(self, job_id: JobId, manifest: str) -> Verification:
         return await asyncio.to_thread(_verify, self._snapshots(job_id), manifest)
@@ -67,12 +72,12 @@ class FileSnapshotStorage:
         """The manifest goes first, then its own files, then those nobody else names."""
         files, manifest = self._snapshots(job_id), manifests.location_of(number)
         with pool_locked(self._job(job_id)):
-            pooled = _pooled(files, manifest)
+            pooled = pooled_by(files, manifest)
             files.delete([manifest])
             files.remove(manifests.directory_of(number))
             still_named: set[str] = set()
             for other in filter(manifests.is_manifest, files.found(manifests.CHECKPOINTS)):
-                still_named |= _pooled(files, other)
+                still_named |= pooled_by(files, other)
             files.delete(pooled - still_named)
 
     def _discard_attempts(self, job: Path, before: AttemptNumber) -> None:
@@ -101,18 +106,6 @@ def _dispose(files: SnapshotFiles) -> None:
     if manifests.FILE_NAME in files.found():
         files.delete([manifests.FILE_NAME])
         files.remove()
-
-
-def _pooled(files: SnapshotFiles, manifest: str) -> set[str]:
-    """The pool files a manifest names; none where there is no manifest.
-
-    A manifest that cannot be understood stops the deletion: what it names is unknown.
-    """
-    try:
-        text = files.read(manifest).decode()
-    except FileNotFoundError:
-        return set()
-    return {file.location for file in manifests.from_json(text).files() if file.is_pooled}
 
 
 def _read_json(path: Path) -> Mapping[str, Any] | None:
