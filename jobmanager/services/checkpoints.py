@@ -8,7 +8,6 @@ from jobmanager.core import checkpoint as checkpoints
 from jobmanager.core import plan
 from jobmanager.core.attempt import AttemptFailed
 from jobmanager.core.checkpoint import (
-    AbortReason,
     AckOutcome,
     BarrierAcked,
     BarrierDeclined,
@@ -229,7 +228,9 @@ async def _count_failure(
     if checkpoint.is_savepoint:
         await operations.savepoint_failed(uow, stored, checkpoint, now)
     counts = checkpoint.kind is CheckpointKind.PERIODIC
-    if not counts or checkpoint.aborted_because is AbortReason.DECLINED_SUPERSEDED:
+    if not counts or checkpoint.aborted_because.is_news_of_attempt:
+        # A query that failed declines the barrier first. To fail the attempt for that would
+        # hide why: its own report is on the way.
         return
     operation = await uow.operations.under_way(stored.id)
     if operation is not None and operation.operation.is_stopping:
