@@ -35,7 +35,7 @@ from jobmanager.files.snapshot_files import SnapshotFiles, damage
 from jobmanager.services.ports import Remains
 from jobmanager.storage.files import FileSnapshotStorage
 from taskrunner.core.restore import FromScratch
-from taskrunner.snapshots.clone import Clones, read_manifest
+from taskrunner.snapshots.clone import Clones, Past, read_manifest
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import layout_of
 from taskrunner.snapshots.snapshot import Snapshots, Subject
@@ -195,9 +195,10 @@ class StorageMachine(RuleBasedStateMachine):
         number = AttemptNumber(self.attempt)
         fence = Fence(self.layout, number)
         fence.raise_epoch()
-        clones = Clones(self.layout, number)
-        choice = clones.choose(OUT, completed)
-        clones.restore(OUT, choice, completed)
+        clones = Clones(self.layout, number, Past(completed=completed))
+        choice = clones.choose(OUT)
+        clones.draft(OUT, choice)
+        clones.finish(OUT)
         assert self.attempt == 1 or not isinstance(choice, FromScratch)
         self.spark = SparkDirectory(self.layout.spark_checkpoint_dir(number, OUT))
         self.snapshots = Snapshots(Subject(JOB, number, a_graph(), 2, "4.3.0"), self.layout, fence)
