@@ -23,6 +23,7 @@ from jobmanager.api.status import lag_of
 from jobmanager.core.errors import StoreUnavailable
 from jobmanager.core.health import Health
 from jobmanager.core.job import JobStatus
+from jobmanager.core.lease import Term
 from jobmanager.services.events import EventHub
 from jobmanager.services.ports import Figures, JobFigures, UnitsOfWork
 
@@ -71,7 +72,7 @@ class Meters:
         if is_last:
             self.checkpoints.labels(kind).observe(after.total_seconds())
 
-    async def collect(self, now: datetime) -> list[Metric]:
+    async def collect(self, now: datetime, term: Term | None) -> list[Metric]:
         """Everything there is to say. Without Postgres what this server knows by itself."""
         figures = await self._read()
         up = GaugeMetricFamily(
@@ -82,9 +83,7 @@ class Meters:
         )
         build = GaugeMetricFamily("headgate_build", "Always 1.", labels=["version"])
         build.add_metric([version("headgate")], 1)
-        told = [up, streams, build, *self.registry.collect()]
-        # headgate_lease_term, and whether this server leads, belong here: they are this
-        # server's own, and must be told without Postgres too.
+        told = [up, streams, build, *_of_leadership(term), *self.registry.collect()]
         return [*told, *_of_cluster(figures, now), *_of_jobs(figures, now)] if figures else told
 
     async def _read(self) -> Figures | None:
@@ -102,7 +101,7 @@ class Meters:
 @router.get("/metrics", summary="Figures for Prometheus", response_class=Response)
 async def metrics(request: Request) -> Response:
     context = request.app.state.context
-    families = await context.meters.collect(context.clock())
+    families = await context.meters.collect(context.clock(), context.leadership.term)
     once = CollectorRegistry()
     once.register(_Collected(families))
     encode, content_type = choose_encoder(request.headers.get("accept", ""))
@@ -153,6 +152,13 @@ class _Collected(Collector):
 
     def collect(self) -> Iterable[Metric]:
         return self._families
+
+
+def _of_leadership(term: Term | None) -> Iterator[Metric]:
+    """This server's own view, told without Postgres too."""
+    yield GaugeMetricFamily("headgate_leads", "Whether this server leads.", term is not None)
+    if term is not None:
+        yield GaugeMetricFamily("headgate_lease_term", "The term it leads in.", term)
 
 
 def _of_cluster(figures: Figures, now: datetime) -> Iterator[Metric]:
