@@ -140,7 +140,9 @@ class Leadership:
     async def resign(self) -> None:
         """Leaves: the next one may lead at once."""
         term, self._standing = self.term, Following()
-        await self._tell()
+        if term is not None:
+            _log.info("resigning", term=term, url=self._myself.url)
+        await self._tell(is_meant=True)
         with suppress(Exception):  # it expires by itself
             async with asyncio.timeout(self._timing.renew_every.total_seconds()):
                 if term is not None:
@@ -170,11 +172,12 @@ class Leadership:
         await self._store.attend(self._myself)
         self._seen = await self._store.look()
 
-    async def _tell(self) -> None:
+    async def _tell(self, *, is_meant: bool = False) -> None:
         """Tells what has changed since it was last told."""
         term, url = self.term, self._myself.url
         if self._told_term is not None and self._told_term != term:
-            _log.warning("no longer leading", term=self._told_term, url=url)
+            if not is_meant:
+                _log.warning("no longer leading", term=self._told_term, url=url)
             self._told_term = None
             if self._listener is not None:
                 await self._listener.follow()
