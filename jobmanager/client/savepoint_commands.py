@@ -12,7 +12,10 @@ from jobmanager.client.errors import HeadgateError
 
 Target = Annotated[
     str | None,
-    typer.Option(metavar="DIR", help="Where to put it. [default: in the server's storage]"),
+    typer.Option(
+        metavar="DIR|URI",
+        help="Where to put it, also s3://bucket/... [default: in the server's storage]",
+    ),
 ]
 Wait = Annotated[
     float, typer.Option(min=0, metavar="SECONDS", help="How long to wait; 0 does not.")
