@@ -1,5 +1,6 @@
 """Where a savepoint goes that a client asks for."""
 
+import asyncio
 from pathlib import Path
 
 from jobmanager.api.context import Context
@@ -8,14 +9,14 @@ from jobmanager.core.storage_uri import UnsupportedStorage, normal
 from jobmanager.files.places import require_shared
 
 
-def target_of(context: Context, asked: str | None) -> str:
+async def target_of(context: Context, asked: str | None) -> str:
     """A URI. A relative path is relative to the data root; by default in our storage."""
     if asked is None:
         return f"{context.run_settings.storage.rstrip('/')}/savepoints"
     if "://" not in asked and not asked.startswith(("file:", "/")):
         return (Path(context.run_settings.data_root) / asked).as_uri()
     try:
-        require_shared(asked)
+        await asyncio.to_thread(require_shared, asked)  # which may load a driver
         return normal(asked)
     except (UnsupportedStorage, ValueError) as error:
         raise UnsupportedRequest(str(error)) from error

@@ -86,7 +86,7 @@ async def upgrade(
         job_id,
         OperationId(operation_id),
         wanted,
-        target_of(context, None),
+        await target_of(context, None),
         context.clock(),
     )
     return UpgradeAccepted(operation=operation.id.hex)

@@ -4,6 +4,7 @@ Everything is checked before anything is stored: a job that is accepted has a
 restore point that was whole at that moment.
 """
 
+import asyncio
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +35,7 @@ async def of_savepoint(uow: UnitOfWork, named: str) -> RestorePoint:
             raise UnusableRestorePoint(f"savepoint {named} is {savepoint.status}")
         root, job = savepoint.directory, savepoint.job_id.hex
     else:
-        root, job = _as_uri(named), ""
+        root, job = await _as_uri(named), ""
     return RestorePoint(root, FILE_NAME, f"savepoint {named}", job, savepoint=named)
 
 
@@ -127,13 +128,13 @@ def _normal(path: str, data_root: str) -> str:
     return os.path.normpath(Path(data_root) / path)
 
 
-def _as_uri(named: str) -> str:
+async def _as_uri(named: str) -> str:
     if "/" not in named:
         raise UnusableRestorePoint(
             f"{named!r} is neither the id of a savepoint nor a URI nor an absolute path"
         )
     try:
-        require_shared(named)
+        await asyncio.to_thread(require_shared, named)  # which may load a driver
         return normal(named)
     except UnsupportedStorage as error:
         raise UnusableRestorePoint(str(error)) from error

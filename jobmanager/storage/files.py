@@ -16,7 +16,7 @@ from typing import Any
 from jobmanager.core import manifest as manifests
 from jobmanager.core.errors import StorageUnavailable, UnusableRestorePoint
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
-from jobmanager.core.storage_uri import below
+from jobmanager.core.storage_uri import UnsupportedStorage, below
 from jobmanager.files.places import open_files
 from jobmanager.files.snapshot_files import SnapshotFiles, StoreFailed, damage
 from jobmanager.services.ports import Verification
@@ -34,10 +34,11 @@ class FileSnapshotStorage:
         return StorageSweep(self._root, self._checkpoints)
 
     async def verify(self, job_id: JobId, manifest: str) -> Verification:
-        return await asyncio.to_thread(_verify, self._snapshots(job_id), manifest)
+        return await asyncio.to_thread(lambda: _verify(self._snapshots(job_id), manifest))
 
     async def verify_at(self, root: str, manifest: str) -> Verification:
-        return await asyncio.to_thread(_verify, open_files(root), manifest)
+        # Opened in the thread as well: to load a driver takes seconds.
+        return await asyncio.to_thread(lambda: _verify(_open(root), manifest))
 
     async def read_manifest(self, root: str, manifest: str) -> manifests.Manifest:
         """Raises `UnusableRestorePoint` if there is none that can be read."""
@@ -50,7 +51,7 @@ class FileSnapshotStorage:
             raise UnusableRestorePoint(f"{root}/{manifest} cannot be read: {error}") from error
 
     async def dispose_savepoint(self, directory: str) -> None:
-        await asyncio.to_thread(_dispose, open_files(directory))
+        await asyncio.to_thread(lambda: _dispose(_open(directory)))
 
     async def discard_checkpoint(self, job_id: JobId, number: CheckpointNumber) -> None:
         await asyncio.to_thread(self._discard_checkpoint, job_id, number)
@@ -84,6 +85,13 @@ class FileSnapshotStorage:
         for directory in (job / "attempts").glob("*"):
             if directory.name.isdigit() and int(directory.name) < before:
                 shutil.rmtree(directory, ignore_errors=True)
+
+
+def _open(root: str) -> SnapshotFiles:
+    try:
+        return open_files(root)
+    except UnsupportedStorage as error:  # it was not, when it was written
+        raise StorageUnavailable(str(error)) from error
 
 
 def _verify(files: SnapshotFiles, location: str) -> Verification:

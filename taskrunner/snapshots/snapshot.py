@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
@@ -27,6 +28,7 @@ from jobmanager.core.manifest import (
     StatePointer,
 )
 from jobmanager.core.plan import layout_of
+from jobmanager.files.snapshot_files import SnapshotFiles
 from taskrunner.snapshots import locks, spark_state
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
@@ -75,8 +77,15 @@ class Snapshots:
         self._subject = subject
         self._layout = layout
         self._fence = fence
-        self._files = layout.snapshots
-        self._pool = Pool(self._files)
+
+    @cached_property
+    def _files(self) -> SnapshotFiles:
+        """Not opened before it is needed: a driver takes seconds to load."""
+        return self._layout.snapshots
+
+    @cached_property
+    def _pool(self) -> Pool:
+        return Pool(self._files)
 
     def learn(self, manifest: Manifest) -> None:
         """Takes over what an earlier checkpoint knows about the pool."""

@@ -50,7 +50,12 @@ async def rescale(
     trigger_id: Annotated[str | None, Query(alias="triggerId")] = None,
 ) -> dict[str, Any]:
     operation = await changes.rescale(
-        uow, job_id, trigger_of(trigger_id), parallelism, target_of(context, None), context.clock()
+        uow,
+        job_id,
+        trigger_of(trigger_id),
+        parallelism,
+        await target_of(context, None),
+        context.clock(),
     )
     return {"request-id": operation.id.hex}
 
@@ -99,7 +104,7 @@ async def require(job_id: JobIdPath, context: Ctx, uow: Uow, body: Requirements)
             job_id,
             OperationId(uuid4()),
             wanted,
-            target_of(context, None),
+            await target_of(context, None),
             context.clock(),
         )
     return {}
