@@ -12,7 +12,7 @@
         StopUnderWay, SinkInUse, NoStateYet
       Rejected
         InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint, InvalidStateKey,
-        UnreadableState
+        UnreadableState, NotAdoptable
       Malformed
         MalformedRequest
       Forbidden
@@ -124,6 +124,10 @@ class InvalidStateKey(Rejected):
 
 class UnreadableState(Rejected):
     title = "The state cannot be read"
+
+
+class NotAdoptable(Rejected):
+    title = "The checkpoint cannot be adopted"
 
 
 class UnsupportedRequest(Rejected):
