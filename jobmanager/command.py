@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-import jobmanager.client.change_commands  # adds its commands to the app, as do
+import jobmanager.client.adopt_command  # adds its command to the app, as do
+import jobmanager.client.change_commands
 import jobmanager.client.gc_command
 import jobmanager.client.savepoint_commands
 import jobmanager.client.state_commands  # noqa: F401

@@ -5,14 +5,15 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from jobmanager.api.checkpoints import VerificationResponse
 from jobmanager.api.context import Ctx, JobIdPath, Uow, hex_id
+from jobmanager.api.savepoint_targets import target_of
 from jobmanager.core.change import moves
 from jobmanager.core.errors import OperationNotFound
 from jobmanager.core.ids import OperationId, SavepointId
-from jobmanager.services import savepoints
+from jobmanager.services import adoptions, savepoints
 from jobmanager.services.ports import Savepoint, StoredOperation
 
 router = APIRouter(tags=["savepoints"])
@@ -22,7 +23,7 @@ IdPath = Annotated[str, Path(description="32 hexadecimal digits")]
 class SavepointResponse(BaseModel):
     id: str
     path: str
-    job: str
+    job: str | None = Field(description="None: it was adopted from a plain Spark query.")
     checkpoint: int
     status: str
     graph_revision: int
@@ -48,6 +49,15 @@ class LabelRequest(BaseModel):
 
     labels: dict[str, str | None]
     """None takes a label away."""
+
+
+class AdoptRequest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    path: str = Field(description="The checkpoint directory: absolute, or a file: URI.")
+    graph: dict[str, Any] = Field(description="The job graph that is to go on from it.")
+    parallelism: int | None = Field(None, ge=1, description="Instead of the graph's own.")
+    target_directory: str | None = None
 
 
 class PhaseResponse(BaseModel):
@@ -104,7 +114,27 @@ async def label(sid: IdPath, body: LabelRequest, uow: Uow) -> SavepointResponse:
 )
 async def dispose(sid: IdPath, context: Ctx, uow: Uow) -> SavepointResponse:
     savepoint_id = SavepointId(hex_id("sid", sid))
-    return _savepoint(await savepoints.dispose(uow, savepoint_id, context.clock()))
+    found = await savepoints.dispose(uow, context.storage, savepoint_id, context.clock())
+    return _savepoint(found)
+
+
+@router.post(
+    "/savepoints/adopt",
+    status_code=HTTPStatus.CREATED,
+    summary="Make a savepoint of the checkpoint of a plain Spark query",
+)
+async def adopt(body: AdoptRequest, context: Ctx) -> SavepointResponse:
+    request = adoptions.Request(
+        path=body.path,
+        document=body.graph,
+        parallelism=body.parallelism,
+        target=await target_of(context, body.target_directory),
+        data_root=context.run_settings.data_root,
+    )
+    found = await adoptions.adopt(
+        context.units, context.storage, context.inspector, request, context.clock
+    )
+    return _savepoint(found)
 
 
 @router.post("/savepoints/{sid}/verify", summary="Hash every file of a savepoint again")
@@ -138,7 +168,7 @@ def _savepoint(savepoint: Savepoint) -> SavepointResponse:
     return SavepointResponse(
         id=savepoint.id.hex,
         path=savepoint.directory,
-        job=savepoint.job_id.hex,
+        job=savepoint.job_id.hex if savepoint.job_id else None,
         checkpoint=savepoint.checkpoint,
         status=savepoint.status,
         graph_revision=savepoint.graph_revision,

@@ -216,6 +216,26 @@ class HeadgateClient:
     def verify_savepoint(self, savepoint_id: str) -> answers.Verification:
         return cast(answers.Verification, self._ask("POST", f"/savepoints/{savepoint_id}/verify"))
 
+    def adopt(
+        self,
+        path: str,
+        graph: Mapping[str, Any],
+        *,
+        parallelism: int | None = None,
+        target: str | None = None,
+    ) -> dict[str, Any]:
+        """Makes a savepoint of the checkpoint directory of a plain Spark query."""
+        body = {
+            "path": path,
+            "graph": dict(graph),
+            "parallelism": parallelism,
+            "target_directory": target,
+        }
+        # all of its state may have to be rewritten
+        return cast(
+            dict[str, Any], self._ask("POST", "/savepoints/adopt", json=body, timeout=3600.0)
+        )
+
     def dispose_savepoint(self, savepoint_id: str) -> dict[str, Any]:
         return cast(dict[str, Any], self._ask("DELETE", f"/savepoints/{savepoint_id}"))
 

@@ -89,7 +89,7 @@ def savepoints(listed: Iterable[Mapping[str, Any]]) -> Table:
         table.add_row(
             one["id"],
             one["status"],
-            one["job"][:8],
+            (one["job"] or "adopted")[:8],
             created,
             size(one["bytes"]),
             labels,

@@ -9,7 +9,7 @@
         StopUnderWay, SinkInUse, NothingToChange, NoStateYet
       Rejected
         InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint, UpgradeRefused,
-        InvalidStateKey, UnreadableState
+        InvalidStateKey, UnreadableState, NotAdoptable
       Malformed
         MalformedRequest, BodyTooLarge, BodyTooSlow
       Forbidden
@@ -122,6 +122,10 @@ class InvalidStateKey(Rejected):
 
 class UnreadableState(Rejected):
     title = "The state cannot be read"
+
+
+class NotAdoptable(Rejected):
+    title = "The checkpoint cannot be adopted"
 
 
 class UnsupportedRequest(Rejected):

@@ -10,6 +10,7 @@ The end of its standard input is the end of the inspector.
 """
 
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from pydantic import Field
 
@@ -84,8 +85,25 @@ class TryGraph(Message):
     """What relative paths in the graph are relative to."""
 
 
+class AdoptCheckpoint(Message):
+    """Make a savepoint of the checkpoint directory of a plain Spark query."""
+
+    kind: Literal["adopt_checkpoint"] = "adopt_checkpoint"
+    path: str
+    """The checkpoint directory: a file: URI or an absolute path."""
+    graph: dict[str, Any]
+    """The job-graph document that is to go on from it."""
+    parallelism: int
+    data_root: str
+    """What relative paths in the graph are relative to."""
+    savepoint: UUID
+    target: str
+    """The directory of the savepoint, a file: URI. It does not exist yet."""
+
+
 QuestionBody = Annotated[
-    ListStates | ReadRows | CountKeyGroups | TryGraph, Field(discriminator="kind")
+    ListStates | ReadRows | CountKeyGroups | TryGraph | AdoptCheckpoint,
+    Field(discriminator="kind"),
 ]
 
 
@@ -197,8 +215,29 @@ class Tried(Message):
     regions: list[TriedRegion]
 
 
+class Adopted(Message):
+    """The savepoint is complete."""
+
+    kind: Literal["adopted"] = "adopted"
+    batch: int
+    """The last committed one of the query."""
+    provider: str
+    """The class that kept its state."""
+    partitions: int | None
+    """State partitions it had."""
+    was_rewritten: bool
+    """False: its state was as ours is, and was copied."""
+
+
 RefusalReason = Literal[
-    "gone", "unknown_state", "bad_key", "bad_graph", "unreadable", "not_in_time", "internal"
+    "gone",
+    "unknown_state",
+    "bad_key",
+    "bad_graph",
+    "not_adoptable",
+    "unreadable",
+    "not_in_time",
+    "internal",
 ]
 
 
@@ -210,7 +249,7 @@ class Refusal(Message):
 
 
 AnswerBody = Annotated[
-    Ready | States | Rows | KeyGroupCounts | Tried | Refusal, Field(discriminator="kind")
+    Ready | States | Rows | KeyGroupCounts | Tried | Adopted | Refusal, Field(discriminator="kind")
 ]
 
 

@@ -143,6 +143,8 @@ async def _why_not(units: UnitsOfWork, savepoint: Savepoint, restore_roots: Set[
     """Why the remains of a savepoint must not go yet."""
     if savepoint.directory in restore_roots:
         return "a job that has not ended was started from it"
+    if savepoint.job_id is None or savepoint.checkpoint is None:
+        return None  # adopted: no runner wrote it
     async with units() as uow:
         order = await uow.checkpoints.get(savepoint.job_id, savepoint.checkpoint)
         runner = await uow.runners.of_attempt(savepoint.job_id, order.checkpoint.attempt)

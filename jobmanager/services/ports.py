@@ -53,7 +53,8 @@ class RestorePoint:
 @dataclass(frozen=True, slots=True)
 class Savepoint:
     id: SavepointId
-    job_id: JobId
+    job_id: JobId | None
+    """None: it was adopted, and no job of ours wrote it."""
     checkpoint: CheckpointNumber
     directory: str
     status: SavepointStatus

@@ -33,7 +33,7 @@ async def of_savepoint(uow: UnitOfWork, named: str) -> RestorePoint:
             savepoint = await uow.savepoints.get(savepoint_id)
         if savepoint.status is not SavepointStatus.COMPLETED:
             raise UnusableRestorePoint(f"savepoint {named} is {savepoint.status}")
-        root, job = savepoint.directory, savepoint.job_id.hex
+        root, job = savepoint.directory, savepoint.job_id.hex if savepoint.job_id else ""
     else:
         root, job = await _as_uri(named), ""
     return RestorePoint(root, FILE_NAME, f"savepoint {named}", job, savepoint=named)

@@ -133,7 +133,9 @@ async def verify(
     return await storage.verify_at(savepoint.directory, FILE_NAME)
 
 
-async def dispose(uow: UnitOfWork, savepoint_id: SavepointId, now: datetime) -> Savepoint:
+async def dispose(
+    uow: UnitOfWork, storage: SnapshotStorage, savepoint_id: SavepointId, now: datetime
+) -> Savepoint:
     """Lets a savepoint go. To do it again changes nothing."""
     async with uow:
         savepoint = await uow.savepoints.get(savepoint_id)
@@ -143,7 +145,8 @@ async def dispose(uow: UnitOfWork, savepoint_id: SavepointId, now: datetime) -> 
             raise SavepointInUse(
                 f"savepoint {savepoint_id.hex} is {savepoint.status}: only a completed one can go"
             )
-        under_way = await uow.operations.under_way(savepoint.job_id)
+        job_id = savepoint.job_id
+        under_way = await uow.operations.under_way(job_id) if job_id else None
         if under_way is not None and under_way.savepoint_id == savepoint_id:
             raise SavepointInUse(
                 f"operation {under_way.id.hex} needs savepoint {savepoint_id.hex} until its end"
@@ -155,7 +158,12 @@ async def dispose(uow: UnitOfWork, savepoint_id: SavepointId, now: datetime) -> 
             )
         savepoint = replace(savepoint, status=SavepointStatus.DISPOSED, disposed_at=now)
         await uow.savepoints.save(savepoint)
-        await uow.outbox.add(savepoint.job_id, [DisposeSavepoint(savepoint.directory)], now)
+        if job_id is None:
+            # An outbox is of a job. What is deleted before the commit is deleted again after
+            # a crash: the row still says that it is there.
+            await storage.dispose_savepoint(savepoint.directory)
+        else:
+            await uow.outbox.add(job_id, [DisposeSavepoint(savepoint.directory)], now)
         await uow.commit()
     return savepoint
 

@@ -121,7 +121,7 @@ def _savepoint_values(savepoint: Savepoint) -> dict[str, Any]:
 def _savepoint(row: SavepointRow) -> Savepoint:
     return Savepoint(
         id=SavepointId(row.id),
-        job_id=JobId(row.job_id),
+        job_id=JobId(row.job_id) if row.job_id else None,
         checkpoint=CheckpointNumber(row.checkpoint),
         directory=row.directory,
         status=SavepointStatus(row.status),

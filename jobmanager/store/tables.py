@@ -267,7 +267,8 @@ class SavepointRow(Table):
     __tablename__ = "savepoints"
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
-    job_id: Mapped[UUID]
+    job_id: Mapped[UUID | None]
+    """NULL: it was adopted from a plain Spark query."""
     checkpoint: Mapped[int]
     directory: Mapped[str]
     status: Mapped[str]

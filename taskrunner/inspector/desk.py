@@ -6,6 +6,7 @@ from typing import assert_never
 
 from jobmanager.core.errors import InvalidJobGraph
 from jobmanager.protocol.inspection import (
+    AdoptCheckpoint,
     AnswerBody,
     CountKeyGroups,
     ListStates,
@@ -18,9 +19,11 @@ from jobmanager.protocol.inspection import (
 from taskrunner import logs
 from taskrunner.core import failures
 from taskrunner.core.state_key import InvalidKey
+from taskrunner.inspector.adoptions import AdoptionDesk
 from taskrunner.inspector.states import StateDesk, UnknownState
 from taskrunner.inspector.trials import TrialDesk
 from taskrunner.snapshots.copies import Copies, SnapshotGone, UnreadableSnapshot
+from taskrunner.snapshots.foreign import NotAdoptable
 from taskrunner.spark.causes import causes_of, stack_of
 from taskrunner.spark.session import Session
 from taskrunner.spark.state_reader import UncountableState
@@ -37,6 +40,7 @@ class Desk:
         copies = Copies(home / "copies")
         self._states = StateDesk(spark, copies)
         self._trials = TrialDesk(spark, copies, home / "trials")
+        self._adoptions = AdoptionDesk(spark, home / "adoptions")
 
     def answer(self, question: Question) -> AnswerBody:
         seconds = question.within_ms / 1000
@@ -72,6 +76,8 @@ class Desk:
                 return self._states.count_key_groups(body)
             case TryGraph():
                 return self._trials.try_graph(body)
+            case AdoptCheckpoint():
+                return self._adoptions.adopt(body)
             case _:
                 assert_never(body)
 
@@ -84,6 +90,8 @@ def _refusal(question: Question, error: Exception) -> Refusal:
             return Refusal(reason="unknown_state", message=str(error))
         case InvalidKey():
             return Refusal(reason="bad_key", message=str(error))
+        case NotAdoptable():
+            return Refusal(reason="not_adoptable", message=str(error))
         case InvalidJobGraph():
             return Refusal(reason="bad_graph", message=str(error))
         case UnreadableSnapshot() | UncountableState():

@@ -11,12 +11,11 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
 from jobmanager.core import graph_document, spark_order
-from jobmanager.core.graph import JobGraph, Mode, Sink
+from jobmanager.core.graph import JobGraph, Mode
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.manifest import RegionManifest
 from jobmanager.core.plan import Region, plan_of
@@ -36,10 +35,9 @@ from taskrunner.snapshots.copies import Copies, Copy, UnreadableSnapshot
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.spark import rehearsal
-from taskrunner.spark.compiler import Compiler, InvalidVertex
+from taskrunner.spark.compiler import InvalidVertex
 from taskrunner.spark.places import Places
 from taskrunner.spark.session import Session
-from taskrunner.spark.sources import Sources
 from taskrunner.spark.state_reader import StateReader, states_of
 
 log = logs.get("inspector")
@@ -134,19 +132,9 @@ class _Trial:
         rehearsal.run_one_batch(region, self._rows(region), directory)
 
     def _rows(self, region: Region) -> rehearsal.Rows:
-        sink = self.graph.vertex(VertexId(region.id))
-        assert isinstance(sink, Sink)
         # rows of a `table` are put into a file of the job: here into one that nobody keeps
         places = Places(JobLayout(self.scratch / "job"), local_path(self.data_root))
-        sources = Sources(
-            self.spark,
-            self.graph.mode,
-            self.parallelism,
-            places.resolve,
-            places.layout,
-            datetime.now(UTC),
-        )
-        return Compiler(self.graph, self.parallelism, sources.read).rows_into(sink)
+        return rehearsal.rows_of(self.spark, self.graph, self.parallelism, places, region)
 
     def _old_schemas(self, region: RegionId, known: RegionManifest) -> Schemas:
         assert known.batch is not None

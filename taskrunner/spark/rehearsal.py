@@ -1,13 +1,18 @@
 """A region's query, run for one batch that was written down for it, with its output discarded."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from jobmanager.core.graph import JobGraph
+from jobmanager.core.graph import JobGraph, Sink
+from jobmanager.core.ids import VertexId
 from jobmanager.core.plan import Region
+from taskrunner.spark.compiler import Compiler
+from taskrunner.spark.places import Places
+from taskrunner.spark.sources import Sources
 
 
 def session_for(spark: SparkSession, graph: JobGraph, parallelism: int) -> SparkSession:
@@ -54,6 +59,18 @@ def settings_for_life(session: SparkSession) -> dict[str, str]:
         if value is not None:
             found[setting] = value
     return found
+
+
+def rows_of(
+    session: SparkSession, graph: JobGraph, parallelism: int, places: Places, region: Region
+) -> Rows:
+    """The rows that the region's sink would be given. Raises `InvalidVertex`."""
+    sink = graph.vertex(VertexId(region.id))
+    assert isinstance(sink, Sink)
+    sources = Sources(
+        session, graph.mode, parallelism, places.resolve, places.layout, datetime.now(UTC)
+    )
+    return Compiler(graph, parallelism, sources.read).rows_into(sink)
 
 
 def run_one_batch(region: Region, rows: DataFrame, directory: Path) -> None:

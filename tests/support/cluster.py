@@ -5,7 +5,7 @@ message can come late, twice or from the wrong attempt. The end-to-end tests run
 the real ones.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -93,9 +93,11 @@ class PlayedInspector:
 
     answers: list[AnswerBody] = field(default_factory=list)
     asked: list[QuestionBody] = field(default_factory=list)
+    before_answer: Callable[[QuestionBody], None] = lambda question: None
 
     async def ask(self, question: QuestionBody, within: timedelta) -> AnswerBody:
         self.asked.append(question)
+        self.before_answer(question)
         if not self.answers:
             raise InspectorUnavailable("nobody plays the inspector")
         return self.answers.pop(0)

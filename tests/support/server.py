@@ -30,8 +30,6 @@ class ServerProcess:
 
     def start(self, *more: str) -> "ServerProcess":
         command = [sys.executable, "-m", "jobmanager", "serve", "--port", "0"]
-        if "--warm-runners" not in (*self.options, *more):  # a JVM more a server, for nothing
-            command += ["--warm-runners", "0"]
         command += ["--data-dir", str(self.directory), *self.options, *more]
         self.directory.mkdir(parents=True, exist_ok=True)
         with self.log.open("a") as log:

@@ -86,7 +86,7 @@ async def dispose(context: Ctx, uow: Uow, body: DisposalRequest) -> dict[str, An
         found = await uow.savepoints.at(body.savepoint_path.rstrip("/"))
     if found is None:
         raise SavepointNotFound(f"no savepoint is known at {body.savepoint_path}")
-    await savepoints.dispose(context.units(), found.id, context.clock())
+    await savepoints.dispose(context.units(), context.storage, found.id, context.clock())
     return {"request-id": found.id.hex}
 
 

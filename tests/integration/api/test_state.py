@@ -15,6 +15,7 @@ from jobmanager.protocol.inspection import (
     CountKeyGroups,
     KeyGroupCount,
     KeyGroupCounts,
+    ListStates,
     ReadRows,
     Refusal,
     RefusalReason,
@@ -115,6 +116,7 @@ async def test_the_states_of_the_last_completed_checkpoint(cluster: Cluster) -> 
     assert state["key_schema"] == "`odd name` BIGINT"
     assert state["key"] == [{"name": "odd name", "type": "BIGINT", "spark_name": "auction"}]
     [question] = cluster.inspector.asked
+    assert isinstance(question, ListStates)
     assert question.place.manifest == f"checkpoints/{last}/manifest.json"
     assert question.place.root == (cluster.storage / "jobs" / job).as_uri()
     assert question.place.graph == a_document()

@@ -1,0 +1,94 @@
+"""Adopting: a savepoint is made of the checkpoint of a plain Spark query.
+
+Nothing is stored before the savepoint is complete. If the server dies between the two, the
+directory is there and can be used by its path.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from jobmanager.core import manifest as manifests
+from jobmanager.core.errors import InspectorUnavailable, NotAdoptable
+from jobmanager.core.ids import CheckpointNumber, SavepointId
+from jobmanager.core.manifest import Manifest
+from jobmanager.core.savepoint import SavepointStatus
+from jobmanager.protocol.inspection import AdoptCheckpoint, Adopted, Refusal
+from jobmanager.services import jobs
+from jobmanager.services.clock import Clock
+from jobmanager.services.ports import Inspector, Savepoint, SnapshotStorage, UnitsOfWork
+
+TIME_FOR_AN_ADOPTION = timedelta(minutes=30)
+_UNAVAILABLE = ("not_in_time", "internal")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    path: str
+    """The query's checkpoint directory."""
+    document: Mapping[str, Any]
+    parallelism: int | None
+    target: str
+    """The directory, a file: URI, in which the savepoint gets one of its own."""
+    data_root: str
+
+
+async def adopt(
+    units: UnitsOfWork,
+    storage: SnapshotStorage,
+    inspector: Inspector,
+    request: Request,
+    clock: Clock,
+) -> Savepoint:
+    """Raises `InvalidJobGraph`, `NotAdoptable`, `InspectorUnavailable`."""
+    _, parallelism = jobs.check(request.document, request.parallelism)
+    savepoint_id = SavepointId(uuid4())
+    created_at = clock()
+    directory = f"{request.target.rstrip('/')}/savepoint-adopted-{savepoint_id.hex[:12]}"
+    question = AdoptCheckpoint(
+        path=request.path,
+        graph=dict(request.document),
+        parallelism=parallelism,
+        data_root=request.data_root,
+        savepoint=savepoint_id,
+        target=directory,
+    )
+    answer = await inspector.ask(question, TIME_FOR_AN_ADOPTION)
+    if isinstance(answer, Refusal) and answer.reason not in _UNAVAILABLE:
+        raise NotAdoptable(answer.message)
+    if not isinstance(answer, Adopted):
+        told = answer.message if isinstance(answer, Refusal) else answer.kind
+        raise InspectorUnavailable(f"{request.path} was not adopted: {told}")
+    manifest = await storage.read_manifest(directory, manifests.FILE_NAME)
+    savepoint = Savepoint(
+        id=savepoint_id,
+        job_id=None,
+        checkpoint=CheckpointNumber(manifest.checkpoint),
+        directory=directory,
+        status=SavepointStatus.COMPLETED,
+        created_at=created_at,
+        completed_at=clock(),
+        parallelism=manifest.parallelism,
+        max_parallelism=manifest.max_parallelism,
+        graph_revision=1,
+        parent=f"Spark checkpoint {request.path}, batch {answer.batch}",
+        bytes=manifest.bytes,
+        regions=_regions(manifest),
+    )
+    async with units() as uow:
+        await uow.savepoints.add(savepoint)
+        await uow.commit()
+    return savepoint
+
+
+def _regions(manifest: Manifest) -> dict[str, Any]:
+    return {
+        name: {
+            "batch": region.batch,
+            "offsets": dict(region.offsets),
+            "watermark": region.watermark.isoformat() if region.watermark else None,
+        }
+        for name, region in manifest.regions.items()
+    }

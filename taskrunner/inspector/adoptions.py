@@ -1,0 +1,151 @@
+"""Makes a savepoint of a checkpoint that a plain Spark query wrote."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from jobmanager.core import graph_document
+from jobmanager.core.graph import FilesSource, JobGraph, Mode, Source
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, VertexId
+from jobmanager.core.plan import Region, plan_of
+from jobmanager.core.storage_uri import UnsupportedStorage, local_path
+from jobmanager.protocol.inspection import AdoptCheckpoint, Adopted
+from taskrunner.core import adoptability, spark_messages
+from taskrunner.core.adoptability import Found
+from taskrunner.snapshots import empty_batches
+from taskrunner.snapshots.fence import Fence
+from taskrunner.snapshots.foreign import ROCKSDB, Foreign, NotAdoptable, copy_foreign, write_commit
+from taskrunner.snapshots.layout import JobLayout
+from taskrunner.snapshots.snapshot import Snapshots, StateMismatch, Subject
+from taskrunner.snapshots.spark_log import UnreadableSparkLog
+from taskrunner.spark import rehearsal
+from taskrunner.spark.compiler import InvalidVertex
+from taskrunner.spark.places import Places
+from taskrunner.spark.session import Session
+from taskrunner.spark.state_reader import states_of
+from taskrunner.spark.state_rewriter import rewrite
+
+_CHECKPOINT = CheckpointNumber(1)
+_ATTEMPT = AttemptNumber(1)
+
+
+class AdoptionDesk:
+    def __init__(self, spark: Session, home: Path) -> None:
+        self._spark = spark
+        self._home = home
+
+    def adopt(self, asked: AdoptCheckpoint) -> Adopted:
+        """Raises `NotAdoptable`, `InvalidJobGraph`."""
+        graph = graph_document.parse(asked.graph)
+        region = _only_region(graph, asked.parallelism)
+        with self._scratch() as scratch:
+            places = Places(JobLayout(scratch / "job"), local_path(asked.data_root))
+            try:
+                foreign = copy_foreign(_path(asked.path), scratch / "foreign")
+                self._check(foreign, graph, region, places)
+                ours = self._converted(foreign, scratch / "ours", asked.parallelism)
+                self._try(ours, graph, region, asked.parallelism, places)
+                self._save(ours, graph, region, asked, places)
+            except (UnreadableSparkLog, StateMismatch) as error:
+                raise NotAdoptable(str(error)) from error
+            return Adopted(
+                batch=foreign.batch,
+                provider=foreign.provider,
+                was_rewritten=ours != foreign.directory,
+                partitions=foreign.partitions,
+            )
+
+    def _check(self, foreign: Foreign, graph: JobGraph, region: Region, places: Places) -> None:
+        # a vertex for each operator there may be: here only the operators' names are wanted
+        stand_ins = tuple(VertexId(str(number)) for number in foreign.operators)
+        operators: dict[int, str] = {}
+        if foreign.has_state:
+            states = states_of(self._spark, foreign.directory, stand_ins)
+            operators = {one.operator: one.operator_name for one in states}
+        found = Found(
+            offsets=foreign.offsets.offsets,
+            operators=[operators.get(number, "unknown") for number in foreign.operators],
+            files=foreign.files_read(),
+        )
+        directories = {
+            vertex.id: places.resolve(vertex.connector.path)
+            for vertex in graph.vertices
+            if isinstance(vertex, Source) and isinstance(vertex.connector, FilesSource)
+        }
+        objected = adoptability.objections(found, graph, VertexId(region.id), directories)
+        if objected:
+            raise NotAdoptable("; ".join(objected))
+
+    def _converted(self, foreign: Foreign, target: Path, parallelism: int) -> Path:
+        """A directory as ours are: the copy itself, where it is one already."""
+        if not foreign.has_state:
+            if not foreign.has_state_ids:
+                write_commit(foreign.directory, foreign.batch, foreign.watermark_ms, {})
+            return foreign.directory
+        fits = foreign.partitions == parallelism and foreign.provider == ROCKSDB
+        if fits and foreign.has_state_ids:
+            return foreign.directory
+        rewrite(self._spark, foreign, target, parallelism)
+        return target
+
+    def _try(
+        self, ours: Path, graph: JobGraph, region: Region, parallelism: int, places: Places
+    ) -> None:
+        """Asks Spark whether it goes on from there with the graph."""
+        trial = ours.with_name("trial")
+        shutil.copytree(ours, trial, copy_function=os.link)
+        empty_batches.repeat_offsets(trial)
+        session = rehearsal.session_for(self._spark, graph, parallelism)
+        try:
+            rows = rehearsal.rows_of(session, graph, parallelism, places, region)
+            rehearsal.run_one_batch(region, rows, trial)
+        except InvalidVertex as error:
+            raise NotAdoptable(spark_messages.telling(str(error))) from error
+        except Exception as error:
+            told = spark_messages.telling(str(error)) or type(error).__name__
+            raise NotAdoptable(f"Spark does not go on from it with this graph: {told}") from error
+
+    def _save(
+        self, ours: Path, graph: JobGraph, region: Region, asked: AdoptCheckpoint, places: Places
+    ) -> None:
+        # The query had no id of ours; the manifest wants one, and it is nobody else's.
+        job = JobId(uuid4())
+        subject = Subject(job, _ATTEMPT, graph, asked.parallelism, self._spark.version, asked.graph)
+        snapshots = Snapshots(subject, places.layout, Fence(places.layout, _ATTEMPT))
+        snapshots.take_savepoint(
+            _CHECKPOINT, {region.id: ours}, datetime.now(UTC), asked.savepoint, asked.target
+        )
+
+    @contextmanager
+    def _scratch(self) -> Iterator[Path]:
+        scratch = self._home / uuid4().hex
+        scratch.mkdir(parents=True)
+        try:
+            yield scratch
+        finally:
+            rehearsal.unload_state(self._spark)
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _only_region(graph: JobGraph, parallelism: int) -> Region:
+    if graph.mode is Mode.BATCH:
+        raise NotAdoptable("a batch job does not go on from a checkpoint: it starts over")
+    regions = plan_of(graph, parallelism).regions
+    if len(regions) != 1:
+        sinks = ", ".join(region.id for region in regions)
+        raise NotAdoptable(
+            f"a Spark checkpoint is of one query with one sink, the graph has {len(regions)} "
+            f"sinks ({sinks}): adopt each with a graph of its own"
+        )
+    return regions[0]
+
+
+def _path(text: str) -> Path:
+    try:
+        return local_path(text)
+    except (UnsupportedStorage, ValueError) as error:
+        raise NotAdoptable(str(error)) from error
