@@ -15,6 +15,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,7 +98,12 @@ Ids = Mapping[int, Mapping[int, Sequence[Sequence[str]]]]
 
 
 def _ids_by_version(log: SparkLog, batch: int) -> Ids:
-    return {one + 1: log.commit(one).state_ids for one in log.committed() if one <= batch}
+    ids = {}
+    for one in log.committed():
+        with suppress(FileNotFoundError):  # Spark deletes old commits while we read
+            if one <= batch:
+                ids[one + 1] = log.commit(one).state_ids
+    return ids
 
 
 def _partition(

@@ -14,6 +14,8 @@ from tests.e2e.test_savepoints import take
 from tests.support.oracle import Bids, generator_started_at, read_windows, twice
 from tests.support.server import ServerProcess, eventually
 
+PATIENCE = 180
+"""Seconds: the first question about state starts a Spark session."""
 PHASES = ("savepoint", "stop", "repartition", "start", "first_batch")
 
 
@@ -84,9 +86,9 @@ def test_rescale_and_upgrade_in_one_jvm(server: ServerProcess) -> None:
     path = f"/v1/jobs/{job}/upgrade"
     same = a_job("scaled", parallelism=2)
     same["vertices"][1]["where"] = "price >= 101"
-    plan = server.http.post(path, json=same, params={"dry_run": True}).json()
+    plan = server.http.post(path, json=same, params={"dry_run": True}, timeout=PATIENCE).json()
     assert plan["verdict"] == "compatible", plan
-    accepted = server.http.post(path, json=same)
+    accepted = server.http.post(path, json=same, timeout=PATIENCE)
     assert accepted.status_code == 202, accepted.text
     upgraded = ended(server, accepted.json()["operation"])
     assert upgraded["status"] == "completed", upgraded["error"]
@@ -105,7 +107,7 @@ def test_an_upgrade_that_does_not_come_up_is_taken_back(server: ServerProcess) -
     broken = a_job("broken")
     broken["vertices"][1]["where"] = "raise_error('not this way') > 100"
 
-    accepted = server.http.post(f"/v1/jobs/{job}/upgrade", json=broken)
+    accepted = server.http.post(f"/v1/jobs/{job}/upgrade", json=broken, timeout=PATIENCE)
     if accepted.status_code == 202:
         done = ended(server, accepted.json()["operation"])
         assert done["status"] == "rolled_back"
@@ -120,8 +122,9 @@ def test_a_rescale_that_meets_a_kill_in_any_phase(server: ServerProcess) -> None
     job = server.submit(a_job("killed_in_phases"))
     server.until_checkpoint(job, 1)
     began = started_at(server, job, 1)
-    kills = [(phase, "runner") for phase in PHASES]
-    kills += [(phase, "server") for phase in chance.sample(PHASES, 2)]
+    kills = [(phase, victim) for phase in PHASES for victim in ("runner", "server")]
+    if "HEADGATE_TEST_ALL" not in os.environ:
+        kills = chance.sample(kills, 3)
 
     for phase, victim in kills:
         server.until_state(job, "running")
