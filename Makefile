@@ -23,6 +23,7 @@ help:
 	@echo 'make demo    set up, start a server, run examples/quickstart.yaml and show it live'
 	@echo '             (until Ctrl-C; SECONDS=40 make demo: for 40 seconds)'
 	@echo 'make test    set up, then lint, types, import rules and all tests'
+	@echo 'make chaos   the long tests: kills in every phase, failovers, a Postgres that goes away'
 	@echo 'make setup   .venv with everything in it, and a Java runtime'
 	@echo 'make lint    ruff, mypy and import-linter only'
 	@echo 'make clean   remove .venv, caches and what the demo wrote'
@@ -38,8 +39,13 @@ demo: setup
 test: lint
 	@echo '== tests, the fast ones first'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
-	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(SLOW_TESTS)
+	@$(BIN)/python -m pytest -q $(IN_PARALLEL) -m 'not long' $(SLOW_TESTS)
 	@echo 'make test: lint, types, import rules and all tests passed'
+
+.PHONY: chaos
+chaos: setup
+	@HEADGATE_TEST_ALL=1 $(BIN)/python -m pytest -q -m long --timeout 1800 $(SLOW_TESTS)
+	@HEADGATE_TEST_ALL=1 $(BIN)/python -m pytest -q --timeout 1800 tests/e2e/test_changes.py
 
 .PHONY: lint
 lint: setup

@@ -80,6 +80,7 @@ def expected() -> dict[str, tuple[int, int]]:
     return {str(key): (len(values), sum(values)) for key, values in mine.items()}
 
 
+@pytest.mark.long
 def test_a_killed_query_is_adopted_and_finished(
     server: ServerProcess, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -126,6 +126,7 @@ def test_when_the_leader_is_killed_another_leads_and_the_job_runs_on(pair: Pair,
     assert not leader.get("/readyz")["leader"]
 
 
+@pytest.mark.long
 def test_a_leader_that_was_frozen_wakes_up_as_a_follower_and_changes_nothing(
     pair: Pair, job: str
 ) -> None:
@@ -163,6 +164,7 @@ def test_a_leader_that_was_frozen_wakes_up_as_a_follower_and_changes_nothing(
     assert not [kind for kind in kinds if "failed" in kind or "aborted" in kind]
 
 
+@pytest.mark.long
 def test_a_stop_with_savepoint_under_way_when_the_leader_is_killed_ends_in_one_of_two_ways(
     pair: Pair, job: str
 ) -> None:
@@ -198,6 +200,7 @@ def own_postgres() -> Iterator[tuple[EmbeddedPostgres, Path]]:
             postgres.stop()
 
 
+@pytest.mark.long
 def test_jobs_run_on_while_postgres_is_away_and_the_server_comes_back_by_itself(
     directory: Path, own_postgres: tuple[EmbeddedPostgres, Path]
 ) -> None:

@@ -82,6 +82,7 @@ def test_a_job_with_static_settings_starts_cold_and_says_so(server: ServerProces
     server.http.patch(f"/v1/jobs/{job}")
 
 
+@pytest.mark.long
 def test_those_that_wait_end_with_the_server_however_it_ends(server: ServerProcess) -> None:
     for number in (signal.SIGKILL, signal.SIGTERM):
         eventually(lambda: waiting(server) or None, within=120)
