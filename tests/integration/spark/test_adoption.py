@@ -156,7 +156,14 @@ def test_a_running_sum_goes_on_exactly_where_the_plain_query_was(
     job.checkpoint(1)
 
 
-@pytest.mark.parametrize("kind", ["tumbling", "session", "no key"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "tumbling",
+        pytest.param("session", marks=pytest.mark.long),
+        pytest.param("no key", marks=pytest.mark.long),
+    ],
+)
 def test_open_windows_and_a_state_without_a_key_are_taken_over(
     job: JobUnderTest, kind: str
 ) -> None:
