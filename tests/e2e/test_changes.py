@@ -100,6 +100,7 @@ def test_rescale_and_upgrade_in_one_jvm(server: ServerProcess) -> None:
     eventually(lambda: not server.runner_processes(), within=30)
 
 
+@pytest.mark.long
 def test_an_upgrade_that_does_not_come_up_is_taken_back(server: ServerProcess) -> None:
     job = server.submit(a_job("broken"))
     server.until_checkpoint(job, 1)

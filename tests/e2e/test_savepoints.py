@@ -129,7 +129,8 @@ def legal_end(server: ServerProcess, operation: str) -> dict[str, Any]:
     return ended
 
 
-@pytest.mark.parametrize("victim", ["runner", pytest.param("server", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("victim", ["runner", "server"])
 def test_a_stop_that_meets_a_kill_ends_in_one_of_two_ways(
     server: ServerProcess, victim: str
 ) -> None:
