@@ -14,6 +14,8 @@ INSTALLED := $(VENV)/.installed
 
 CHECKED := jobmanager taskrunner tests $(if $(wildcard bench/*.py),bench)
 FAST_TESTS := $(wildcard tests/unit tests/conformance)
+# Most of the time tests wait for Spark. What shares a session or a server stays together.
+IN_PARALLEL := -n 2 --dist loadfile
 SLOW_TESTS := $(wildcard tests/integration tests/e2e)
 
 .PHONY: help
@@ -35,8 +37,8 @@ demo: setup
 .PHONY: test
 test: lint
 	@echo '== tests, the fast ones first'
-	@$(BIN)/python -m pytest -q $(FAST_TESTS)
-	@$(BIN)/python -m pytest -q $(SLOW_TESTS)
+	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
+	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(SLOW_TESTS)
 	@echo 'make test: lint, types, import rules and all tests passed'
 
 .PHONY: lint

@@ -20,9 +20,9 @@ _LONG = 3600
 
 
 @contextmanager
-def a_server() -> Iterator[ServerProcess]:
+def a_server(*options: str) -> Iterator[ServerProcess]:
     with tempfile.TemporaryDirectory(prefix="hgbench", ignore_cleanup_errors=True) as name:
-        server = ServerProcess(Path(name) / "server")
+        server = ServerProcess(Path(name) / "server", *options)
         try:
             yield server.start()
         finally:

@@ -13,6 +13,7 @@ import typer
 
 import jobmanager.client.adopt_command  # adds its command to the app, as do
 import jobmanager.client.change_commands
+import jobmanager.client.gc_command
 import jobmanager.client.savepoint_commands
 import jobmanager.client.state_commands  # noqa: F401
 from jobmanager.client.cli import AsJson, app, run
@@ -41,7 +42,14 @@ def serve(
     ] = None,
     storage: Annotated[
         str | None,
-        typer.Option(metavar="URI", help="For checkpoints, file:///... [default: in the data dir]"),
+        typer.Option(metavar="URI", help="What Spark works in, file:///... [in the data dir]"),
+    ] = None,
+    checkpoints: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URI",
+            help="Where checkpoints are kept, s3://bucket/... or file:///... [in the storage]",
+        ),
     ] = None,
     spark_master: Annotated[
         str | None, typer.Option(metavar="URL", help="Where jobs run. [default: local[cores]]")
@@ -50,7 +58,14 @@ def serve(
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="What relative paths in job graphs are relative to. [default: in the data dir]",
+            help="What relative paths in job graphs are relative to. [default: in the storage, "
+            "where one is named, or in the data dir]",
+        ),
+    ] = None,
+    warm_runners: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Processes with a primed Spark session, ready for jobs. [default: 1]"
         ),
     ] = None,
     stop_jobs: Annotated[
@@ -75,8 +90,10 @@ def serve(
         data_dir=data_dir,
         database_url=database_url,
         storage=storage,
+        checkpoints=checkpoints,
         spark_master=spark_master,
         data_root=data_root,
+        warm_runners=warm_runners,
         stop_jobs=stop_jobs,
     )
 
@@ -119,13 +136,18 @@ def _serve(as_json: bool, **given: Any) -> None:
         )
         raise HeadgateError(f"the settings do not fit: {faults}") from error
     try:
-        server.serve(settings, lambda url: typer.echo(_ready(url, as_json)))
+        server.serve(settings, lambda ready: typer.echo(_ready(ready.url, ready.leader, as_json)))
     except server.CannotStart as error:
         raise HeadgateError(" ".join(str(error).split())) from error
 
 
-def _ready(url: str, as_json: bool) -> str:
-    return json.dumps({"url": url}) if as_json else f"Headgate is ready at {url}"
+def _ready(url: str, leader: str | None, as_json: bool) -> str:
+    if as_json:
+        return json.dumps({"url": url, "leader": leader})
+    if leader == url:
+        return f"Headgate is ready at {url}"
+    follows = f"follows {leader}" if leader else "waits for the lease"
+    return f"Headgate {follows} and is ready at {url}"
 
 
 def _option(location: tuple[int | str, ...]) -> str:

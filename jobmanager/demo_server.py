@@ -62,7 +62,7 @@ class DemoServer:
         self.data_root.mkdir(parents=True)
         command = [sys.executable, "-m", "jobmanager", "serve", "--host", "127.0.0.1"]
         command += ["--port", str(port), "--data-dir", str(self._directory / "server")]
-        command += ["--data-root", str(self.data_root)]
+        command += ["--data-root", str(self.data_root), "--warm-runners", "0"]
         # The demo is the same on every machine, whatever its operator has set for real servers.
         # A session of its own keeps Ctrl-C to us: the job is cancelled before the server goes.
         environment = {k: v for k, v in os.environ.items() if not k.startswith("HEADGATE_")}

@@ -1,53 +1,65 @@
 """The server: everything wired together, and its life from start to end.
 
 A server that ends leaves its jobs running, unless told to stop them: the runners
-go on by themselves, and the next server on the same data finds them again.
+go on by themselves, and whoever leads next finds them again. Of several servers on
+one database one leads; the others answer what is read and pass on the rest.
 """
 
 import asyncio
 import contextlib
 import fcntl
 import json
+import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
 from typing import IO
+from uuid import UUID, uuid4
 
+import httpx
 import structlog
 import uvicorn
+from fastapi import FastAPI
 
 from jobmanager.api.app import make_app
 from jobmanager.api.context import Context
-from jobmanager.core.ids import RunnerId
+from jobmanager.api.forwarding import PATIENCE
+from jobmanager.api.metrics import Meters
+from jobmanager.core.ids import JobManagerId
+from jobmanager.core.lease import Term
 from jobmanager.core.storage_uri import local_path
+from jobmanager.duties import Duties
 from jobmanager.launchers.inspector import LocalInspector
 from jobmanager.launchers.local import LocalLauncher
-from jobmanager.loops.checkpoint_timer import CheckpointTimer
-from jobmanager.loops.dispatch import DispatchLoop
-from jobmanager.loops.reaper import Reaper
+from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.loops.ticker import tick
-from jobmanager.services import jobs, runners
+from jobmanager.services import jobs
 from jobmanager.services.bells import Bells
 from jobmanager.services.clock import utc_now
 from jobmanager.services.directives import RunSettings
-from jobmanager.services.dispatch import Dispatcher
+from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL, EventHub
+from jobmanager.services.ports import JobManager
 from jobmanager.settings import Settings
 from jobmanager.storage.files import FileSnapshotStorage
-from jobmanager.store.database import AlreadyLed, Database, open_database
+from jobmanager.store.database import Database, open_database
 from jobmanager.store.embedded import EmbeddedPostgres
+from jobmanager.store.notifications import listen
 
 _log = structlog.get_logger(__name__)
 _STOP_JOBS_WITHIN = 60.0
+_TO_LEADER = httpx.Limits(max_connections=1000, max_keepalive_connections=50)
 
 
 class CannotStart(Exception):
     """The server cannot start; the message says why and what to do."""
 
 
-def serve(settings: Settings, announce: Callable[[str], None]) -> None:
-    """Runs the server until SIGINT or SIGTERM; announces its URL when it is ready.
+def serve(settings: Settings, announce: Callable[["Ready"], None]) -> None:
+    """Runs the server until SIGINT or SIGTERM; announces that it is ready.
 
     Raises `CannotStart`.
     """
@@ -55,68 +67,105 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     asyncio.run(_serve(settings, announce))
 
 
-async def _serve(settings: Settings, announce: Callable[[str], None]) -> None:
+async def _serve(settings: Settings, announce: Callable[["Ready"], None]) -> None:
     stop = _stop_on_signals()
+    myself = JobManagerId(uuid4())
     async with AsyncExitStack() as stack:
-        stack.enter_context(_only_server(settings))
+        predecessor = stack.enter_context(_only_server(settings, myself))
         listener = stack.enter_context(_listen(settings))
         database = await stack.enter_async_context(_database(settings))
-        server = Server(settings, database, listener)
+        server = Server(settings, database, listener, myself, predecessor)
         await server.run(stop, announce)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What is said when requests are served."""
+
+    url: str
+    leader: str | None
+    """None: nobody leads yet."""
 
 
 class Server:
     """One JobManager on an open database and an open listener."""
 
-    def __init__(self, settings: Settings, database: Database, listener: socket.socket) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        listener: socket.socket,
+        myself: JobManagerId,
+        predecessor: JobManagerId | None = None,
+    ) -> None:
         self._settings = settings
         self._database = database
         self._listener = listener
+        self._me = myself
         self._bells = Bells()
-        database.on_commit = self._bells.ring
+        self._events = EventHub(database.unit_of_work)
         root = local_path(settings.storage_uri)
         for directory in (root, settings.files_root):
             directory.mkdir(parents=True, exist_ok=True)
-        self._storage = FileSnapshotStorage(root)
-        self._launcher = LocalLauncher(settings.directory / "runners", settings.address_file)
-        self._launcher.on_exit(self._runner_exited)
+        self._storage = FileSnapshotStorage(root, settings.checkpoints)
+        self._launcher = LocalLauncher(
+            settings.directory / "runners", settings.address_file, settings.spark_master
+        )
         self._inspector = LocalInspector(
             settings.directory / "inspector",
             root / "inspector",
             settings.inspector_idle,
             settings.start_timeout,
         )
-        self._stop_loops = asyncio.Event()
-
-    async def run(self, stop: asyncio.Event, announce: Callable[[str], None]) -> None:
-        app = make_app()
-        app.state.context = self._context()
-        http = _Http(
-            uvicorn.Config(
-                app,
-                log_config=None,
-                access_log=False,
-                lifespan="off",
-                timeout_graceful_shutdown=3,
-            )
+        self._duties = Duties(
+            database.unit_of_work,
+            self._launcher,
+            self._storage,
+            self._bells,
+            settings,
         )
+        self._leadership = Leadership(
+            database.leases,
+            _described(myself, self.url),
+            Timing(settings.lease, settings.lease_renewal),
+            self,
+            predecessor,
+        )
+        database.on_commit = self._bells.ring
+        database.leader = lambda: self._leadership.term
+
+    async def run(self, stop: asyncio.Event, announce: Callable[[Ready], None]) -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._launcher.reap)
+        async with httpx.AsyncClient(timeout=PATIENCE, limits=_TO_LEADER, trust_env=False) as http:
+            app = make_app()
+            app.state.context = self._context(http)
+            await self._run(app, stop, announce)
+
+    async def _run(
+        self, app: FastAPI, stop: asyncio.Event, announce: Callable[[Ready], None]
+    ) -> None:
+        http = _http(app, self._settings.most_connections)
+        # Once before anybody can ask, so that who is alone leads from the first request on.
+        await self._leadership.run_once()
         serving = asyncio.create_task(http.serve(sockets=[self._listener]), name="http")
-        self._write_address()
-        await self._adopt()
-        loops = self._start_loops()
-        announce(self.url)
+        stop_leading = asyncio.Event()
+        leading = asyncio.create_task(self._leadership.run(stop_leading), name="leadership")
+        events = self._start_events(stop_leading)
+        announce(Ready(self.url, self._leadership.leader_url))
         stopping = asyncio.create_task(stop.wait())
-        await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([serving, leading, stopping], return_when=asyncio.FIRST_COMPLETED)
         try:
             if self._settings.stop_jobs:
                 await self._stop_jobs()
         finally:
-            self._stop_loops.set()
-            await asyncio.gather(*loops)
-            await self._launcher.close()
+            stop_leading.set()
+            await leading
+            await self._leadership.resign()
             await self._inspector.close()
             http.should_exit = True
             self._bells.ring_all()
+            self._events.close()
+            await asyncio.gather(*events)
             await serving
 
     @property
@@ -126,69 +175,61 @@ class Server:
         shown = f"[{reachable}]" if ":" in reachable else reachable
         return self._settings.advertise or f"http://{shown}:{port}"
 
-    def _context(self) -> Context:
+    async def lead(self, term: Term) -> None:
+        self._duties.begin(term, self.url)
+
+    async def follow(self) -> None:
+        await self._duties.end()
+
+    async def peers_changed(self, urls: Sequence[str]) -> None:
+        """Runners look here when they cannot reach a server: it may have moved."""
+        path = self._settings.address_file
+        new = path.with_suffix(".new")
+        try:
+            new.write_text(json.dumps({"urls": list(urls)}))
+            new.replace(path)
+        except OSError as error:  # a full disk must not cost the lead
+            _log.warning("address file not written", error=str(error))
+
+    def _context(self, to_leader: httpx.AsyncClient) -> Context:
         return Context(
             units=self._database.unit_of_work,
             storage=self._storage,
             inspector=self._inspector,
             bells=self._bells,
+            events=self._events,
+            meters=Meters(self._database.unit_of_work, self._events),
             clock=utc_now,
             run_settings=RunSettings(
                 spark_master=self._settings.spark_master,
                 storage=self._settings.storage_uri,
                 data_root=str(self._settings.files_root),
+                checkpoints=self._settings.checkpoints,
             ),
             heartbeat_interval=self._settings.heartbeat_interval,
             started_at=utc_now(),
             ping=self._database.ping,
+            me=self._me,
+            leadership=self._leadership,
+            to_leader=to_leader,
         )
 
-    def _write_address(self) -> None:
-        """Runners look here when they cannot reach a server: it may have moved."""
-        path = self._settings.address_file
-        new = path.with_suffix(".new")
-        new.write_text(json.dumps({"urls": [self.url]}))
-        new.replace(path)
-
-    async def _adopt(self) -> None:
-        """Watches the runners that an earlier server left behind."""
-        async with self._database.unit_of_work() as uow:
-            alive = [one for one in await uow.runners.alive() if one.pid is not None]
-        for runner in alive:
-            await self._launcher.watch(runner)
-        if alive:
-            _log.info("runners adopted", runners=[str(one.id) for one in alive])
-
-    def _start_loops(self) -> list[asyncio.Task[None]]:
-        units, stop, settings = self._database.unit_of_work, self._stop_loops, self._settings
-        dispatcher = Dispatcher(units, self._launcher, self._storage)
-        dispatch = DispatchLoop(units, dispatcher, utc_now)
-        timer = CheckpointTimer(units, utc_now)
-        reaper = Reaper(
-            units, self._launcher, utc_now, settings.heartbeat_timeout, settings.start_timeout
-        )
+    def _start_events(self, stop: asyncio.Event) -> list[asyncio.Task[None]]:
+        """Event streams work on every server, whoever leads. NOTIFY saves waiting; without it
+        the hub looks each second.
+        """
+        hub = self._events
+        url, channels = self._database.engine.url, (HISTORY_CHANNEL, LIVE_CHANNEL)
         return [
-            asyncio.create_task(tick("dispatch", dispatch, 1.0, stop, self._bells.outbox)),
-            asyncio.create_task(tick("checkpoint timer", timer, 0.1, stop)),
-            asyncio.create_task(tick("reaper", reaper, 0.5, stop)),
+            asyncio.create_task(tick("events", hub, 1.0, stop, hub.wake)),
+            asyncio.create_task(listen(url, channels, hub.hear, hub.wake.set, stop)),
         ]
 
-    async def _runner_exited(self, runner_id: RunnerId, description: str) -> None:
-        """Told once, so it has to be written down, however long Postgres is away."""
-        while True:
-            try:
-                async with self._database.unit_of_work() as uow:
-                    runner = await uow.runners.get(runner_id)
-                last_word = await self._storage.last_word(runner.job_id, runner.attempt)
-                await runners.exited(
-                    self._database.unit_of_work(), runner_id, description, last_word, utc_now()
-                )
-                return
-            except Exception as error:
-                _log.warning("exit not recorded yet", runner=str(runner_id), error=str(error))
-                await asyncio.sleep(1)
-
     async def _stop_jobs(self) -> None:
+        """Only the last one does: with another there, the jobs have somebody to lead them."""
+        if self._leadership.term is None or not self._leadership.is_alone:
+            _log.info("jobs left to another JobManager", leader=self._leadership.leader_url)
+            return
         async with self._database.unit_of_work() as uow:
             live = await uow.jobs.live()
         for job_id in live:
@@ -205,6 +246,19 @@ class Server:
         _log.warning("jobs are still running", waited_seconds=_STOP_JOBS_WITHIN)
 
 
+def _http(app: FastAPI, most_connections: int) -> uvicorn.Server:
+    return _Http(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=3,
+            limit_concurrency=most_connections,
+        )
+    )
+
+
 class _Http(uvicorn.Server):
     """Uvicorn without its own signal handlers: the order of the shutdown is ours."""
 
@@ -214,8 +268,11 @@ class _Http(uvicorn.Server):
 
 
 @contextmanager
-def _only_server(settings: Settings) -> Iterator[None]:
-    """Two servers on one data directory would start two Postgres on the same files."""
+def _only_server(settings: Settings, myself: JobManagerId) -> Iterator[JobManagerId | None]:
+    """Two servers on one data directory would start two Postgres on the same files.
+
+    Gives the one that had the directory before: it is gone, because we have its lock.
+    """
     settings.directory.mkdir(parents=True, exist_ok=True)
     lock: IO[str] = (settings.directory / "server.lock").open("a+")
     try:
@@ -227,9 +284,34 @@ def _only_server(settings: Settings) -> Iterator[None]:
             "stop it, or choose another --data-dir"
         ) from None
     try:
-        yield
+        lock.seek(0)
+        predecessor = _id_in(lock.read())
+        lock.truncate(0)
+        lock.write(str(myself))
+        lock.flush()
+        yield predecessor
     finally:
         lock.close()
+
+
+def _id_in(text: str) -> JobManagerId | None:
+    try:
+        return JobManagerId(UUID(text.strip()))
+    except ValueError:
+        return None  # an empty file, or one of an older version
+
+
+def _described(myself: JobManagerId, url: str) -> JobManager:
+    now = utc_now()
+    return JobManager(
+        id=myself,
+        url=url,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        version=version("headgate"),
+        started_at=now,
+        seen_at=now,
+    )
 
 
 @contextmanager
@@ -275,10 +357,7 @@ async def _database(settings: Settings) -> AsyncIterator[Database]:
 
 async def _prepare(database: Database) -> None:
     try:
-        await database.lead()
         await database.migrate()
-    except AlreadyLed as error:
-        raise CannotStart(str(error)) from error
     except Exception as error:
         raise CannotStart(f"the database cannot be used: {error}") from error
 

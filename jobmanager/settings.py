@@ -3,11 +3,13 @@
 import os
 from datetime import timedelta
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from jobmanager.core.storage_uri import local_path
+from jobmanager.core.storage_uri import local_path, normal
+from jobmanager.files.places import require_shared
 
 
 class Settings(BaseSettings):
@@ -18,16 +20,33 @@ class Settings(BaseSettings):
     data_dir: Path = Path(".headgate")
     database_url: str | None = Field(None, description="None: the embedded Postgres.")
     storage: str | None = Field(None, description="A file: URI. None: inside the data directory.")
+    checkpoints: str | None = Field(
+        None, description="A URI, such as s3://bucket/headgate. None: in the storage."
+    )
     data_root: Path | None = Field(
         None, description="What relative paths in job graphs are relative to."
     )
     spark_master: str = Field(default_factory=lambda: f"local[{max(2, os.cpu_count() or 2)}]")
+    warm_runners: int = Field(1, ge=0, le=64, description="Processes kept ready for jobs to come.")
     stop_jobs: bool = Field(False, description="Cancel the jobs when the server ends.")
     heartbeat_interval: timedelta = timedelta(seconds=1)
     heartbeat_timeout: timedelta = timedelta(seconds=30)
     start_timeout: timedelta = timedelta(minutes=3)
     inspector_idle: timedelta = Field(
         timedelta(minutes=5), description="After which the process that reads state ends."
+    )
+    lease: timedelta = Field(timedelta(seconds=6), description="How long a leader leads unheard.")
+    lease_renewal: timedelta = Field(timedelta(seconds=2), description="How often it is renewed.")
+    most_connections: int = Field(2000, ge=1, description="More are answered 503 at once.")
+    stall_after: timedelta = Field(
+        timedelta(seconds=60),
+        description="The least time without a committed batch, with input, that is a stall.",
+    )
+    keep_checkpoint_rows: int = Field(
+        1000, ge=1, description="Rows of checkpoints that are kept of each job."
+    )
+    keep_history: timedelta = Field(
+        timedelta(days=30), description="How long the history of a job is kept after its end."
     )
     advertise: str | None = Field(
         None, description="URL under which runners reach this server. None: host and port."
@@ -40,6 +59,20 @@ class Settings(BaseSettings):
             local_path(value)
         return value
 
+    @model_validator(mode="after")
+    def _lease_can_be_renewed(self) -> Self:
+        if not timedelta() < 2 * self.lease_renewal <= self.lease:
+            raise ValueError("lease has to be at least twice as long as lease_renewal")
+        return self
+
+    @field_validator("checkpoints")
+    @classmethod
+    def _checkpoints_can_be_reached(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        require_shared(value)
+        return normal(value)
+
     @property
     def directory(self) -> Path:
         return self.data_dir.expanduser().resolve()
@@ -50,7 +83,9 @@ class Settings(BaseSettings):
 
     @property
     def files_root(self) -> Path:
-        return (self.data_root or self.directory / "data").expanduser().resolve()
+        """Beside the storage, where one is named: then it is the same for all who share it."""
+        shared = local_path(self.storage) if self.storage else self.directory
+        return (self.data_root or shared / "data").expanduser().resolve()
 
     @property
     def address_file(self) -> Path:

@@ -1,7 +1,13 @@
-"""`python -m taskrunner --runner-id UUID --address-file FILE`: started by a JobManager."""
+"""`python -m taskrunner --runner-id UUID --address-file FILE`: started by a JobManager.
+
+With `--warm MASTER` it first opens a Spark session on that master and primes it, creates
+the file `--ready-file`, and waits on its standard input for one line, the runner's token.
+The end of its standard input, which is the end of the server, ends it too.
+"""
 
 import argparse
 import os
+import select
 import signal
 import sys
 from pathlib import Path
@@ -13,6 +19,7 @@ from taskrunner import logs
 from taskrunner.control.address import AddressFile
 from taskrunner.control.client import JobManagerClient, RunnerDismissed
 from taskrunner.runner import Runner
+from taskrunner.spark.session import WarmSession, primed_session
 
 log = logs.get("main")
 
@@ -20,13 +27,23 @@ log = logs.get("main")
 def main() -> int:
     arguments = _parser().parse_args()
     logs.configure()
+    session = WarmSession()
     token = os.environ.get(arguments.token_env)
+    if arguments.warm is not None:
+        session = primed_session(arguments.warm, is_wanted=_is_wanted)
+        token = _await_token(arguments.ready_file)
+        if token is None:
+            session.close()
+            return 0
     if token is None:
         log.error("no_token", reason=f"the environment variable {arguments.token_env} is not set")
         return 2
-    addresses = AddressFile(arguments.address_file)
-    with JobManagerClient(RunnerId(arguments.runner_id), addresses, token) as client:
-        runner = Runner(client)
+    return _run(RunnerId(arguments.runner_id), AddressFile(arguments.address_file), token, session)
+
+
+def _run(runner_id: RunnerId, addresses: AddressFile, token: str, session: WarmSession) -> int:
+    with JobManagerClient(runner_id, addresses, token) as client:
+        runner = Runner(client, session)
 
         def terminate(number: int, frame: FrameType | None) -> None:
             runner.terminate()
@@ -40,8 +57,23 @@ def main() -> int:
     return 0
 
 
+def _await_token(ready_file: Path | None) -> str | None:
+    """The token, once this runner is wanted; None: it never will be."""
+    if ready_file is not None:
+        ready_file.touch()
+    log.info("warm")
+    return sys.stdin.readline().strip() or None
+
+
+def _is_wanted() -> bool:
+    """Whether the token is there already: then there is no time to prime."""
+    return bool(select.select([sys.stdin], [], [], 0)[0])
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="taskrunner", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="taskrunner", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--runner-id", type=UUID, required=True)
     parser.add_argument("--address-file", type=Path, required=True)
     parser.add_argument(
@@ -49,6 +81,8 @@ def _parser() -> argparse.ArgumentParser:
         default="HEADGATE_RUNNER_TOKEN",
         help="the environment variable that holds the runner's token",
     )
+    parser.add_argument("--warm", metavar="MASTER", help="start and prime Spark, and wait")
+    parser.add_argument("--ready-file", type=Path, help="made when a warm runner is primed")
     return parser
 
 

@@ -103,7 +103,7 @@ class Attempt:
 
     @property
     def layout(self) -> JobLayout:
-        return layout_of(self._run.storage, self.job)
+        return layout_of(self._run.storage, self.job, self._run.checkpoints)
 
     def run(self, report: Callable[[AttemptPrepared | AttemptRunning], None]) -> Ending | None:
         """Runs the job to its end. None: the attempt was replaced, and says nothing."""

@@ -13,7 +13,7 @@ from threading import Lock, Thread
 from typing import assert_never
 
 from jobmanager.core.ids import CheckpointNumber, RegionId
-from jobmanager.core.storage_uri import UnsupportedStorage, local_path
+from jobmanager.core.storage_uri import UnsupportedStorage
 from jobmanager.protocol.messages import (
     Barrier,
     BarrierAcks,
@@ -175,9 +175,9 @@ class BarrierThread(Thread):
         now = datetime.now(UTC)
         if barrier.savepoint is None:
             return self._snapshots.take(checkpoint, directories, now)
-        target = local_path(barrier.savepoint.directory)
+        target = barrier.savepoint
         return self._snapshots.take_savepoint(
-            checkpoint, directories, now, barrier.savepoint.id, target
+            checkpoint, directories, now, target.id, target.directory
         )
 
     def _await_boundaries(self, barrier: Barrier) -> None:

@@ -58,6 +58,7 @@ class Runner:
     def __init__(
         self,
         client: JobManagerClient,
+        session: WarmSession | None = None,
         report_within: timedelta = timedelta(hours=1),
         patience: timedelta = timedelta(minutes=2),
     ) -> None:
@@ -65,7 +66,7 @@ class Runner:
         self._report_within = report_within
         self._patience = patience
         """How long a kept runner waits for its next attempt, if a JobManager is there."""
-        self._session = WarmSession()
+        self._session = session or WarmSession()
         # queues, not events: a signal handler may put into one at any moment
         self._attempts: SimpleQueue[Attempt | None] = SimpleQueue()
         self._exits: SimpleQueue[str] = SimpleQueue()

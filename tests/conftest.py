@@ -1,4 +1,5 @@
 import asyncio
+import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from jobmanager.store.embedded import EmbeddedPostgres
 from tests.support.cluster import Cluster, a_cluster
 from tests.support.databases import fresh_database
 
+# A JVM more for each server, for nothing. Tests of warm runners say how many they want.
+os.environ.setdefault("HEADGATE_WARM_RUNNERS", "0")
 # A slow machine is not a wrong result.
 settings.register_profile("headgate", deadline=None)
 settings.load_profile("headgate")

@@ -1,18 +1,20 @@
 """The HTTP application: all routes, under /v1 and, as Flink's clients call them, without it."""
 
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse
+from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
-from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobmanager.api import (
     checkpoints,
+    events,
+    garbage,
     health,
+    jobmanagers,
     jobs,
     logs,
+    metrics,
     problems,
     runners,
     savepoints,
@@ -24,8 +26,9 @@ from jobmanager.api.flink import cluster as flink_cluster
 from jobmanager.api.flink import jobs as flink_jobs
 from jobmanager.api.flink import rescaling as flink_rescaling
 from jobmanager.api.flink import savepoints as flink_savepoints
+from jobmanager.api.forwarding import Forwarding
+from jobmanager.api.limits import BODY_WITHIN, BodyLimit, Gate, Lane, default_lanes
 
-MOST_BODY_BYTES = 16 * 1024 * 1024
 # Flink's first: /jobs/overview and /checkpoints/config are words, not ids.
 _ROUTERS = (
     flink_cluster.router,
@@ -38,66 +41,33 @@ _ROUTERS = (
     savepoints.router,
     upgrades.router,
     state.router,
+    garbage.router,
     logs.router,
+    events.router,
     runners.router,
+    jobmanagers.router,
 )
 
 
-def make_app() -> FastAPI:
+def make_app(
+    body_within: float = BODY_WITHIN, lanes: Callable[[], Mapping[str, Lane]] = default_lanes
+) -> FastAPI:
     """The application; it serves once `app.state.context` is set."""
     app: FastAPI = FastAPIOffline(
         title="Headgate",
         version=version("headgate"),
         summary="Job management for Apache Spark: Flink's REST API and more.",
     )
-    problems.install(app)
-    app.add_middleware(BodyLimit)
+    problems.install(app, _ROUTERS)
+    # The last one added comes first: a body is there before anything waits or is passed on.
+    app.add_middleware(Forwarding)
+    app.add_middleware(Gate, lanes=lanes())
+    app.add_middleware(BodyLimit, within=body_within)
+    app.add_middleware(metrics.RequestTimer)
     for router in _ROUTERS:
         app.include_router(router, prefix="/v1")
         app.include_router(router, include_in_schema=False)
-    app.include_router(health.router)
-    app.include_router(health.router, prefix="/v1", include_in_schema=False)
+    for router in (health.router, metrics.router):
+        app.include_router(router)
+        app.include_router(router, prefix="/v1", include_in_schema=False)
     return app
-
-
-class BodyLimit:
-    """Refuses a body that is too large before it is read, or while it is."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        length = Request(scope).headers.get("content-length", "0")
-        if length.isdigit() and int(length) > MOST_BODY_BYTES:
-            await _too_large(scope["path"])(scope, receive, send)
-            return
-        await self._app(scope, _counted(receive), send)
-
-
-def _counted(receive: Receive) -> Receive:
-    """For a body that did not say its length."""
-    received = 0
-
-    async def counted() -> Message:
-        nonlocal received
-        message = await receive()
-        received += len(message.get("body", b""))
-        if received > MOST_BODY_BYTES:
-            raise HTTPException(413, f"a request has {MOST_BODY_BYTES} bytes at most")
-        return message
-
-    return counted
-
-
-def _too_large(path: str) -> JSONResponse:
-    problem = {
-        "type": "/problems/BodyTooLarge",
-        "title": "The body is too large",
-        "status": 413,
-        "detail": f"a request has {MOST_BODY_BYTES} bytes at most",
-        "instance": path,
-    }
-    return JSONResponse(problem, 413, media_type="application/problem+json")

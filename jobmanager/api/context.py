@@ -6,19 +6,23 @@ from datetime import datetime, timedelta
 from typing import Annotated
 from uuid import UUID
 
+import httpx
 from fastapi import Depends, Path, Request
 
+from jobmanager.api.metrics import Meters
 from jobmanager.core.errors import MalformedRequest
-from jobmanager.core.ids import JobId
+from jobmanager.core.ids import JobId, JobManagerId
 from jobmanager.services.bells import Bells
 from jobmanager.services.clock import Clock
 from jobmanager.services.directives import RunSettings
+from jobmanager.services.events import EventHub
 from jobmanager.services.ports import (
+    Actor,
     Inspector,
     SnapshotStorage,
-    Trials,
     UnitOfWork,
     UnitsOfWork,
+    WhoLeads,
 )
 
 
@@ -28,14 +32,18 @@ class Context:
     storage: SnapshotStorage
     inspector: Inspector
     bells: Bells
+    events: EventHub
+    meters: Meters
     clock: Clock
     run_settings: RunSettings
     heartbeat_interval: timedelta
     started_at: datetime
     ping: Callable[[], Awaitable[None]]
     """Raises `StoreUnavailable` while Postgres does not answer."""
-    trials: Trials | None = None
-    """None: Spark is not asked about an upgrade before it is begun."""
+    me: JobManagerId
+    leadership: WhoLeads
+    to_leader: httpx.AsyncClient
+    """By which a JobManager that does not lead passes requests on."""
 
 
 def _context(request: Request) -> Context:
@@ -47,10 +55,16 @@ Ctx = Annotated[Context, Depends(_context)]
 
 
 def _unit_of_work(context: Ctx) -> UnitOfWork:
-    return context.units()
+    return context.units(Actor.CLIENT)
+
+
+def _runners_unit_of_work(context: Ctx) -> UnitOfWork:
+    return context.units(Actor.RUNNER)
 
 
 Uow = Annotated[UnitOfWork, Depends(_unit_of_work)]
+RunnerUow = Annotated[UnitOfWork, Depends(_runners_unit_of_work)]
+"""Of the routes that only runners call."""
 
 
 def _job_id(

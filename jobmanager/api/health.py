@@ -17,6 +17,11 @@ class Alive(BaseModel):
 class Ready(BaseModel):
     status: str
     leader: bool
+    """Whether this JobManager leads."""
+    leader_url: str | None
+    """Null while nobody leads: then only reads are served."""
+    term: int | None
+    """In which this JobManager leads."""
     started_at: datetime
 
 
@@ -28,4 +33,11 @@ async def healthz() -> Alive:
 @router.get("/readyz", summary="Requests can be served: Postgres answers")
 async def readyz(context: Ctx) -> Ready:
     await context.ping()
-    return Ready(status="ready", leader=True, started_at=context.started_at)
+    term = context.leadership.term
+    return Ready(
+        status="ready",
+        leader=term is not None,
+        leader_url=context.leadership.leader_url,
+        term=term,
+        started_at=context.started_at,
+    )

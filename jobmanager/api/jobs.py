@@ -16,7 +16,7 @@ from jobmanager.api.flink.plan_shapes import plan_document
 from jobmanager.api.graph_body import GRAPH_BODY, document_of
 from jobmanager.core.errors import InvalidJobGraph, UnsupportedRequest
 from jobmanager.core.ids import JobId
-from jobmanager.services import jobs, restore_points
+from jobmanager.services import events, jobs, restore_points
 from jobmanager.services.ports import RestorePoint
 
 router = APIRouter(tags=["jobs"])
@@ -49,6 +49,7 @@ class HistoryItem(BaseModel):
     at: datetime
     kind: str
     cause: str
+    actor: str
     attempt: int | None
     checkpoint: int | None
     detail: dict[str, Any]
@@ -135,23 +136,12 @@ async def history(
     job_id: JobIdPath,
     uow: Uow,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    cursor: Annotated[int, Query(ge=0)] = 0,
+    cursor: Annotated[int, Query(ge=0, le=2**62)] = 0,
 ) -> HistoryPage:
     async with uow:
         await uow.jobs.get(job_id)
-        found = await uow.history.of_job(job_id, cursor, limit)
-    items = [
-        HistoryItem(
-            id=entry_id,
-            at=entry.at,
-            kind=entry.kind,
-            cause=entry.cause,
-            attempt=entry.attempt,
-            checkpoint=entry.checkpoint,
-            detail=dict(entry.detail),
-        )
-        for entry_id, entry in found
-    ]
+        found = await uow.history.after(cursor, limit, job_id)
+    items = [HistoryItem.model_validate(events.item(one)) for one in found]
     return HistoryPage(items=items, next=str(items[-1].id) if len(items) == limit else None)
 
 
@@ -169,8 +159,9 @@ async def _restore_point(
     if savepoint:
         point = await restore_points.of_savepoint(context.units(), savepoint)
     elif checkpoint:
-        storage = context.run_settings.storage
-        point = await restore_points.of_checkpoint(context.units(), checkpoint, storage)
+        point = await restore_points.of_checkpoint(
+            context.units(), checkpoint, context.run_settings
+        )
     else:
         return None
     graph, _ = jobs.check(document, parallelism)

@@ -4,16 +4,20 @@ Native routes answer with RFC 9457 problem details, Flink's routes as Flink does
 `{"errors": ["…"]}`. A route is Flink's if it carries the tag.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
 from jobmanager.core.errors import (
+    BodyTooLarge,
+    BodyTooSlow,
     Conflict,
     DomainError,
     Forbidden,
@@ -33,10 +37,18 @@ _STATUS: Mapping[type[DomainError], HTTPStatus] = {
     Malformed: HTTPStatus.BAD_REQUEST,
     Forbidden: HTTPStatus.UNAUTHORIZED,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    BodyTooSlow: HTTPStatus.REQUEST_TIMEOUT,
 }
 
 
-def install(app: FastAPI) -> None:
+def install(app: FastAPI, routers: Sequence[APIRouter]) -> None:
+    app.state.flinks_routes = [
+        route
+        for router in routers
+        for route in router.routes
+        if isinstance(route, APIRoute) and FLINK in route.tags
+    ]
     app.add_exception_handler(DomainError, _on_domain_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
     app.add_exception_handler(HTTPException, _on_http_error)
@@ -51,8 +63,17 @@ def status_of(error: type[DomainError]) -> HTTPStatus:
     )
 
 
+def response(scope: Scope, error: DomainError) -> JSONResponse:
+    """The answer to a request that did not come to its route."""
+    return _of_domain_error(Request(scope), error)
+
+
 async def _on_domain_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, DomainError)
+    return _of_domain_error(request, error)
+
+
+def _of_domain_error(request: Request, error: DomainError) -> JSONResponse:
     more: dict[str, Any] = {}
     if isinstance(error, InvalidJobGraph):
         more["faults"] = [
@@ -107,8 +128,7 @@ def _answer(
     headers = {}
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
-    route = request.scope.get("route")
-    if FLINK in getattr(route, "tags", ()):
+    if _is_flinks(request.scope):
         return JSONResponse({"errors": [f"{title}: {detail}"]}, status, headers)
     problem = {
         "type": f"/problems/{kind}",
@@ -119,3 +139,11 @@ def _answer(
         **more,
     }
     return JSONResponse(problem, status, headers, media_type="application/problem+json")
+
+
+def _is_flinks(scope: Scope) -> bool:
+    if "route" in scope:
+        return FLINK in getattr(scope["route"], "tags", ())
+    path, method = scope["path"].removeprefix("/v1"), scope["method"]
+    routes: Sequence[APIRoute] = scope["app"].state.flinks_routes
+    return any(one.path_regex.match(path) and method in (one.methods or ()) for one in routes)

@@ -7,9 +7,10 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Header, Query
 from pydantic import BaseModel
 
-from jobmanager.api.context import Ctx, Uow
+from jobmanager.api.context import Ctx, RunnerUow, Uow
 from jobmanager.core.checkpoint import (
     AbortReason,
+    AckOutcome,
     BarrierAcked,
     BarrierDeclined,
     Snapshot,
@@ -32,7 +33,8 @@ from jobmanager.services import checkpoints, runners
 from jobmanager.services.ports import Runner
 
 router = APIRouter(tags=["runners"])
-POLL_WAIT_MS = 20_000
+POLL_WAIT_MS = 5_000
+"""Not long: a runner that waits at a leader that is frozen hears of nothing meanwhile."""
 _DECLINES = {
     "not_running": AbortReason.DECLINED_NOT_RUNNING,
     "no_boundary_in_time": AbortReason.DECLINED_NO_BOUNDARY,
@@ -69,7 +71,7 @@ async def runner_list(uow: Uow, limit: Annotated[int, Query(ge=1, le=1000)] = 10
 
 
 async def _authenticated(
-    runner_id: UUID, uow: Uow, authorization: Annotated[str, Header()] = ""
+    runner_id: UUID, uow: RunnerUow, authorization: Annotated[str, Header()] = ""
 ) -> Runner:
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer":
@@ -82,7 +84,7 @@ Caller = Annotated[Runner, Depends(_authenticated)]
 
 @router.post("/runners/{runner_id}/register")
 async def register(
-    caller: Caller, hello: messages.RunnerHello, context: Ctx, uow: Uow
+    caller: Caller, hello: messages.RunnerHello, context: Ctx, uow: RunnerUow
 ) -> messages.RunnerWelcome:
     if hello.protocol != messages.PROTOCOL_VERSION:
         raise MalformedRequest(
@@ -91,7 +93,9 @@ async def register(
         )
     await runners.register(uow, caller, hello, context.clock())
     return messages.RunnerWelcome(
-        heartbeat_interval_ms=milliseconds(context.heartbeat_interval), poll_wait_ms=POLL_WAIT_MS
+        heartbeat_interval_ms=milliseconds(context.heartbeat_interval),
+        poll_wait_ms=POLL_WAIT_MS,
+        urls=list(context.leadership.urls),
     )
 
 
@@ -114,15 +118,15 @@ async def directives(
 
 @router.post("/runners/{runner_id}/heartbeat")
 async def heartbeat(
-    caller: Caller, beat: messages.Heartbeat, context: Ctx, uow: Uow
+    caller: Caller, beat: messages.Heartbeat, context: Ctx, uow: RunnerUow
 ) -> messages.HeartbeatReply:
     superseded = await runners.heartbeat(uow, caller, beat, context.clock())
-    return messages.HeartbeatReply(superseded=superseded)
+    return messages.HeartbeatReply(superseded=superseded, urls=list(context.leadership.urls))
 
 
 @router.post("/runners/{runner_id}/acks")
 async def acks(
-    caller: Caller, said: messages.BarrierAcks, context: Ctx, uow: Uow
+    caller: Caller, said: messages.BarrierAcks, context: Ctx, uow: RunnerUow
 ) -> messages.BarrierReply:
     _check_attempt(caller, said.job, said.attempt)
     event = BarrierAcked(
@@ -132,13 +136,16 @@ async def acks(
         stored=Stored(said.manifest, said.batches, said.bytes, said.new_bytes),
     )
     number = CheckpointNumber(said.checkpoint)
-    outcome = await checkpoints.acknowledge(uow, caller.job_id, number, event)
-    return messages.BarrierReply(outcome=outcome.value)
+    acked = await checkpoints.acknowledge(uow, caller.job_id, number, event)
+    if acked.outcome in (AckOutcome.RECORDED, AckOutcome.COMPLETED):
+        is_last = acked.outcome is AckOutcome.COMPLETED
+        context.meters.acked(acked.kind, acked.after, is_last=is_last)
+    return messages.BarrierReply(outcome=acked.outcome.value)
 
 
 @router.post("/runners/{runner_id}/declines")
 async def declines(
-    caller: Caller, said: messages.BarrierDeclined, context: Ctx, uow: Uow
+    caller: Caller, said: messages.BarrierDeclined, context: Ctx, uow: RunnerUow
 ) -> messages.BarrierReply:
     _check_attempt(caller, said.job, said.attempt)
     detail = f"region {said.region}: {said.detail}" if said.region else said.detail
@@ -152,7 +159,7 @@ async def declines(
 
 @router.post("/runners/{runner_id}/attempt")
 async def attempt(
-    caller: Caller, said: messages.AttemptReport, context: Ctx, uow: Uow
+    caller: Caller, said: messages.AttemptReport, context: Ctx, uow: RunnerUow
 ) -> messages.AttemptReply:
     _check_attempt(caller, said.job, said.attempt)
     superseded = await runners.report(uow, caller, said, context.clock())

@@ -1,19 +1,22 @@
 """Where a savepoint goes that a client asks for."""
 
+import asyncio
 from pathlib import Path
 
 from jobmanager.api.context import Context
 from jobmanager.core.errors import UnsupportedRequest
-from jobmanager.core.storage_uri import UnsupportedStorage, local_path
+from jobmanager.core.storage_uri import UnsupportedStorage, normal
+from jobmanager.files.places import require_shared
 
 
-def target_of(context: Context, asked: str | None) -> str:
-    """A file: URI. A relative path is relative to the data root; by default in our storage."""
+async def target_of(context: Context, asked: str | None) -> str:
+    """A URI. A relative path is relative to the data root; by default in our storage."""
     if asked is None:
         return f"{context.run_settings.storage.rstrip('/')}/savepoints"
     if "://" not in asked and not asked.startswith(("file:", "/")):
         return (Path(context.run_settings.data_root) / asked).as_uri()
     try:
-        return local_path(asked).as_uri()
+        await asyncio.to_thread(require_shared, asked)  # which may load a driver
+        return normal(asked)
     except (UnsupportedStorage, ValueError) as error:
         raise UnsupportedRequest(str(error)) from error

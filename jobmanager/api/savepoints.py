@@ -128,7 +128,7 @@ async def adopt(body: AdoptRequest, context: Ctx) -> SavepointResponse:
         path=body.path,
         document=body.graph,
         parallelism=body.parallelism,
-        target=target_of(context, body.target_directory),
+        target=await target_of(context, body.target_directory),
         data_root=context.run_settings.data_root,
     )
     found = await adoptions.adopt(

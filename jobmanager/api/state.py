@@ -106,9 +106,7 @@ class InspectorResponse(BaseModel):
 
 
 def _service(context: Ctx) -> StateService:
-    return StateService(
-        context.units, context.storage, context.inspector, context.run_settings.storage
-    )
+    return StateService(context.units, context.storage, context.inspector, context.run_settings)
 
 
 Service = Annotated[StateService, Depends(_service)]

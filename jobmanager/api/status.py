@@ -33,6 +33,7 @@ class StatusResponse(BaseModel):
     state: str
     reason: str
     since: datetime
+    running_since: datetime | None
     attempt: int
     runner: RunnerResponse | None
     region_states: list[dict[str, Any]]
@@ -53,16 +54,17 @@ def status_of(
         status=states.job_state(job),
         desired=job.desired,
         observed=attempt.attempt.status,
-        state=job.status,
-        reason=job.reason,
-        since=job.since,
+        state=stored.state,
+        reason=stored.health_reason or job.reason,
+        since=stored.health_since if stored.health_reason and stored.health_since else job.since,
+        running_since=job.since if job.status is JobStatus.RUNNING else None,
         attempt=job.attempt,
         runner=_runner(runner),
         region_states=[dict(one) for one in attempt.progress or ()],
         restored=[dict(one) for one in attempt.restored or ()],
         last_checkpoint=_last(last),
         restarts=len(job.failed_at) - (job.status is JobStatus.FAILED),
-        lag=_lag(attempt.progress or ()),
+        lag=lag_of(attempt.progress or ()),
     )
 
 
@@ -85,7 +87,7 @@ def _last(found: StoredCheckpoint | None) -> LastCheckpoint | None:
     )
 
 
-def _lag(progress: Sequence[Mapping[str, Any]]) -> int | None:
+def lag_of(progress: Sequence[Mapping[str, Any]]) -> int | None:
     """Milliseconds between the slowest region's watermark and its last batch; None: unknown."""
     lags = [
         milliseconds(

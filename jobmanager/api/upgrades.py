@@ -10,9 +10,12 @@ from pydantic import BaseModel
 from jobmanager.api.context import Ctx, JobIdPath
 from jobmanager.api.graph_body import GRAPH_BODY, document_of
 from jobmanager.api.savepoint_targets import target_of
+from jobmanager.api.state import Service
 from jobmanager.core.ids import OperationId
 from jobmanager.core.upgrade import UpgradePlan
 from jobmanager.services import changes
+from jobmanager.services.ports import Actor
+from jobmanager.services.trials import SparkTrials
 
 router = APIRouter(tags=["jobs"])
 
@@ -60,6 +63,7 @@ async def upgrade(
     request: Request,
     response: Response,
     context: Ctx,
+    states: Service,
     parallelism: Annotated[int | None, Query(ge=1, le=32_768)] = None,
     allow_non_restored_state: bool = False,
     dry_run: bool = False,
@@ -69,7 +73,8 @@ async def upgrade(
     wanted = changes.UpgradeRequest(
         await document_of(request), parallelism, allow_non_restored_state
     )
-    plan = await changes.plan(context.units(), context.trials, job_id, wanted)
+    trials = SparkTrials(states, context.run_settings.data_root)
+    plan = await changes.plan(context.units(), trials, job_id, wanted)
     if dry_run:
         response.status_code = HTTPStatus.OK
         return _plan(plan)
@@ -77,11 +82,11 @@ async def upgrade(
     name = f"headgate:upgrade:{job_id.hex}:{idempotency_key}"
     operation_id = uuid5(NAMESPACE_URL, name) if idempotency_key else uuid4()
     operation = await changes.upgrade(
-        context.units(),
+        context.units(Actor.CLIENT),
         job_id,
         OperationId(operation_id),
         wanted,
-        target_of(context, None),
+        await target_of(context, None),
         context.clock(),
     )
     return UpgradeAccepted(operation=operation.id.hex)

@@ -13,6 +13,7 @@ JobSummary = TypedDict(
         "duration": int,
         "last-modification": int,
         "tasks": dict[str, int],
+        "headgate-state": NotRequired[str],
     },
 )
 """One entry of `/jobs/overview`: Flink's names, times in epoch milliseconds."""
@@ -54,6 +55,7 @@ class JobStatus(TypedDict):
     state: str
     reason: str
     since: str
+    running_since: str | None
     attempt: int
     runner: RunnerRef | None
     region_states: list[dict[str, Any]]
@@ -232,3 +234,18 @@ class KeyGroupHistogram(StateSource):
     groups: list[KeyGroupCount]
     empty_groups: int
     skew: Skew
+
+
+class GarbageItem(TypedDict):
+    path: str
+    kind: str
+    bytes: int
+    why: str
+
+
+class Garbage(TypedDict):
+    dry_run: bool
+    items: list[GarbageItem]
+    bytes: int
+    left: list[GarbageItem]
+    kept: dict[str, int]

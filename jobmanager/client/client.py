@@ -10,6 +10,7 @@ Answers are the server's own, as typed mappings; whatever goes wrong is a
 
 import time
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any, Self, cast
 
 import httpx
@@ -17,6 +18,7 @@ import httpx
 from jobmanager.client import answers
 from jobmanager.client.errors import HeadgateError, ServerUnreachable, refusal_of
 from jobmanager.client.state import StateOf
+from jobmanager.core.durations import milliseconds
 
 ENDED = ("CANCELED", "FINISHED", "FAILED")
 """The states, in Flink's words, that no job leaves."""
@@ -250,6 +252,23 @@ class HeadgateClient:
     def inspector(self) -> dict[str, Any]:
         """The process that reads state: `stopped`, `starting` or `ready`."""
         return cast(dict[str, Any], self._ask("GET", "/inspector"))
+
+    # ── storage ───────────────────────────────────────────────────────────────
+
+    def gc(
+        self,
+        *,
+        dry_run: bool = False,
+        older_than: timedelta | None = None,
+        unknown_jobs: bool = False,
+    ) -> answers.Garbage:
+        """Has everything deleted that nothing in storage needs; with `dry_run`, explained."""
+        params = _given(
+            dry_run="true" if dry_run else None,
+            older_than_ms=None if older_than is None else milliseconds(older_than),
+            unknown_jobs="true" if unknown_jobs else None,
+        )
+        return cast(answers.Garbage, self._ask("POST", "/gc", params=params, timeout=600.0))
 
     # ── the cluster ───────────────────────────────────────────────────────────
 

@@ -19,6 +19,8 @@ _COLOURS = {
     "FAILED": "red",
     "ABORTED": "red",
     "RESTARTING": "yellow",
+    "STALLED": "red",
+    "DEGRADED": "yellow",
     "IN_PROGRESS": "yellow",
 }
 
@@ -34,7 +36,7 @@ def jobs(listed: Iterable[answers.JobSummary]) -> Table:
         table.add_row(
             job["jid"],
             job["name"],
-            state(job["state"]),
+            state(_shown(job)),
             moment(job["start-time"]),
             duration(job["duration"]),
         )
@@ -115,6 +117,14 @@ def upgrade_plan(plan: Mapping[str, Any]) -> Iterable[Table]:
         yield asked
 
 
+def garbage(found: Iterable[answers.GarbageItem]) -> Table:
+    table = _table("KIND", "SIZE", "PATH", "WHY")
+    for one in found:
+        kind = one["kind"].replace("_", " ")
+        table.add_row(kind, size(one["bytes"]), one["path"], one["why"])
+    return table
+
+
 def checkpoint(one: answers.Checkpoint) -> Iterable[Table]:
     yield _facts(
         ("checkpoint", str(one["number"])),
@@ -177,6 +187,12 @@ def size(count: int | None) -> str:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1000
     return f"{amount:.1f} TB"
+
+
+def _shown(job: answers.JobSummary) -> str:
+    """Flink's word, unless the job only seems to run."""
+    ours = job.get("headgate-state", "")
+    return ours.upper() if ours in ("stalled", "degraded") else job["state"]
 
 
 def _kept(one: answers.CheckpointSummary) -> str:

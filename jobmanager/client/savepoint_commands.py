@@ -11,7 +11,10 @@ from jobmanager.client.errors import HeadgateError
 
 Target = Annotated[
     str | None,
-    typer.Option(metavar="DIR", help="Where to put it. [default: in the server's storage]"),
+    typer.Option(
+        metavar="DIR|URI",
+        help="Where to put it, also s3://bucket/... [default: in the server's storage]",
+    ),
 ]
 
 

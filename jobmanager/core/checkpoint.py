@@ -47,6 +47,15 @@ class AbortReason(StrEnum):
     EXPIRED = "expired"
     ATTEMPT_ENDED = "attempt_ended"
 
+    @property
+    def is_news_of_attempt(self) -> bool:
+        """Not the checkpoint went wrong: the attempt is ending, and will say itself why."""
+        return self in (
+            AbortReason.DECLINED_NOT_RUNNING,
+            AbortReason.DECLINED_SUPERSEDED,
+            AbortReason.ATTEMPT_ENDED,
+        )
+
 
 class AckOutcome(StrEnum):
     """What became of an ack. Late, repeated and fenced ones are results, not errors."""

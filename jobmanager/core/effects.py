@@ -54,7 +54,7 @@ class SendBarrier:
     savepoint: str | None = None
     """For a savepoint: its id, 32 hexadecimal digits."""
     directory: str | None = None
-    """For a savepoint: where it is to be, a file: URI."""
+    """For a savepoint: where it is to be, a URI."""
 
 
 @dataclass(frozen=True, slots=True)

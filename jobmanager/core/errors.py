@@ -6,19 +6,17 @@
         RunnerNotFound, LogNotFound, StateNotFound
       Conflict
         JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused, SavepointInUse,
-        StopUnderWay, SinkInUse, NothingToChange
+        StopUnderWay, SinkInUse, NothingToChange, NoStateYet
       Rejected
-        InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint, UpgradeRefused
-        StopUnderWay, SinkInUse, NoStateYet
-      Rejected
-        InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint, InvalidStateKey,
-        UnreadableState, NotAdoptable
+        InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint, UpgradeRefused,
+        InvalidStateKey, UnreadableState, NotAdoptable
       Malformed
-        MalformedRequest
+        MalformedRequest, BodyTooLarge, BodyTooSlow
       Forbidden
         WrongRunnerToken
       Unavailable
-        StorageUnavailable, StoreUnavailable, InspectorUnavailable
+        StorageUnavailable, StoreUnavailable, InspectorUnavailable, NotLeading, TooBusy,
+        TooManyStreams
 
 No HTTP in here: `jobmanager.api.problems` gives each family its status code.
 """
@@ -165,6 +163,14 @@ class MalformedRequest(Malformed):
     title = "The request cannot be understood"
 
 
+class BodyTooLarge(Malformed):
+    title = "The body is too large"
+
+
+class BodyTooSlow(Malformed):
+    title = "The body came too slowly"
+
+
 class Forbidden(DomainError):
     """The caller is not who it says it is."""
 
@@ -187,3 +193,15 @@ class StoreUnavailable(Unavailable):
 
 class InspectorUnavailable(Unavailable):
     title = "State cannot be read at the moment"
+
+
+class NotLeading(Unavailable):
+    title = "No JobManager leads that could do this"
+
+
+class TooBusy(Unavailable):
+    title = "Too many requests at once"
+
+
+class TooManyStreams(Unavailable):
+    title = "Too many event streams are open"

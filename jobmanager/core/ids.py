@@ -8,6 +8,8 @@ JobId = NewType("JobId", UUID)
 RunnerId = NewType("RunnerId", UUID)
 SavepointId = NewType("SavepointId", UUID)
 OperationId = NewType("OperationId", UUID)
+JobManagerId = NewType("JobManagerId", UUID)
+"""One process: a server that starts again is another."""
 VertexId = NewType("VertexId", str)
 RegionId = NewType("RegionId", str)
 """A region is named by its sink."""

@@ -16,13 +16,15 @@ A job has at most one live attempt, and `attempt` is its number: news of another
 one is not for this machine. Time comes in with the events.
 """
 
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple, assert_never
 
+from jobmanager.core import circuit_breaker
 from jobmanager.core.attempt import Attempt, AttemptStatus
-from jobmanager.core.failure import Failure
+from jobmanager.core.circuit_breaker import Streak
 from jobmanager.core.graph import RestartStrategy
 from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.restart import GiveUp, decide
@@ -60,6 +62,8 @@ class Job:
     failed_at: tuple[datetime, ...] = ()
     restart_at: datetime | None = None
     """Restarting only."""
+    streak: Streak | None = None
+    """Its last failures, between which no batch was committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,8 @@ class AttemptMoved:
 
     at: datetime
     attempt: Attempt
+    committed: Mapping[str, int] = field(default_factory=dict)
+    """Region to its last committed batch, as far as known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +123,7 @@ def transition(job: Job, event: JobEvent) -> Transition:
         case AttemptMoved() if event.attempt.number != job.attempt:
             return Transition(job)
         case AttemptMoved():
-            return Transition(_follow(job, event.attempt, event.at))
+            return Transition(_follow(job, event))
         case CancelRequested():
             return _cancel(job, event)
         case RestartDue():
@@ -128,7 +134,8 @@ def transition(job: Job, event: JobEvent) -> Transition:
             assert_never(event)
 
 
-def _follow(job: Job, attempt: Attempt, at: datetime) -> Job:
+def _follow(job: Job, event: AttemptMoved) -> Job:
+    attempt, at = event.attempt, event.at
     match attempt.status:
         case AttemptStatus.RUNNING if job.status is JobStatus.STARTING:
             return _move(job, JobStatus.RUNNING, "all queries run", at)
@@ -139,22 +146,32 @@ def _follow(job: Job, attempt: Attempt, at: datetime) -> Job:
         case AttemptStatus.CANCELLED:
             return _move(job, JobStatus.CANCELLED, attempt.detail or job.reason, at)
         case AttemptStatus.FAILED if job.status is not JobStatus.RESTARTING:
-            assert attempt.failure is not None
-            return _fail(job, attempt.failure, at)
+            return _fail(job, event)
         case _:
             return job
 
 
-def _fail(job: Job, failure: Failure, at: datetime) -> Job:
-    failed = replace(job, failed_at=(*job.failed_at, at))
+def _fail(job: Job, event: AttemptMoved) -> Job:
+    failure, at = event.attempt.failure, event.at
+    assert failure is not None
+    streak = circuit_breaker.extended(
+        job.streak, failure, event.committed, _ran_for(event.attempt, at)
+    )
+    failed = replace(job, failed_at=(*job.failed_at, at), streak=streak)
     if not failure.is_restartable:
         reason = f"{failure.message} (a restart would not help: {failure.kind.replace('_', ' ')})"
         return _move(failed, JobStatus.FAILED, reason, at)
+    if objection := circuit_breaker.objection(streak, failure):
+        return _move(failed, JobStatus.FAILED, objection, at)
     decision = decide(job.restart, failed.failed_at)
     if isinstance(decision, GiveUp):
         return _move(failed, JobStatus.FAILED, f"{failure.message} ({decision.reason})", at)
     restarting = _move(failed, JobStatus.RESTARTING, failure.message, at)
     return replace(restarting, restart_at=at + decision.delay)
+
+
+def _ran_for(attempt: Attempt, until: datetime) -> timedelta:
+    return until - attempt.running_at if attempt.running_at else timedelta()
 
 
 def _cancel(job: Job, event: CancelRequested) -> Transition:
@@ -178,7 +195,8 @@ def _go_on(job: Job, event: Changed) -> Transition:
     if job.status not in (JobStatus.STARTING, JobStatus.RUNNING):
         return Transition(job)
     changed = _move(job, JobStatus.STARTING, event.reason, event.at)
-    return Transition(replace(changed, attempt=AttemptNumber(job.attempt + 1)), Step.LAUNCH_NEXT)
+    changed = replace(changed, attempt=AttemptNumber(job.attempt + 1), streak=None)
+    return Transition(changed, Step.LAUNCH_NEXT)
 
 
 def _move(job: Job, status: JobStatus, reason: str, at: datetime) -> Job:

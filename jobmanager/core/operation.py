@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from jobmanager.core.durations import milliseconds
+
 
 class OperationKind(StrEnum):
     SAVEPOINT = "savepoint"
@@ -71,6 +73,15 @@ class Operation:
     @property
     def phase(self) -> str:
         return self.phases[-1].name
+
+    @property
+    def timings(self) -> dict[str, int]:
+        """Milliseconds of each phase that has ended."""
+        return {
+            one.name: milliseconds(one.ended_at - one.started_at)
+            for one in self.phases
+            if one.ended_at is not None
+        }
 
     @property
     def is_stopping(self) -> bool:

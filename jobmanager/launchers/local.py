@@ -2,9 +2,14 @@
 
 A runner outlives the server that started it. The next server watches it through
 a pidfd, which works for a process that is not one's child.
+
+Some are kept warm: processes with a primed Spark session that wait for their token on
+their standard input. With the token one of them is a runner like any other; without, it
+ends with this server, however that ends.
 """
 
 import asyncio
+import contextlib
 import os
 import shutil
 import socket
@@ -12,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from uuid import uuid4
 
 import structlog
 
@@ -28,11 +34,13 @@ class NoJava(Exception):
 
 
 class LocalLauncher:
-    def __init__(self, directory: Path, address_file: Path) -> None:
+    def __init__(self, directory: Path, address_file: Path, spark_master: str = "local[2]") -> None:
+        self._spark_master = spark_master
         self._directory = directory
         self._address_file = address_file
         self._children: dict[RunnerId, subprocess.Popen[bytes]] = {}
         self._watching: dict[RunnerId, asyncio.Task[None]] = {}
+        self._warm: dict[RunnerId, subprocess.Popen[bytes]] = {}
         self._on_exit: OnExit | None = None
 
     def on_exit(self, callback: OnExit) -> None:
@@ -47,11 +55,60 @@ class LocalLauncher:
 
     async def launch(self, runner_id: RunnerId, token: str) -> Launched:
         _require_java()
-        child = await asyncio.to_thread(self._start, runner_id, token)
+        warm = self._warm.pop(runner_id, None)
+        if warm is not None:
+            child = warm
+            await asyncio.to_thread(_hand_over, child, token)
+        else:
+            child = await asyncio.to_thread(self._start, runner_id, token)
         self._children[runner_id] = child
         started_at = processes.started_at(child.pid)
         _log.info("runner launched", runner=str(runner_id), pid=child.pid)
         return Launched(self.host(), child.pid, started_at, self.log_path(runner_id))
+
+    def reserve(self) -> RunnerId | None:
+        """A warm process that the next launch may be given to; one that is primed, if possible."""
+        alive = [one for one, child in self._warm.items() if child.poll() is None]
+        return next(
+            (one for one in alive if self._ready_file(one).exists()), next(iter(alive), None)
+        )
+
+    def warm(self) -> int:
+        """How many wait, or will when they are primed."""
+        return len(self._warm)
+
+    async def keep_warm(self, wanted: int) -> None:
+        """Starts or ends one warm process, if there are not as many as wanted."""
+        for runner_id, child in list(self._warm.items()):
+            if child.poll() is not None:
+                del self._warm[runner_id]
+                _log.warning("warm runner ended", runner=str(runner_id), code=child.returncode)
+        if len(self._warm) < wanted:
+            runner_id = RunnerId(uuid4())
+            self._warm[runner_id] = await asyncio.to_thread(self._start, runner_id, None)
+        elif len(self._warm) > wanted:
+            await self._end_warm(next(iter(self._warm)))
+
+    async def end_warm(self) -> None:
+        """Ends all that wait."""
+        for runner_id in list(self._warm):
+            await self._end_warm(runner_id)
+
+    async def _end_warm(self, runner_id: RunnerId) -> None:
+        child = self._warm.pop(runner_id)
+        await asyncio.to_thread(processes.kill_all_of, str(runner_id))
+        await asyncio.to_thread(child.wait)
+        shutil.rmtree(self._directory / str(runner_id), ignore_errors=True)
+
+    async def find(self, runner: Runner) -> Launched | None:
+        if runner.host != self.host():
+            return None
+        pid = await asyncio.to_thread(processes.find, str(runner.id))
+        if pid is None:
+            return None
+        with contextlib.suppress(processes.NoSuchProcess):
+            return Launched(runner.host, pid, processes.started_at(pid), runner.log_path)
+        return None
 
     async def watch(self, runner: Runner) -> None:
         """Sees to it that the runner's end is reported, whoever started it."""
@@ -70,22 +127,35 @@ class LocalLauncher:
         return f"{killed} processes killed"
 
     async def close(self) -> None:
-        """Stops watching. The runners go on."""
+        """Stops watching, until it is told to watch again. The runners go on."""
         for task in list(self._watching.values()):
             task.cancel()
         await asyncio.gather(*self._watching.values(), return_exceptions=True)
 
-    def _start(self, runner_id: RunnerId, token: str) -> subprocess.Popen[bytes]:
+    def reap(self) -> None:
+        """Lets go of children that have ended while nobody watched."""
+        for runner_id, child in list(self._children.items()):
+            if runner_id not in self._watching and child.poll() is not None:
+                del self._children[runner_id]
+
+    def _ready_file(self, runner_id: RunnerId) -> Path:
+        return self._directory / str(runner_id) / "ready"
+
+    def _start(self, runner_id: RunnerId, token: str | None) -> subprocess.Popen[bytes]:
+        """Without a token it is to wait, warm."""
         home = self._directory / str(runner_id)
         (home / "tmp").mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "taskrunner", "--runner-id", str(runner_id)]
         command += ["--address-file", str(self._address_file)]
+        if token is None:
+            command += ["--warm", self._spark_master]
+            command += ["--ready-file", str(self._ready_file(runner_id))]
         with Path(self.log_path(runner_id)).open("ab") as log:
             return subprocess.Popen(
                 command,
                 cwd=home,
                 env=_environment(runner_id, token, home),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL if token else subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -93,6 +163,8 @@ class LocalLauncher:
 
     async def _await_exit(self, runner: Runner) -> None:
         pid, born = runner.pid, runner.process_started_at
+        if born is None and (found := await self.find(runner)):
+            pid, born = found.pid, found.process_started_at
         if pid is not None and born is not None:
             await _wait_for_end(pid, born)
         child = self._children.pop(runner.id, None)
@@ -103,10 +175,17 @@ class LocalLauncher:
             description += f"; last line of its log: {said}"
         # What it started must not live on: Spark's JVM or its Python workers.
         await asyncio.to_thread(processes.kill_all_of, str(runner.id))
-        shutil.rmtree(self._directory / str(runner.id) / "tmp", ignore_errors=True)
+        shutil.rmtree(Path(runner.log_path).parent / "tmp", ignore_errors=True)
         _log.info("runner exited", runner=str(runner.id), how=description)
         if self._on_exit is not None:
             await self._on_exit(runner.id, description)
+
+
+def _hand_over(child: subprocess.Popen[bytes], token: str) -> None:
+    """A warm process becomes a runner: from here on it does not depend on this server."""
+    assert child.stdin is not None
+    with contextlib.suppress(BrokenPipeError), child.stdin as stdin:  # its exit will be seen
+        stdin.write(f"{token}\n".encode())
 
 
 async def _wait_for_end(pid: int, born: float) -> None:
@@ -128,12 +207,12 @@ async def _wait_for_end(pid: int, born: float) -> None:
         os.close(descriptor)
 
 
-def _environment(runner_id: RunnerId, token: str, home: Path) -> dict[str, str]:
+def _environment(runner_id: RunnerId, token: str | None, home: Path) -> dict[str, str]:
     temporary = str(home / "tmp")
     return {
         **os.environ,
         processes.MARKER: str(runner_id),
-        "HEADGATE_RUNNER_TOKEN": token,
+        **({"HEADGATE_RUNNER_TOKEN": token} if token else {}),
         "PYTHONUNBUFFERED": "1",
         "TMPDIR": temporary,
         "SPARK_LOCAL_DIRS": temporary,

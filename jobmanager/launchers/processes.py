@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 
+NoSuchProcess = psutil.NoSuchProcess
 MARKER = "HEADGATE_RUNNER_ID"
 """Set in a runner's environment; its JVM and Python workers inherit it."""
 
@@ -24,6 +25,16 @@ def is_same(pid: int, process_started_at: float) -> bool:
         return same and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def find(runner_id: str) -> int | None:
+    """The runner's own process: not its JVM, nor a worker."""
+    for pid in _marked(runner_id):
+        with contextlib.suppress(OSError):
+            arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if b"taskrunner" in arguments and runner_id.encode() in arguments:
+                return pid
+    return None
 
 
 def kill_all_of(runner_id: str) -> int:

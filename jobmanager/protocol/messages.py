@@ -38,6 +38,8 @@ class RunnerHello(Message):
 class RunnerWelcome(Message):
     heartbeat_interval_ms: int
     poll_wait_ms: int
+    urls: list[str] = []
+    """Where JobManagers are reached, the leader first. Any of them will do."""
 
 
 # ── directives ────────────────────────────────────────────────────────────────
@@ -55,7 +57,7 @@ class RestorePoint(Message):
     """A savepoint, or a checkpoint of another job, that a job starts from."""
 
     root: str
-    """file: URI that the locations in its manifest are relative to."""
+    """URI that the locations in its manifest are relative to."""
     manifest: str
     """The manifest, relative to `root`."""
     name: str
@@ -69,7 +71,7 @@ class SavepointTarget(Message):
 
     id: UUID
     directory: str
-    """A file: URI."""
+    """A URI: `file:`, or elsewhere, such as `s3://bucket/savepoints/savepoint-3f2a…`."""
 
 
 class Run(Message):
@@ -80,6 +82,8 @@ class Run(Message):
     spark_master: str
     storage: str
     """Root of all jobs' storage, a file: URI."""
+    checkpoints: str | None = None
+    """Root of all jobs' pools and checkpoints, a URI. None: they are in `storage`."""
     data_root: str
     """What relative paths in the graph are relative to."""
     checkpoint: CheckpointRef | None
@@ -189,6 +193,17 @@ class RegionProgress(Message):
     """Source vertex to Spark's offset of it."""
     progressed_at: AwareDatetime | None = None
     """When the last batch was committed."""
+    input_waiting: bool | None = None
+    """Whether there is input that no committed batch has; None: unknown."""
+    batch_started_at: AwareDatetime | None = None
+    """When the batch under way began; None: there is none."""
+    unmoved_ms: int | None = None
+    """How long nothing was committed though there was something to do. 0: it moves, or it is
+    idle. A duration, so that clocks that differ do not matter."""
+    median_batch_ms: int = 0
+    """Of the last batches with input."""
+    activity: str | None = None
+    """What Spark says it is doing."""
 
 
 class Heartbeat(Message):
@@ -200,6 +215,8 @@ class Heartbeat(Message):
 class HeartbeatReply(Message):
     superseded: bool
     """True: this attempt was replaced. Stop at once, publish nothing."""
+    urls: list[str] = []
+    """As in `RunnerWelcome`, as it is now."""
 
 
 class SubtaskAck(Message):

@@ -93,19 +93,18 @@ async def upgrade(
 
 
 async def plan(
-    uow: UnitOfWork, trials: Trials | None, job_id: JobId, request: UpgradeRequest
+    uow: UnitOfWork, trials: Trials, job_id: JobId, request: UpgradeRequest
 ) -> UpgradePlan:
     """What an upgrade would do. Spark is asked on a copy of the newest checkpoint."""
     async with uow:
         stored = await uow.jobs.get(job_id)
-        restorable = await uow.checkpoints.restorable(job_id)
     change = Change(
         revision_of(stored), upgraded(stored, request), request.allow_non_restored_state
     )
     found = plan_upgrade(change)
-    if trials is None or not restorable or found.verdict is Verdict.IMPOSSIBLE:
-        return found
-    return plan_upgrade(change, await trials.judge(job_id, restorable[-1], change))
+    if found.verdict is Verdict.IMPOSSIBLE:
+        return found  # Spark would be tried with the state of one vertex for another
+    return plan_upgrade(change, await trials.judge(job_id, change))
 
 
 def check(found: UpgradePlan) -> None:

@@ -1,13 +1,13 @@
 """Use cases about checkpoints. Each one: load, decide, save, commit."""
 
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
 
 from jobmanager.core import checkpoint as checkpoints
 from jobmanager.core import plan
 from jobmanager.core.attempt import AttemptFailed
 from jobmanager.core.checkpoint import (
-    AbortReason,
     AckOutcome,
     BarrierAcked,
     BarrierDeclined,
@@ -67,9 +67,17 @@ async def trigger_periodic(uow: UnitOfWork, job_id: JobId, now: datetime) -> boo
     return True
 
 
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    outcome: AckOutcome
+    kind: CheckpointKind
+    after: timedelta
+    """Since the checkpoint was triggered."""
+
+
 async def acknowledge(
     uow: UnitOfWork, job_id: JobId, number: CheckpointNumber, ack: BarrierAcked
-) -> AckOutcome:
+) -> Acknowledged:
     async with uow:
         stored = await uow.jobs.get_for_update(job_id)
         before = (await uow.checkpoints.get(job_id, number)).checkpoint
@@ -85,10 +93,11 @@ async def acknowledge(
         await uow.outbox.add(job_id, effects, ack.at)
         if checkpoint != before:
             await uow.checkpoints.save(job_id, checkpoint, ack.at)
+            await uow.history.announce(job_id, "checkpoint_ack", _told(stored, checkpoint, ack))
         if outcome is AckOutcome.COMPLETED:
             await _complete(uow, stored, checkpoint, ack.at)
         await uow.commit()
-    return outcome
+    return Acknowledged(outcome, before.kind, ack.at - before.triggered_at)
 
 
 async def decline(
@@ -148,6 +157,23 @@ async def trigger_one(
     return number
 
 
+def _told(
+    stored: StoredJob, checkpoint: checkpoints.Checkpoint, ack: BarrierAcked
+) -> dict[str, Any]:
+    """An ack as it came in, for those who watch."""
+    return {
+        "at": ack.at.isoformat(),
+        "name": stored.graph.name,
+        "attempt": checkpoint.attempt,
+        "checkpoint": checkpoint.number,
+        "checkpoint_kind": checkpoint.kind,
+        "status": checkpoint.status,
+        "acked": len(checkpoint.snapshots),
+        "awaited": len(checkpoint.awaiting),
+        "subtasks": sorted(f"{one.region}/{one.vertex}/{one.subtask}" for one in ack.snapshots),
+    }
+
+
 async def _complete(
     uow: UnitOfWork, stored: StoredJob, checkpoint: checkpoints.Checkpoint, now: datetime
 ) -> None:
@@ -202,7 +228,9 @@ async def _count_failure(
     if checkpoint.is_savepoint:
         await operations.savepoint_failed(uow, stored, checkpoint, now)
     counts = checkpoint.kind is CheckpointKind.PERIODIC
-    if not counts or checkpoint.aborted_because is AbortReason.DECLINED_SUPERSEDED:
+    if not counts or checkpoint.aborted_because.is_news_of_attempt:
+        # A query that failed declines the barrier first. To fail the attempt for that would
+        # hide why: its own report is on the way.
         return
     operation = await uow.operations.under_way(stored.id)
     if operation is not None and operation.operation.is_stopping:

@@ -6,6 +6,8 @@ from uuid import UUID
 
 from jobmanager.core import effects
 from jobmanager.core.durations import milliseconds
+from jobmanager.core.ids import JobId
+from jobmanager.core.storage_uri import below
 from jobmanager.protocol import messages
 from jobmanager.services.ports import OutboxEntry, Runner, StoredJob, UnitOfWork
 
@@ -17,6 +19,12 @@ class RunSettings:
     spark_master: str
     storage: str
     data_root: str
+    checkpoints: str | None = None
+    """Root of pools and checkpoints, a URI; None: they are in `storage`."""
+
+    def checkpoints_of(self, job_id: JobId) -> str:
+        """What the locations in a manifest of this job are relative to, a URI."""
+        return below(self.checkpoints or self.storage, "jobs", job_id.hex)
 
 
 async def directive(
@@ -88,6 +96,7 @@ async def _run(uow: UnitOfWork, stored: StoredJob, settings: RunSettings) -> mes
         parallelism=stored.parallelism,
         spark_master=settings.spark_master,
         storage=settings.storage,
+        checkpoints=settings.checkpoints,
         data_root=settings.data_root,
         checkpoint=checkpoint,
         # with a checkpoint of its own the job never goes back there, and it may be gone

@@ -13,9 +13,17 @@ from jobmanager.core.effects import (
     KillRunner,
     LaunchAttempt,
 )
+from jobmanager.core.graph import JobGraph
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.services import runners
-from jobmanager.services.ports import Launcher, Runner, SnapshotStorage, UnitsOfWork
+from jobmanager.services.ports import (
+    HistoryEntry,
+    Launched,
+    Launcher,
+    Runner,
+    SnapshotStorage,
+    UnitsOfWork,
+)
 
 
 class Dispatcher:
@@ -41,27 +49,56 @@ class Dispatcher:
 
     async def _launch(self, job_id: JobId, attempt: AttemptNumber, now: datetime) -> None:
         """The runner is written down before its process starts, so that none is ever unknown."""
-        runner_id, token = RunnerId(uuid4()), secrets.token_urlsafe(24)
+        token = secrets.token_urlsafe(24)
         async with self._units() as uow:
+            # With the job's lock: a runner that registers at this moment is there or is not.
+            job = await uow.jobs.get_for_update(job_id)
             known = await uow.runners.of_attempt(job_id, attempt)
             stored = await uow.attempts.get(job_id, attempt)
             if stored.attempt.status.is_terminal or (known and known.pid is not None):
                 return
-            runner = Runner(
-                id=known.id if known else runner_id,
-                job_id=job_id,
-                attempt=attempt,
-                token_hash=runners.token_hash(token),
-                host=self._launcher.host(),
-                log_path=self._launcher.log_path(known.id if known else runner_id),
-                launched_at=now,
-            )
-            await (uow.runners.save(runner) if known else uow.runners.add(runner))
-            await uow.commit()
-        launched = await self._launcher.launch(runner.id, token)
+            # A leader that is gone may have started it, and not have come to say so.
+            launched = await self._launcher.find(known) if known else None
+            if known is None or launched is None:
+                # A new token: one that a leader starts which does not know yet that it was
+                # replaced is turned away when it registers.
+                warm = None if known or static_settings(job.graph) else self._launcher.reserve()
+                runner = self._runner(known.id if known else warm, job_id, attempt, token, now)
+                await (uow.runners.save(runner) if known else uow.runners.add(runner))
+                how = _describe(job.graph, is_warm=warm is not None)
+                await uow.history.add(job_id, HistoryEntry(now, "runner_launched", how, attempt))
+                await uow.commit()
+            else:
+                runner = known
+        if launched is None:
+            launched = await self._launcher.launch(runner.id, token)
+        await self._note_process(runner.id, launched)
+
+    def _runner(
+        self,
+        runner_id: RunnerId | None,
+        job_id: JobId,
+        attempt: AttemptNumber,
+        token: str,
+        now: datetime,
+    ) -> Runner:
+        runner_id = runner_id or RunnerId(uuid4())
+        return Runner(
+            id=runner_id,
+            job_id=job_id,
+            attempt=attempt,
+            token_hash=runners.token_hash(token),
+            host=self._launcher.host(),
+            log_path=self._launcher.log_path(runner_id),
+            launched_at=now,
+        )
+
+    async def _note_process(self, runner_id: RunnerId, launched: Launched) -> None:
+        # Where this fails because another leads by now, the process is left to it: that one
+        # has found it, or has given its place to another, and it ends when it registers.
         async with self._units() as uow:
-            await uow.runners.note_process(runner.id, launched)
-            current = await uow.runners.get(runner.id)
+            await uow.runners.note_process(runner_id, launched)
+            current = await uow.runners.get(runner_id)
             await uow.commit()
         await self._launcher.watch(current)
 
@@ -70,3 +107,16 @@ class Dispatcher:
             runner = await uow.runners.of_attempt(job_id, effect.attempt)
         if runner is not None and runner.exited_at is None:
             await self._launcher.kill(runner)
+
+
+def static_settings(graph: JobGraph) -> list[str]:
+    """The job's own Spark settings that count when Spark starts, and not later."""
+    return [name for name in graph.spark if not name.startswith("spark.sql.")]
+
+
+def _describe(graph: JobGraph, *, is_warm: bool) -> str:
+    if is_warm:
+        return "on a warm runner"
+    if static := static_settings(graph):
+        return f"cold: {', '.join(static)} can be set only when Spark starts"
+    return "cold: no warm runner was there"

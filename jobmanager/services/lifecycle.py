@@ -13,9 +13,10 @@ from jobmanager.core import checkpoint as checkpoints
 from jobmanager.core import job as jobs
 from jobmanager.core.effects import DiscardAttempts
 from jobmanager.core.graph import Mode
+from jobmanager.core.health import Health
 from jobmanager.core.ids import AttemptNumber
 from jobmanager.services import operations
-from jobmanager.services.ports import HistoryEntry, Runner, StoredJob, UnitOfWork
+from jobmanager.services.ports import HistoryEntry, Runner, StoredAttempt, StoredJob, UnitOfWork
 
 CANCEL_GRACE = timedelta(seconds=30)
 
@@ -51,7 +52,8 @@ async def move_attempt(
     now: datetime,
 ) -> StoredJob:
     """Applies `event` to attempt `number`, then to the job what became of it."""
-    before = (await uow.attempts.get(stored.id, number)).attempt
+    found = await uow.attempts.get(stored.id, number)
+    before = found.attempt
     if number == stored.job.attempt:
         event = await operations.as_stopped(uow, stored, event, now)
     attempt, effects = attempts.transition(before, event)
@@ -62,10 +64,7 @@ async def move_attempt(
     await uow.attempts.save(stored.id, attempt)
     await uow.outbox.add(stored.id, effects, now)
     if attempt.status is not before.status:
-        cause = attempt.failure.message if attempt.failure else type(event).__name__
-        await uow.history.add(
-            stored.id, HistoryEntry(now, f"attempt_{attempt.status}", cause, attempt=number)
-        )
+        await uow.history.add(stored.id, _entry(attempt, event, found, now))
     if attempt.status.is_terminal:
         await _abort_checkpoints(uow, stored, attempt, now)
         go_on = await operations.attempt_ended(uow, stored, attempt, event, now)
@@ -73,7 +72,14 @@ async def move_attempt(
             runner = await uow.runners.of_attempt(stored.id, number) if go_on.keeps_runner else None
             changed = jobs.Changed(now, go_on.reason)
             return await move_job(uow, go_on.stored, changed, now, runner)
-    return await move_job(uow, stored, jobs.AttemptMoved(now, attempt), now)
+    moved = jobs.AttemptMoved(now, attempt, committed_batches(found))
+    return await move_job(uow, stored, moved, now)
+
+
+def committed_batches(found: StoredAttempt) -> dict[str, int]:
+    """Region to its last committed batch, as its runner last said or as it was restored."""
+    known = [*(found.restored or ()), *(found.progress or ())]
+    return {one["region"]: one["batch"] for one in known if one["batch"] is not None}
 
 
 async def launch_attempt(
@@ -122,7 +128,25 @@ def _enter(stored: StoredJob, now: datetime) -> StoredJob:
         ended_at=now if status.is_terminal else None,
         next_checkpoint_at=now + stored.graph.checkpointing.interval if runs else None,
         failed_checkpoints=0,
+        health=Health.HEALTHY,
+        health_reason=None,
+        health_since=None,
     )
+
+
+def _entry(
+    attempt: attempts.Attempt, event: attempts.AttemptEvent, found: StoredAttempt, now: datetime
+) -> HistoryEntry:
+    kind, failure = f"attempt_{attempt.status}", attempt.failure
+    if failure is None:
+        return HistoryEntry(now, kind, type(event).__name__, attempt=attempt.number)
+    detail = {
+        "failure": failure.kind,
+        "restartable": failure.is_restartable,
+        "region": failure.region,
+        "committed": committed_batches(found),
+    }
+    return HistoryEntry(now, kind, failure.message, attempt=attempt.number, detail=detail)
 
 
 async def _abort_checkpoints(
@@ -134,5 +158,10 @@ async def _abort_checkpoints(
         aborted, _, effects = checkpoints.transition(checkpoint, ended)
         await uow.checkpoints.save(stored.id, aborted, now)
         await uow.outbox.add(stored.id, effects, now)
-        if aborted.is_savepoint and aborted != checkpoint:
+        if aborted == checkpoint:
+            continue
+        why = f"checkpoint {aborted.number} {aborted.aborted_because}: {detail}"
+        entry = HistoryEntry(now, "checkpoint_aborted", why, attempt.number, aborted.number)
+        await uow.history.add(stored.id, entry)
+        if aborted.is_savepoint:
             await operations.savepoint_failed(uow, stored, aborted, now)

@@ -23,6 +23,7 @@ from jobmanager.core.attempt import (
 )
 from jobmanager.core.change import Revision
 from jobmanager.core.checkpoint import Checkpoint
+from jobmanager.core.durations import milliseconds
 from jobmanager.core.effects import DiscardCheckpoint, DisposeSavepoint
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
 from jobmanager.core.job import Desired
@@ -78,7 +79,8 @@ async def savepoint_completed(
         )
     )
     operation = await uow.operations.of_savepoint(savepoint.id)
-    await _move(uow, operation, PhaseEnded(now, machine.SAVEPOINT, savepoint.directory))
+    ended = PhaseEnded(now, machine.SAVEPOINT, savepoint.directory)
+    operation = await _move(uow, stored, operation, ended)
     await uow.history.add(
         stored.id,
         HistoryEntry(
@@ -87,7 +89,11 @@ async def savepoint_completed(
             f"{operation.operation.kind} {operation.id.hex}",
             checkpoint.attempt,
             checkpoint.number,
-            {"directory": savepoint.directory, "savepoint": savepoint.id.hex},
+            {
+                "directory": savepoint.directory,
+                "savepoint": savepoint.id.hex,
+                "phases_ms": operation.operation.timings,
+            },
         ),
     )
 
@@ -99,7 +105,7 @@ async def savepoint_failed(
     why = f"{checkpoint.aborted_because}: {checkpoint.detail}"
     await uow.savepoints.save(replace(savepoint, status=SavepointStatus.FAILED, failure=why))
     operation = await uow.operations.of_savepoint(savepoint.id)
-    await _move(uow, operation, PhaseFailed(now, machine.SAVEPOINT, why))
+    await _move(uow, stored, operation, PhaseFailed(now, machine.SAVEPOINT, why))
 
 
 async def as_stopped(
@@ -133,9 +139,11 @@ async def attempt_moved(
     if found is None or not found.operation.has_changed_job:
         return
     detail = event.detail if isinstance(event, StatePrepared) else "done"
-    found = await _move(uow, found, PhaseEnded(now, PHASES[found.operation.kind][2], detail))
+    prepared = PhaseEnded(now, PHASES[found.operation.kind][2], detail)
+    found = await _move(uow, stored, found, prepared)
     if isinstance(event, QueriesStarted):
-        await _move(uow, found, PhaseEnded(now, START, f"attempt {stored.job.attempt} runs"))
+        started = PhaseEnded(now, START, f"attempt {stored.job.attempt} runs")
+        await _move(uow, stored, found, started)
 
 
 async def attempt_ended(
@@ -148,10 +156,10 @@ async def attempt_ended(
     how = attempt.detail or f"attempt {attempt.number} {attempt.status}"
     kind = found.operation.kind
     if kind.is_change and stored.job.desired is Desired.CANCELLED:
-        await _move(uow, found, Abandoned(now, "the job was cancelled"))
+        await _move(uow, stored, found, Abandoned(now, "the job was cancelled"))
         return None
     if found.operation.phase == STOP:
-        moved = await _move(uow, found, PhaseEnded(now, STOP, how))
+        moved = await _move(uow, stored, found, PhaseEnded(now, STOP, how))
         if not kind.is_change:
             return None
         keeps = isinstance(event, AttemptStopped) and event.keeps_runner
@@ -162,7 +170,7 @@ async def attempt_ended(
         assert attempt.failure is not None
         return await _roll_back(uow, stored, found, attempt.failure.message, now)
     while found.operation.status is OperationStatus.IN_PROGRESS:  # it had no more input
-        found = await _move(uow, found, PhaseEnded(now, found.operation.phase, how))
+        found = await _move(uow, stored, found, PhaseEnded(now, found.operation.phase, how))
     return None
 
 
@@ -182,8 +190,7 @@ async def checkpoint_completed(
         assert checkpoint.stored is not None
         batches = ", ".join(f"{r} at batch {b}" for r, b in checkpoint.stored.batches.items())
         detail = f"checkpoint {checkpoint.number} completed: {batches}"
-        await _move(uow, found, PhaseEnded(now, found.operation.phase, detail))
-        await _note(uow, stored, found, f"{found.operation.kind}_completed", detail, now)
+        await _move(uow, stored, found, PhaseEnded(now, found.operation.phase, detail))
     point = stored.restore_point
     if point is not None and point.claim:
         await _let_go(uow, stored, point, now)
@@ -208,7 +215,14 @@ async def _change(
     assert change is not None
     reason = _describe(operation)
     changed = await _as_revision(uow, stored, operation, change.after)
-    await _note(uow, stored, operation, f"{operation.operation.kind}_started", reason, now)
+    entry = HistoryEntry(
+        now,
+        f"{operation.operation.kind}_started",
+        reason,
+        stored.job.attempt,
+        detail={"operation": operation.id.hex},
+    )
+    await uow.history.add(stored.id, entry)
     return GoOn(changed, reason, keeps_runner)
 
 
@@ -217,9 +231,8 @@ async def _roll_back(
 ) -> GoOn:
     change, kind = operation.change, operation.operation.kind
     assert change is not None
-    await _move(uow, operation, PhaseFailed(now, operation.operation.phase, error))
+    await _move(uow, stored, operation, PhaseFailed(now, operation.operation.phase, error))
     reason = f"{kind} rolled back: {error}"
-    await _note(uow, stored, operation, f"{kind}_rolled_back", error, now)
     before = await _as_revision(uow, stored, operation, change.before)
     return GoOn(before, reason, keeps_runner=False)
 
@@ -284,24 +297,33 @@ async def _let_go(uow: UnitOfWork, stored: StoredJob, point: RestorePoint, now: 
     await uow.jobs.save(replace(fresh, restore_point=replace(point, claim=False)))
 
 
-async def _move(uow: UnitOfWork, stored: StoredOperation, event: OperationEvent) -> StoredOperation:
-    moved = replace(stored, operation=machine.transition(stored.operation, event))
+async def _move(
+    uow: UnitOfWork, stored: StoredJob, before: StoredOperation, event: OperationEvent
+) -> StoredOperation:
+    moved = replace(before, operation=machine.transition(before.operation, event))
     await uow.operations.save(moved)
+    has_ended = moved.operation.ended_at is not None and before.operation.ended_at is None
+    if has_ended and not _is_plain_savepoint(moved):
+        await uow.history.add(stored.id, _ending(stored, moved, event.at))
     return moved
 
 
-async def _note(
-    uow: UnitOfWork,
-    stored: StoredJob,
-    operation: StoredOperation,
-    kind: str,
-    cause: str,
-    now: datetime,
-) -> None:
-    detail = {"operation": operation.id.hex}
-    await uow.history.add(
-        stored.id, HistoryEntry(now, kind, cause, stored.job.attempt, detail=detail)
-    )
+def _is_plain_savepoint(operation: StoredOperation) -> bool:
+    """Its end is the completion of the savepoint, which has an entry of its own."""
+    kind, status = operation.operation.kind, operation.operation.status
+    return kind is OperationKind.SAVEPOINT and status is OperationStatus.COMPLETED
+
+
+def _ending(stored: StoredJob, operation: StoredOperation, now: datetime) -> HistoryEntry:
+    ended = operation.operation
+    cause = ended.error or ended.phases[-1].detail or "done"
+    detail = {
+        "operation": operation.id.hex,
+        "phases_ms": ended.timings,
+        "total_ms": milliseconds(now - operation.created_at),
+    }
+    kind = f"{ended.kind}_{ended.status}"
+    return HistoryEntry(now, kind, cause, stored.job.attempt, detail=detail)
 
 
 def _regions(checkpoint: Checkpoint) -> dict[str, Any]:

@@ -1,25 +1,30 @@
 """What the use cases need from the outside. Implemented in `store`, `storage` and `launchers`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any, Protocol, Self
 
 from jobmanager.core.attempt import Attempt
 from jobmanager.core.change import Change
 from jobmanager.core.checkpoint import Checkpoint
 from jobmanager.core.effects import Effect
+from jobmanager.core.garbage import JobFacts, Judgement, Limits
 from jobmanager.core.graph import JobGraph
+from jobmanager.core.health import Health
 from jobmanager.core.ids import (
     FIRST_ATTEMPT,
     AttemptNumber,
     CheckpointNumber,
     JobId,
+    JobManagerId,
     OperationId,
     RunnerId,
     SavepointId,
 )
 from jobmanager.core.job import Job
+from jobmanager.core.lease import Candidate, Lease, Term
 from jobmanager.core.manifest import Manifest
 from jobmanager.core.operation import Operation
 from jobmanager.core.savepoint import SavepointStatus
@@ -32,7 +37,7 @@ class RestorePoint:
     """What a job is started from: a savepoint, or a checkpoint of another job."""
 
     root: str
-    """file: URI that the locations in the manifest are relative to."""
+    """URI that the locations in the manifest are relative to."""
     manifest: str
     name: str
     job: str
@@ -97,6 +102,15 @@ class StoredJob:
     """What it was started from, or last rescaled or upgraded from."""
     base_attempt: AttemptNumber = FIRST_ATTEMPT
     """What attempts before this one left behind is not gone back to."""
+    health: Health = Health.HEALTHY
+    """Other than healthy only while it runs."""
+    health_reason: str | None = None
+    health_since: datetime | None = None
+
+    @property
+    def state(self) -> str:
+        """What people are shown. RUNNING means running: else it is stalled or degraded."""
+        return self.job.status if self.health is Health.HEALTHY else self.health
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +121,17 @@ class StoredAttempt:
     progress: Sequence[Mapping[str, Any]] | None
     """One entry a region, as the runner reported it."""
     progress_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A job that runs, with what its health is judged by."""
+
+    stored: StoredJob
+    attempt: StoredAttempt
+    heartbeat_at: datetime | None
+    checkpointed_at: datetime | None
+    """When its newest checkpoint or savepoint completed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +176,14 @@ class OutboxEntry:
     tries: int
 
 
+class Actor(StrEnum):
+    """Whose message or decision it was that moved things."""
+
+    CLIENT = "client"
+    RUNNER = "runner"
+    JOBMANAGER = "jobmanager"
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
     at: datetime
@@ -159,6 +192,85 @@ class HistoryEntry:
     attempt: AttemptNumber | None = None
     checkpoint: CheckpointNumber | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JobManager:
+    """One server."""
+
+    id: JobManagerId
+    url: str
+    host: str
+    pid: int
+    version: str
+    started_at: datetime
+    seen_at: datetime
+    """When it was last heard of, by the database's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """Who leads and who could, as the database had it at one moment."""
+
+    at: datetime
+    """The database's time."""
+    lease: Lease
+    jobmanagers: Sequence[JobManager]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A history entry as it was kept."""
+
+    id: int
+    """Ascends in the order in which entries became visible, over all jobs."""
+    job_id: JobId
+    job_name: str
+    job_state: str
+    """At present, not at the time of the entry."""
+    actor: Actor
+    entry: HistoryEntry
+
+
+@dataclass(frozen=True, slots=True)
+class LiveProgress:
+    """What the runner of a live job last said."""
+
+    job_id: JobId
+    job_name: str
+    job_state: str
+    attempt: AttemptNumber
+    at: datetime
+    regions: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class JobFigures:
+    """What can be counted of one live job."""
+
+    id: JobId
+    name: str
+    is_healthy: bool
+    restarts: int
+    failed_checkpoints: int
+    checkpointed_at: datetime | None
+    checkpoint_took: timedelta | None
+    checkpoint_bytes: int | None
+    heartbeat_at: datetime | None
+    progress: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What can be counted of a cluster."""
+
+    states: Mapping[str, int]
+    restarts: int
+    jobs: Sequence[JobFigures]
+    outbox: Mapping[str, int]
+    outbox_oldest: datetime | None
+    operations: Mapping[str, int]
+    runners: int
 
 
 class Jobs(Protocol):
@@ -171,6 +283,7 @@ class Jobs(Protocol):
     async def live(self) -> Sequence[JobId]: ...
     async def checkpoint_due(self, now: datetime) -> Sequence[JobId]: ...
     async def restart_due(self, now: datetime) -> Sequence[JobId]: ...
+    async def running(self, only: JobId | None = None) -> Sequence[RunningJob]: ...
     async def pinned(self, job_id: JobId) -> frozenset[CheckpointNumber]: ...
     async def started_from(self, directory: str) -> Sequence[JobId]: ...
 
@@ -217,6 +330,8 @@ class Checkpoints(Protocol):
         self, job_id: JobId, number: CheckpointNumber, at: datetime
     ) -> None: ...
     async def expired(self, now: datetime) -> Sequence[tuple[JobId, CheckpointNumber]]: ...
+    async def prune(self, keep: int, limit: int) -> int:
+        """Forgets rows beyond the newest `keep` of a job that nothing needs; how many."""
 
 
 class Savepoints(Protocol):
@@ -259,9 +374,20 @@ class Outbox(Protocol):
 
 class History(Protocol):
     async def add(self, job_id: JobId, *entries: HistoryEntry) -> None: ...
-    async def of_job(
-        self, job_id: JobId, after: int, limit: int
-    ) -> Sequence[tuple[int, HistoryEntry]]: ...
+    async def announce(self, job_id: JobId, kind: str, facts: Mapping[str, Any]) -> None:
+        """Tells those who listen just now, when this is committed. It is kept nowhere."""
+
+    async def after(
+        self, after: int, limit: int, job_id: JobId | None = None
+    ) -> Sequence[Recorded]: ...
+    async def newest(self) -> int: ...
+    async def progress(self) -> Sequence[LiveProgress]: ...
+    async def prune(self, before: datetime, limit: int) -> int:
+        """Forgets old entries of jobs that have ended; how many."""
+
+
+class Statistics(Protocol):
+    async def read(self) -> Figures: ...
 
 
 class UnitOfWork(Protocol):
@@ -276,6 +402,7 @@ class UnitOfWork(Protocol):
     key_groups: KeyGroups
     outbox: Outbox
     history: History
+    statistics: Statistics
 
     async def __aenter__(self) -> Self: ...
     async def __aexit__(self, *exc_info: object) -> None: ...
@@ -283,7 +410,36 @@ class UnitOfWork(Protocol):
 
 
 class UnitsOfWork(Protocol):
-    def __call__(self) -> UnitOfWork: ...
+    def __call__(self, actor: Actor = Actor.JOBMANAGER) -> UnitOfWork: ...
+
+
+class Leases(Protocol):
+    """The lease, and the list of those who could hold it. Each call is a transaction."""
+
+    async def look(self) -> Election: ...
+    async def take(self, candidate: Candidate, seen: Term, duration: timedelta) -> Term | None: ...
+    async def renew(self, term: Term, duration: timedelta) -> bool: ...
+    async def release(self, term: Term) -> None: ...
+    async def attend(self, jobmanager: JobManager) -> None: ...
+    async def leave(self, jobmanager: JobManagerId) -> None: ...
+
+
+class WhoLeads(Protocol):
+    """Whether this JobManager leads, and what it knows of the others."""
+
+    @property
+    def term(self) -> Term | None:
+        """None: it does not lead."""
+
+    @property
+    def leader_url(self) -> str | None:
+        """None: nobody leads, as far as is known."""
+
+    @property
+    def urls(self) -> Sequence[str]:
+        """Where JobManagers are reached, the leader first."""
+
+    async def look(self) -> Election: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,13 +462,51 @@ class SnapshotStorage(Protocol):
         self, job_id: JobId, attempt: AttemptNumber
     ) -> Mapping[str, Any] | None: ...
 
+    @property
+    def sweep(self) -> "Sweep": ...
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """What is left of a savepoint that is none, or none any more."""
+
+    path: str
+    bytes: int
+
+
+class Sweep(Protocol):
+    """Storage as the garbage collector sees it. Paths in answers are URIs.
+
+    With `deletes` off, the same is looked at and said, and nothing is touched.
+    """
+
+    async def jobs(self) -> Set[str]:
+        """The names of all jobs' directories: ids, in 32 hexadecimal digits."""
+
+    async def checkpoints(self, job_id: JobId) -> Set[CheckpointNumber]:
+        """The checkpoints of a job that have a directory."""
+
+    async def job(
+        self, job_id: JobId, facts: JobFacts, limits: Limits, *, deletes: bool
+    ) -> Judgement: ...
+    async def unknown_job(
+        self, name: str, needed: Iterable[str], limits: Limits, *, deletes: bool
+    ) -> Judgement:
+        """`needed` are URIs of what is kept, wherever it is."""
+
+    async def drafts(self) -> Mapping[str, int]:
+        """Drafts of savepoints in our own directory for them: URI of the savepoint, and size."""
+
+    async def remains(self, directory: str, *, is_complete: bool) -> Sequence[Remains]:
+        """What is left of a savepoint. Of one that is complete: only its draft."""
+
+    async def delete(self, remains: Remains) -> None: ...
+
 
 class Trials(Protocol):
-    """Gives Spark a graph and a copy of a checkpoint's state, and says what it made of them."""
+    """Gives Spark a graph and a copy of the newest checkpoint, and says what it made of them."""
 
-    async def judge(
-        self, job_id: JobId, checkpoint: CheckpointNumber, change: Change
-    ) -> Sequence[SparkVerdict]: ...
+    async def judge(self, job_id: JobId, change: Change) -> Sequence[SparkVerdict]: ...
 
 
 class Launcher(Protocol):
@@ -320,7 +514,11 @@ class Launcher(Protocol):
 
     def host(self) -> str: ...
     def log_path(self, runner_id: RunnerId) -> str: ...
+    def reserve(self) -> RunnerId | None: ...
     async def launch(self, runner_id: RunnerId, token: str) -> Launched: ...
+    async def find(self, runner: Runner) -> Launched | None:
+        """Its process, where it runs on this machine, whoever started it."""
+
     async def kill(self, runner: Runner) -> str: ...
     async def watch(self, runner: Runner) -> None: ...
 

@@ -4,6 +4,7 @@ Everything is checked before anything is stored: a job that is accepted has a
 restore point that was whole at that moment.
 """
 
+import asyncio
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +16,14 @@ from jobmanager.core.graph import FilesSink, JobGraph, Sink
 from jobmanager.core.ids import CheckpointNumber, JobId, SavepointId
 from jobmanager.core.manifest import FILE_NAME
 from jobmanager.core.savepoint import SavepointStatus
-from jobmanager.core.storage_uri import local_path
+from jobmanager.core.storage_uri import UnsupportedStorage, local_path, normal
+from jobmanager.files.places import require_shared
+from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports import RestorePoint, SnapshotStorage, UnitOfWork
 
 
 async def of_savepoint(uow: UnitOfWork, named: str) -> RestorePoint:
-    """`named` is a savepoint's id, or the directory it is in: a file: URI or an absolute path."""
+    """`named` is a savepoint's id, or the directory it is in: a URI or an absolute path."""
     if len(named) == 32 and "/" not in named:
         try:
             savepoint_id = SavepointId(UUID(hex=named))
@@ -32,11 +35,11 @@ async def of_savepoint(uow: UnitOfWork, named: str) -> RestorePoint:
             raise UnusableRestorePoint(f"savepoint {named} is {savepoint.status}")
         root, job = savepoint.directory, savepoint.job_id.hex if savepoint.job_id else ""
     else:
-        root, job = _as_uri(named), ""
+        root, job = await _as_uri(named), ""
     return RestorePoint(root, FILE_NAME, f"savepoint {named}", job, savepoint=named)
 
 
-async def of_checkpoint(uow: UnitOfWork, named: str, storage: str) -> RestorePoint:
+async def of_checkpoint(uow: UnitOfWork, named: str, settings: RunSettings) -> RestorePoint:
     """`named` is `<job id>:<number>`: any checkpoint that is still there."""
     job, _, number = named.partition(":")
     try:
@@ -50,7 +53,7 @@ async def of_checkpoint(uow: UnitOfWork, named: str, storage: str) -> RestorePoi
         raise UnusableRestorePoint(f"checkpoint {named} is {found.checkpoint.status}")
     if found.discarded_at is not None or found.checkpoint.is_savepoint:
         raise UnusableRestorePoint(f"checkpoint {named} is not there any more")
-    root = f"{storage.rstrip('/')}/jobs/{job_id.hex}"
+    root = settings.checkpoints_of(job_id)
     name = f"checkpoint {checkpoint} of job {job_id.hex}"
     return RestorePoint(root, stored.manifest, name, job_id.hex, checkpoint=checkpoint)
 
@@ -125,11 +128,13 @@ def _normal(path: str, data_root: str) -> str:
     return os.path.normpath(Path(data_root) / path)
 
 
-def _as_uri(named: str) -> str:
-    if named.startswith("file:"):
-        return named.rstrip("/")
-    if named.startswith("/"):
-        return Path(named).as_uri()
-    raise UnusableRestorePoint(
-        f"{named!r} is neither the id of a savepoint nor a file: URI nor an absolute path"
-    )
+async def _as_uri(named: str) -> str:
+    if "/" not in named:
+        raise UnusableRestorePoint(
+            f"{named!r} is neither the id of a savepoint nor a URI nor an absolute path"
+        )
+    try:
+        await asyncio.to_thread(require_shared, named)  # which may load a driver
+        return normal(named)
+    except UnsupportedStorage as error:
+        raise UnusableRestorePoint(str(error)) from error

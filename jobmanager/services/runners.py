@@ -33,10 +33,14 @@ async def register(
 ) -> None:
     async with uow:
         stored = await uow.jobs.get_for_update(runner.job_id)
-        runner = await uow.runners.get(runner.id)
+        token, runner = runner.token_hash, await uow.runners.get(runner.id)
+        if runner.token_hash != token:
+            # Between its first words and now another was launched in its place.
+            raise WrongRunnerToken(f"another process is runner {runner.id} by now")
         await uow.runners.save(
             replace(
                 runner,
+                pid=runner.pid or hello.pid,
                 registered_at=runner.registered_at or now,
                 heartbeat_at=now,
                 spark_version=hello.spark_version,

@@ -42,7 +42,7 @@ class Request:
     id: OperationId
     kind: OperationKind
     target: str
-    """The directory, a file: URI, in which the savepoint gets one of its own."""
+    """The directory, a URI, in which the savepoint gets one of its own."""
     drains: bool = False
     change: Change | None = None
     """What a rescale or an upgrade is about."""

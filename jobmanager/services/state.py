@@ -37,7 +37,10 @@ from jobmanager.protocol.inspection import (
     Rows,
     StateRef,
     States,
+    Tried,
+    TryGraph,
 )
+from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports import Inspector, SnapshotStorage, UnitsOfWork
 
 TIME_FOR_AN_ANSWER = timedelta(minutes=2)
@@ -105,12 +108,12 @@ class StateService:
         units: UnitsOfWork,
         storage: SnapshotStorage,
         inspector: Inspector,
-        storage_root: str,
+        settings: RunSettings,
     ) -> None:
         self._units = units
         self._storage = storage
         self._inspector = inspector
-        self._storage_root = storage_root.rstrip("/")
+        self._settings = settings
 
     def of_job(self, job_id: JobId) -> FindSnapshot:
         async def find(number: int | None) -> Snapshot:
@@ -164,6 +167,25 @@ class StateService:
         found, counts = await self._ask(find, None, question, KeyGroupCounts)
         return found, _state(found, choice), counts
 
+    async def try_graph(
+        self, job_id: JobId, document: Mapping[str, Any], parallelism: int, data_root: str
+    ) -> Tried:
+        """What Spark makes of another graph and the newest checkpoint. Raises `NoStateYet`."""
+
+        async def find(number: int | None) -> Snapshot:
+            return await self._checkpoint(job_id, number, needs_state=False)
+
+        def question(found: Snapshot) -> TryGraph:
+            return TryGraph(
+                place=found.place,
+                graph=dict(document),
+                parallelism=parallelism,
+                data_root=data_root,
+            )
+
+        _, tried = await self._ask(find, None, question, Tried)
+        return tried
+
     async def _ask(
         self,
         find: FindSnapshot,
@@ -188,10 +210,13 @@ class StateService:
         assert error is not None
         raise error
 
-    async def _checkpoint(self, job_id: JobId, number: int | None) -> Snapshot:
+    async def _checkpoint(
+        self, job_id: JobId, number: int | None, *, needs_state: bool = True
+    ) -> Snapshot:
         async with self._units() as uow:
             stored = await uow.jobs.get(job_id)
-            _require_state(stored.graph, f"job {job_id.hex}")
+            if needs_state:
+                _require_state(stored.graph, f"job {job_id.hex}")
             restorable = await uow.checkpoints.restorable(job_id)
             if number is not None and number not in restorable:
                 raise NoStateYet(
@@ -208,7 +233,7 @@ class StateService:
         assert checkpoint.stored is not None
         assert checkpoint.ended_at is not None
         name = f"checkpoint {chosen} of job {job_id.hex}"
-        root = f"{self._storage_root}/jobs/{job_id.hex}"
+        root = self._settings.checkpoints_of(job_id)
         location = checkpoint.stored.manifest
         place = Place(root=root, manifest=location, graph=dict(stored.document))
         manifest = await self._read(root, location, name)
@@ -239,7 +264,7 @@ class StateService:
             raise UnreadableState(f"{name}: {error}") from error
 
 
-Wanted = TypeVar("Wanted", States, Rows, KeyGroupCounts)
+Wanted = TypeVar("Wanted", States, Rows, KeyGroupCounts, Tried)
 
 
 def _require_state(graph: JobGraph, name: str) -> None:

@@ -1,4 +1,5 @@
-"""Snapshots on a local (or mounted) file system, as the JobManager sees them.
+"""Snapshots as the JobManager sees them: working directories and locks on a local (or
+mounted) file system, checkpoints and savepoints there or anywhere fsspec reaches.
 
 The runner writes; this side verifies and deletes. Both hold `pool.lock` while
 they change the pool or the set of manifests, so that a file which a checkpoint
@@ -6,48 +7,54 @@ under way is about to name is never taken from under it.
 """
 
 import asyncio
-import fcntl
-import hashlib
 import json
-import os
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jobmanager.core import manifest as manifests
 from jobmanager.core.errors import StorageUnavailable, UnusableRestorePoint
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
-from jobmanager.core.storage_uri import local_path
+from jobmanager.core.storage_uri import UnsupportedStorage, below
+from jobmanager.files.places import open_files
+from jobmanager.files.snapshot_files import SnapshotFiles, StoreFailed, damage
 from jobmanager.services.ports import Verification
-
-_CHUNK = 1 << 20
+from jobmanager.storage.pool_lock import pool_locked
+from jobmanager.storage.sweep import StorageSweep, pooled_by
 
 
 class FileSnapshotStorage:
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, checkpoints: str | None = None) -> None:
         self._root = root
+        self._checkpoints = checkpoints or root.as_uri()
+
+    @property
+    def sweep(self) -> StorageSweep:
+        return StorageSweep(self._root, self._checkpoints)
 
     async def verify(self, job_id: JobId, manifest: str) -> Verification:
-        return await asyncio.to_thread(self._verify, self._job(job_id), manifest)
+        return await asyncio.to_thread(lambda: _verify(self._snapshots(job_id), manifest))
 
     async def verify_at(self, root: str, manifest: str) -> Verification:
-        return await asyncio.to_thread(self._verify, local_path(root), manifest)
+        # Opened in the thread as well: to load a driver takes seconds.
+        return await asyncio.to_thread(lambda: _verify(_open(root), manifest))
 
     async def read_manifest(self, root: str, manifest: str) -> manifests.Manifest:
         """Raises `UnusableRestorePoint` if there is none that can be read."""
-        path = local_path(root) / manifest
         try:
-            return manifests.from_json(await asyncio.to_thread(path.read_text))
-        except (OSError, manifests.InvalidManifest) as error:
-            raise UnusableRestorePoint(f"{path} cannot be read: {error}") from error
+            text = await asyncio.to_thread(lambda: open_files(root).read(manifest))
+            return manifests.from_json(text.decode())
+        except StoreFailed as error:
+            raise StorageUnavailable(str(error)) from error
+        except (OSError, ValueError) as error:  # InvalidManifest and UnsupportedStorage too
+            raise UnusableRestorePoint(f"{root}/{manifest} cannot be read: {error}") from error
 
     async def dispose_savepoint(self, directory: str) -> None:
-        await asyncio.to_thread(_dispose, local_path(directory))
+        await asyncio.to_thread(lambda: _dispose(_open(directory)))
 
     async def discard_checkpoint(self, job_id: JobId, number: CheckpointNumber) -> None:
-        await asyncio.to_thread(self._discard_checkpoint, self._job(job_id), number)
+        await asyncio.to_thread(self._discard_checkpoint, job_id, number)
 
     async def discard_attempts(self, job_id: JobId, before: AttemptNumber) -> None:
         await asyncio.to_thread(self._discard_attempts, self._job(job_id), before)
@@ -59,35 +66,20 @@ class FileSnapshotStorage:
     def _job(self, job_id: JobId) -> Path:
         return self._root / "jobs" / job_id.hex
 
-    def _verify(self, job: Path, location: str) -> Verification:
-        try:
-            manifest = manifests.from_json((job / location).read_text())
-        except FileNotFoundError:
-            return Verification(0, 0, [f"{location}: missing"])
-        except manifests.InvalidManifest as error:
-            return Verification(0, 0, [f"{location}: {error}"])
-        except OSError as error:
-            raise StorageUnavailable(f"{location} cannot be read: {error}") from error
-        faults, size = [], 0
-        files = list(manifest.files())
-        for file in files:
-            size += file.bytes
-            if fault := _fault(job / file.location, file):
-                faults.append(f"{file.location}: {fault}")
-        return Verification(len(files), size, faults)
+    def _snapshots(self, job_id: JobId) -> SnapshotFiles:
+        return open_files(below(self._checkpoints, "jobs", job_id.hex))
 
-    def _discard_checkpoint(self, job: Path, number: CheckpointNumber) -> None:
+    def _discard_checkpoint(self, job_id: JobId, number: CheckpointNumber) -> None:
         """The manifest goes first, then its own files, then those nobody else names."""
-        directory = job / "checkpoints" / str(number)
-        with _locked(job):
-            pooled = _pooled(directory / manifests.FILE_NAME)
-            (directory / manifests.FILE_NAME).unlink(missing_ok=True)
-            shutil.rmtree(directory, ignore_errors=True)
+        files, manifest = self._snapshots(job_id), manifests.location_of(number)
+        with pool_locked(self._job(job_id)):
+            pooled = pooled_by(files, manifest)
+            files.delete([manifest])
+            files.remove(manifests.directory_of(number))
             still_named: set[str] = set()
-            for other in (job / "checkpoints").glob(f"*/{manifests.FILE_NAME}"):
-                still_named |= _pooled(other)
-            for location in pooled - still_named:
-                (job / location).unlink(missing_ok=True)
+            for other in filter(manifests.is_manifest, files.found(manifests.CHECKPOINTS)):
+                still_named |= pooled_by(files, other)
+            files.delete(pooled - still_named)
 
     def _discard_attempts(self, job: Path, before: AttemptNumber) -> None:
         for directory in (job / "attempts").glob("*"):
@@ -95,51 +87,33 @@ class FileSnapshotStorage:
                 shutil.rmtree(directory, ignore_errors=True)
 
 
-def _dispose(directory: Path) -> None:
-    """The manifest goes first: what is left without one is no savepoint any more."""
-    manifest = directory / manifests.FILE_NAME
-    if manifest.exists():
-        manifest.unlink()
-        shutil.rmtree(directory)
-
-
-def _fault(path: Path, file: manifests.SnapshotFile) -> str | None:
+def _open(root: str) -> SnapshotFiles:
     try:
-        size = path.stat().st_size
-        if size != file.bytes:
-            return f"has {size} bytes, not {file.bytes}"
-        digest = hashlib.sha256()
-        with path.open("rb") as stream:
-            while chunk := stream.read(_CHUNK):
-                digest.update(chunk)
+        return open_files(root)
+    except UnsupportedStorage as error:  # it was not, when it was written
+        raise StorageUnavailable(str(error)) from error
+
+
+def _verify(files: SnapshotFiles, location: str) -> Verification:
+    try:
+        manifest = manifests.from_json(files.read(location).decode())
+        named = list(manifest.files())
+        found = {file.location: damage(files, file) for file in named}
     except FileNotFoundError:
-        return "missing"
+        return Verification(0, 0, [f"{location} is missing"])
+    except ValueError as error:
+        return Verification(0, 0, [f"{location}: {error}"])
     except OSError as error:
-        return f"cannot be read: {error.strerror}"
-    return None if digest.hexdigest() == file.sha256 else "its content was altered"
+        raise StorageUnavailable(f"{location} cannot be read: {error}") from error
+    faults = [f"{name} {fault}" for name, fault in found.items() if fault]
+    return Verification(len(named), sum(file.bytes for file in named), faults)
 
 
-def _pooled(path: Path) -> set[str]:
-    """The pool files a manifest names; none where there is no manifest.
-
-    A manifest that cannot be understood stops the deletion: what it names is unknown.
-    """
-    try:
-        text = path.read_text()
-    except FileNotFoundError:
-        return set()
-    return {file.location for file in manifests.from_json(text).files() if file.is_pooled}
-
-
-@contextmanager
-def _locked(job: Path) -> Iterator[None]:
-    job.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(job / "pool.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+def _dispose(files: SnapshotFiles) -> None:
+    """The manifest goes first: what is left without one is no savepoint any more."""
+    if manifests.FILE_NAME in files.found():
+        files.delete([manifests.FILE_NAME])
+        files.remove()
 
 
 def _read_json(path: Path) -> Mapping[str, Any] | None:

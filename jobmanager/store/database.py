@@ -1,70 +1,54 @@
-"""A connection pool to one Postgres, and the right to lead it."""
+"""Connection pools to one Postgres: one for the work, a small one for the lease."""
 
 from collections.abc import Callable, Iterable
 
 from sqlalchemy import text
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.ext.asyncio import (
-    AsyncConnection,
     AsyncEngine,
     AsyncSession,
     async_sessionmaker,
     create_async_engine,
 )
 
-from jobmanager.core.errors import StoreUnavailable
 from jobmanager.core.ids import JobId
+from jobmanager.services.ports import Actor
 from jobmanager.store import schema
-from jobmanager.store.unit_of_work import PostgresUnitOfWork
+from jobmanager.store.leases import PostgresLeases
+from jobmanager.store.outages import outages_named
+from jobmanager.store.unit_of_work import Leader, PostgresUnitOfWork
 
-_LEADER_LOCK = 0x4C45_4144
-
-
-class AlreadyLed(Exception):
-    """Another JobManager leads this database."""
+_MOST_IDLE_MS = 4_000
 
 
 class Database:
-    """The engine, its sessions and the leader's lock. `open` makes one, `close` ends it."""
+    """The engines and their sessions. `open_database` makes one, `close` ends it."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, for_lease: AsyncEngine) -> None:
         self.engine = engine
+        self._for_lease = for_lease
         self.sessions: async_sessionmaker[AsyncSession] = async_sessionmaker(
             engine, expire_on_commit=False
         )
-        self._leader: AsyncConnection | None = None
+        self.leases = PostgresLeases(for_lease)
         self.on_commit: Callable[[Iterable[JobId]], None] = lambda jobs: None
         """Told, after each commit, of the jobs that have new effects."""
+        self.leader: Leader | None = None
+        """Not None: a unit of work commits only in the term in which it was begun."""
 
-    def unit_of_work(self) -> PostgresUnitOfWork:
-        return PostgresUnitOfWork(self.sessions, self.on_commit)
+    def unit_of_work(self, actor: Actor = Actor.JOBMANAGER) -> PostgresUnitOfWork:
+        return PostgresUnitOfWork(self.sessions, self.on_commit, self.leader, actor)
 
     async def migrate(self) -> None:
         await schema.upgrade(self.engine)
 
-    async def lead(self) -> None:
-        """Takes the lock that one JobManager holds as long as it lives."""
-        self._leader = await self.engine.connect()
-        taken = await self._leader.scalar(
-            text("SELECT pg_try_advisory_lock(:key)"), {"key": _LEADER_LOCK}
-        )
-        await self._leader.commit()
-        if not taken:
-            await self._leader.close()
-            self._leader = None
-            raise AlreadyLed("another JobManager runs on this database: stop it, or use another")
-
     async def ping(self) -> None:
-        try:
+        with outages_named():
             async with self.engine.connect() as connection:
                 await connection.execute(text("SELECT 1"))
-        except OperationalError as error:
-            raise StoreUnavailable(f"Postgres does not answer: {error.orig}") from error
 
     async def close(self) -> None:
-        if self._leader is not None:
-            await self._leader.close()
+        await self._for_lease.dispose()
         await self.engine.dispose()
 
 
@@ -73,12 +57,30 @@ def open_database(url: str) -> Database:
     parsed = make_url(url)
     if not parsed.drivername.startswith("postgres"):
         raise ValueError(f"{parsed.drivername!r} is not Postgres: give postgresql://user@host/name")
-    engine = create_async_engine(
-        parsed.set(drivername="postgresql+psycopg"),
-        pool_size=10,
-        max_overflow=10,
-        pool_timeout=5,
-        pool_pre_ping=True,
-        connect_args={"connect_timeout": 5, "application_name": "headgate"},
+    psycopg_url = parsed.set(drivername="postgresql+psycopg")
+    # The lease has connections of its own: a flood of requests must not cost us the lead.
+    return Database(
+        _engine(psycopg_url, size=10, more=30, patience=5),
+        _engine(psycopg_url, size=1, more=1, patience=2),
     )
-    return Database(engine)
+
+
+def _engine(url: URL, size: int, more: int, patience: float) -> AsyncEngine:
+    return create_async_engine(
+        url,
+        pool_size=size,
+        max_overflow=more,
+        pool_timeout=patience,
+        pool_pre_ping=True,
+        connect_args={
+            "connect_timeout": 5,
+            "application_name": "headgate",
+            # A leader that is frozen in the middle of a transaction gives up its locks.
+            "options": f"-c idle_in_transaction_session_timeout={_MOST_IDLE_MS}",
+            # A machine that is gone is noticed, and not waited for until TCP gives up.
+            "keepalives_idle": 5,
+            "keepalives_interval": 2,
+            "keepalives_count": 3,
+            "tcp_user_timeout": 10_000,
+        },
+    )

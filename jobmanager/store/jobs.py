@@ -12,7 +12,7 @@ from jobmanager.core.checkpoint import CheckpointKind, CheckpointStatus
 from jobmanager.core.errors import JobNotFound, RunnerNotFound
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RunnerId
 from jobmanager.core.job import JobStatus
-from jobmanager.services.ports import Launched, Runner, StoredAttempt, StoredJob
+from jobmanager.services.ports import Launched, Runner, RunningJob, StoredAttempt, StoredJob
 from jobmanager.store import mapping
 from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow, RunnerRow
 
@@ -35,11 +35,12 @@ class PostgresJobs:
 
     async def get_for_update(self, job_id: JobId) -> StoredJob:
         # Whoever decides about a job holds this lock: of two acks that come at the
-        # same time, the second one sees what the first one wrote.
+        # same time, the second one sees what the first one wrote. NO KEY: a row of another
+        # table may refer to the job meanwhile, without waiting for us.
         row = await self._session.scalar(
             select(JobRow)
             .where(JobRow.id == job_id)
-            .with_for_update()
+            .with_for_update(key_share=True)
             .execution_options(populate_existing=True)
         )
         if row is None:
@@ -84,6 +85,34 @@ class PostgresJobs:
             select(JobRow.id).where(JobRow.status == JobStatus.RESTARTING, JobRow.restart_at <= now)
         )
         return [JobId(one) for one in found]
+
+    async def running(self, only: JobId | None = None) -> Sequence[RunningJob]:
+        """All jobs that run, or just one, with what their health is judged by."""
+        checkpointed_at = (
+            select(CheckpointRow.ended_at)
+            .where(
+                CheckpointRow.job_id == JobRow.id,
+                CheckpointRow.status == CheckpointStatus.COMPLETED,
+            )
+            .order_by(CheckpointRow.number.desc())
+            .limit(1)
+            .scalar_subquery()
+        )
+        of_job = and_(AttemptRow.job_id == JobRow.id, AttemptRow.number == JobRow.attempt)
+        of_attempt = and_(RunnerRow.job_id == JobRow.id, RunnerRow.attempt == JobRow.attempt)
+        query = (
+            select(JobRow, AttemptRow, RunnerRow.heartbeat_at, checkpointed_at)
+            .join(AttemptRow, of_job)
+            .outerjoin(RunnerRow, of_attempt)
+            .where(JobRow.status == JobStatus.RUNNING)
+        )
+        rows = await self._session.execute(query.where(JobRow.id == only) if only else query)
+        return [
+            RunningJob(
+                mapping.stored_job(job), mapping.stored_attempt(attempt), heard, checkpointed
+            )
+            for job, attempt, heard, checkpointed in rows
+        ]
 
     async def pinned(self, job_id: JobId) -> frozenset[CheckpointNumber]:
         """Checkpoints of this job that another one, not yet safe by itself, starts from."""

@@ -15,7 +15,9 @@ from jobmanager.core.checkpoint import (
     Snapshot,
     Stored,
 )
+from jobmanager.core.circuit_breaker import Streak
 from jobmanager.core.failure import Failure, FailureKind
+from jobmanager.core.health import Health
 from jobmanager.core.ids import (
     AttemptNumber,
     CheckpointNumber,
@@ -60,6 +62,10 @@ def job_values(stored: StoredJob) -> dict[str, Any]:
         "failed_checkpoints": stored.failed_checkpoints,
         "restore_point": asdict(stored.restore_point) if stored.restore_point else None,
         "base_attempt": stored.base_attempt,
+        "streak": asdict(job.streak) if job.streak else None,
+        "health": stored.health,
+        "health_reason": stored.health_reason,
+        "health_since": stored.health_since,
     }
 
 
@@ -74,6 +80,7 @@ def stored_job(row: JobRow) -> StoredJob:
         restart=graph.restart,
         failed_at=tuple(datetime.fromisoformat(at) for at in row.failed_at),
         restart_at=row.restart_at,
+        streak=Streak(**row.streak) if row.streak else None,
     )
     return StoredJob(
         id=JobId(row.id),
@@ -90,6 +97,9 @@ def stored_job(row: JobRow) -> StoredJob:
         failed_checkpoints=row.failed_checkpoints,
         restore_point=RestorePoint(**row.restore_point) if row.restore_point else None,
         base_attempt=AttemptNumber(row.base_attempt),
+        health=Health(row.health),
+        health_reason=row.health_reason,
+        health_since=row.health_since,
     )
 
 

@@ -1,4 +1,4 @@
-"""The outbox and the history in Postgres."""
+"""The outbox in Postgres."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -7,10 +7,10 @@ from sqlalchemy import ColumnElement, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.effects import Effect
-from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
-from jobmanager.services.ports import HistoryEntry, OutboxEntry
+from jobmanager.core.ids import AttemptNumber, JobId
+from jobmanager.services.ports import OutboxEntry
 from jobmanager.store import effect_codec
-from jobmanager.store.tables import HistoryRow, OutboxRow
+from jobmanager.store.tables import OutboxRow
 
 
 class PostgresOutbox:
@@ -98,46 +98,3 @@ class PostgresOutbox:
 def _entry(row: OutboxRow) -> OutboxEntry:
     effect = effect_codec.decode(row.kind, row.payload)
     return OutboxEntry(row.id, JobId(row.job_id), effect, row.tries)
-
-
-class PostgresHistory:
-    def __init__(self, session: AsyncSession) -> None:
-        self._session = session
-
-    async def add(self, job_id: JobId, *entries: HistoryEntry) -> None:
-        rows = [
-            {
-                "job_id": job_id,
-                "at": entry.at,
-                "kind": entry.kind,
-                "cause": entry.cause,
-                "attempt": entry.attempt,
-                "checkpoint": entry.checkpoint,
-                "detail": dict(entry.detail),
-            }
-            for entry in entries
-        ]
-        if rows:
-            await self._session.execute(insert(HistoryRow), rows)
-
-    async def of_job(
-        self, job_id: JobId, after: int, limit: int
-    ) -> Sequence[tuple[int, HistoryEntry]]:
-        rows = await self._session.scalars(
-            select(HistoryRow)
-            .where(HistoryRow.job_id == job_id, HistoryRow.id > after)
-            .order_by(HistoryRow.id)
-            .limit(limit)
-        )
-        return [(row.id, _history_entry(row)) for row in rows]
-
-
-def _history_entry(row: HistoryRow) -> HistoryEntry:
-    return HistoryEntry(
-        at=row.at,
-        kind=row.kind,
-        cause=row.cause,
-        attempt=AttemptNumber(row.attempt) if row.attempt is not None else None,
-        checkpoint=CheckpointNumber(row.checkpoint) if row.checkpoint is not None else None,
-        detail=row.detail,
-    )

@@ -25,6 +25,7 @@ def config(connection: Connection) -> Config:
 async def upgrade(engine: AsyncEngine) -> None:
     async with engine.connect() as connection:
         await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _MIGRATION_LOCK})
+        await connection.execute(text("SET idle_in_transaction_session_timeout = 0"))
         await connection.commit()
         try:
             await connection.run_sync(lambda sync: command.upgrade(config(sync), "head"))
@@ -33,6 +34,7 @@ async def upgrade(engine: AsyncEngine) -> None:
             await connection.execute(
                 text("SELECT pg_advisory_unlock(:key)"), {"key": _MIGRATION_LOCK}
             )
+            await connection.execute(text("RESET idle_in_transaction_session_timeout"))
             await connection.commit()
 
 

@@ -24,10 +24,12 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from jobmanager.core.attempt import AttemptStatus
 from jobmanager.core.checkpoint import AbortReason, CheckpointKind, CheckpointStatus
+from jobmanager.core.health import Health
 from jobmanager.core.job import Desired, JobStatus
 from jobmanager.core.operation import OperationKind, OperationStatus
 from jobmanager.core.plan import SnapshotKind
 from jobmanager.core.savepoint import SavepointStatus
+from jobmanager.services.ports import Actor
 
 
 class Table(DeclarativeBase):
@@ -91,6 +93,13 @@ class JobRow(Table):
     """What it was started from, or last rescaled or upgraded from."""
     base_attempt: Mapped[int] = mapped_column(server_default=text("1"))
     """What attempts before this one left behind is not gone back to."""
+    streak: Mapped[dict[str, Any] | None]
+    """Its last failures, between which no batch was committed."""
+    health: Mapped[str] = mapped_column(server_default=text("'healthy'"))
+    health_reason: Mapped[str | None]
+    health_since: Mapped[datetime | None]
+    pruned_checkpoints: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'"))
+    """Status to how many checkpoints had it whose rows are gone."""
 
     __table_args__ = (
         _one_of("status", JobStatus),
@@ -99,6 +108,14 @@ class JobRow(Table):
         CheckConstraint(f"(ended_at IS NOT NULL) = ({_ENDED_JOB})", name="ended_when_terminal"),
         CheckConstraint(
             "(restart_at IS NOT NULL) = (status = 'restarting')", name="restart_when_restarting"
+        ),
+        _one_of("health", Health),
+        CheckConstraint(
+            "(health = 'healthy') OR (status = 'running')", name="only_running_is_unhealthy"
+        ),
+        CheckConstraint(
+            "(health = 'healthy') OR (health_reason IS NOT NULL AND health_since IS NOT NULL)",
+            name="unhealthy_says_why",
         ),
         Index("jobs_idempotency_key_key", "idempotency_key", unique=True),
         Index("jobs_submitted_at_idx", "submitted_at"),
@@ -386,8 +403,46 @@ class HistoryRow(Table):
     attempt: Mapped[int | None]
     checkpoint: Mapped[int | None]
     detail: Mapped[dict[str, Any]]
+    actor: Mapped[str] = mapped_column(server_default=text("'jobmanager'"))
+    """Whose message or decision it was."""
 
     __table_args__ = (
         ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
+        _one_of("actor", Actor),
         Index("history_job_id_id_idx", "job_id", "id"),
     )
+
+
+class LeaseRow(Table):
+    """Who leads, and until when. One row, for ever."""
+
+    __tablename__ = "lease"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    term: Mapped[int]
+    holder: Mapped[UUID | None]
+    url: Mapped[str | None]
+    expires_at: Mapped[datetime]
+
+    __table_args__ = (
+        CheckConstraint("id = 1", name="only_one"),
+        CheckConstraint("(holder IS NULL) = (url IS NULL)", name="holder_has_url"),
+        # A key, so that FOR KEY SHARE keeps the term as it is until a commit, while the
+        # lease can be renewed.
+        Index("lease_term_key", "term", unique=True),
+    )
+
+
+class JobManagerRow(Table):
+    """A server that runs, or ran a short while ago."""
+
+    __tablename__ = "jobmanagers"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    url: Mapped[str]
+    host: Mapped[str]
+    pid: Mapped[int]
+    version: Mapped[str]
+    started_at: Mapped[datetime]
+    seen_at: Mapped[datetime]
+    """By the database's clock."""

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterable
 from typing import Self
 
-from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 
-from jobmanager.core.errors import StoreUnavailable
 from jobmanager.core.ids import JobId
+from jobmanager.core.lease import Term
 from jobmanager.services.ports import (
+    Actor,
     Attempts,
     Checkpoints,
     History,
@@ -19,15 +18,25 @@ from jobmanager.services.ports import (
     Outbox,
     Runners,
     Savepoints,
+    Statistics,
 )
 from jobmanager.store.checkpoints import PostgresCheckpoints, PostgresKeyGroups
+from jobmanager.store.history import PostgresHistory
 from jobmanager.store.jobs import PostgresAttempts, PostgresJobs, PostgresRunners
-from jobmanager.store.outbox import PostgresHistory, PostgresOutbox
+from jobmanager.store.leases import check_term
+from jobmanager.store.outages import raise_if_outage
+from jobmanager.store.outbox import PostgresOutbox
 from jobmanager.store.savepoints import PostgresOperations, PostgresSavepoints
+from jobmanager.store.statistics import PostgresStatistics
+
+Leader = Callable[[], Term | None]
+"""The term in which this JobManager leads; None: it does not."""
 
 
 class PostgresUnitOfWork:
-    """Leaving without `commit` rolls back."""
+    """Leaving without `commit` rolls back. With a `leader`, what was begun in one term
+    commits in that term or not at all.
+    """
 
     jobs: Jobs
     attempts: Attempts
@@ -38,16 +47,22 @@ class PostgresUnitOfWork:
     key_groups: KeyGroups
     outbox: Outbox
     history: History
+    statistics: Statistics
 
     def __init__(
         self,
         sessions: async_sessionmaker[AsyncSession],
         on_commit: Callable[[Iterable[JobId]], None] = lambda jobs: None,
+        leader: Leader | None = None,
+        actor: Actor = Actor.JOBMANAGER,
     ) -> None:
         self._sessions = sessions
         self._on_commit = on_commit
+        self._leader = leader
+        self._actor = actor
 
     async def __aenter__(self) -> Self:
+        self._term = self._leader() if self._leader else None
         self._session = self._sessions()
         self.jobs = PostgresJobs(self._session)
         self.attempts = PostgresAttempts(self._session)
@@ -57,19 +72,20 @@ class PostgresUnitOfWork:
         self.operations = PostgresOperations(self._session)
         self.key_groups = PostgresKeyGroups(self._session)
         self.outbox = self._outbox = PostgresOutbox(self._session)
-        self.history = PostgresHistory(self._session)
+        self.statistics = PostgresStatistics(self._session)
+        self.history = self._history = PostgresHistory(self._session, self._actor)
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
         await self._session.close()
         error = exc_info[1]
-        if isinstance(error, OperationalError | PoolTimeout) or (
-            isinstance(error, DBAPIError) and error.connection_invalidated
-        ):
-            first_line = str(error).partition("\n")[0]
-            raise StoreUnavailable(f"Postgres does not answer: {first_line}") from error
+        raise_if_outage(error if isinstance(error, Exception) else None)
 
     async def commit(self) -> None:
+        # Both last, so that nobody waits for us longer than for one commit.
+        await self._history.write()
+        if self._leader is not None:
+            await check_term(self._session, self._term)
         await self._session.commit()
         if self._outbox.added_for:
             self._on_commit(self._outbox.added_for)

@@ -1,29 +1,56 @@
-"""Where the JobManagers are. The file is read again whenever one cannot be reached."""
+"""Where the JobManagers are: what they said themselves, and a file beside it.
+
+The file is what a runner starts with, and what is left when everything it was told has
+gone: a server that starts again writes it anew.
+"""
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 
 
 class AddressFile:
-    """A file `{"urls": ["http://127.0.0.1:8081"]}`, and the one of them in use."""
+    """A file `{"urls": ["http://127.0.0.1:8081"]}`, what was learned, and the one in use."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._urls: list[str] = []
+        self._learned: list[str] = []
+        self._in_file: list[str] = []
         self._turn = 0
+        self._lock = Lock()
 
     def current(self) -> str:
-        """The address to try next. Raises OSError or ValueError if the file cannot be read."""
-        if not self._urls:
-            self._urls = self._read()
-        return self._urls[self._turn % len(self._urls)]
+        """The address to try next. Raises OSError or ValueError if there is none."""
+        with self._lock:
+            if not self._urls():
+                self._in_file = self._read()
+            urls = self._urls()
+            return urls[self._turn % len(urls)]
 
-    def failed(self) -> None:
-        """The current one cannot be reached: a restarted JobManager may be elsewhere."""
-        with suppress(OSError, ValueError):  # it is being written: what was known will do
-            self._urls = self._read()
-        self._turn += 1
+    def learn(self, urls: Sequence[str]) -> None:
+        """A JobManager said where all of them are: the first is asked from now on."""
+        found = [url.rstrip("/") for url in urls]
+        with self._lock:
+            if found and found != self._learned:
+                self._learned = found
+                self._turn = 0
+
+    def failed(self, url: str | None = None) -> None:
+        """This one did not answer, and it is the next one's turn. Of threads that fail with
+        the same one at the same time, the first moves on.
+        """
+        with self._lock:
+            urls = self._urls()
+            if url is not None and urls and urls[self._turn % len(urls)] != url:
+                return
+            with suppress(OSError, ValueError):  # it is being written: what was known will do
+                self._in_file = self._read()
+            self._turn += 1
+
+    def _urls(self) -> list[str]:
+        return list(dict.fromkeys([*self._learned, *self._in_file]))
 
     def _read(self) -> list[str]:
         urls = json.loads(self._path.read_text(encoding="utf-8"))["urls"]

@@ -27,8 +27,9 @@ from jobmanager.protocol.messages import (
 from taskrunner.control.address import AddressFile
 
 _FIRST_PAUSE = 0.2
-_LONGEST_PAUSE = 5.0
-_TIMEOUT_SECONDS = 10.0
+_LONGEST_PAUSE = 2.0
+_TIMEOUT_SECONDS = 6.0
+"""Not much longer than a lease: a leader that does not answer is one soon no more."""
 PROBLEM = "application/problem+json"
 _DISMISSALS = frozenset([401, 403, 404, 410])
 
@@ -77,7 +78,9 @@ class JobManagerClient:
         self._http.close()
 
     def register(self, hello: RunnerHello) -> RunnerWelcome:
-        return self._call("POST", "/register", hello, RunnerWelcome)
+        welcome = self._call("POST", "/register", hello, RunnerWelcome)
+        self._addresses.learn(welcome.urls)
+        return welcome
 
     def directives(self, after: int, wait_ms: int) -> Directives:
         """The directives after number `after`; empty if none came in `wait_ms`."""
@@ -86,7 +89,9 @@ class JobManagerClient:
 
     def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatReply:
         """One try only: the next heartbeat says more."""
-        return self._call("POST", "/heartbeat", heartbeat, HeartbeatReply, within=timedelta(0))
+        reply = self._call("POST", "/heartbeat", heartbeat, HeartbeatReply, within=timedelta(0))
+        self._addresses.learn(reply.urls)
+        return reply
 
     def ack(self, acks: BarrierAcks, within: timedelta) -> BarrierReply:
         return self._call("POST", "/acks", acks, BarrierReply, within=within)
@@ -111,24 +116,32 @@ class JobManagerClient:
         content = None if body is None else body.model_dump_json()
         pause = _FIRST_PAUSE
         while True:
+            url = None
             try:
-                return self._once(method, path, content, reply, patience)
+                url = self._address()
+                return self._once(method, url + self._path + path, content, reply, patience)
             except NotDelivered:
-                self._addresses.failed()
+                self._addresses.failed(url)
                 is_over = deadline is not None and time.monotonic() + pause > deadline
                 if is_over or self._closed.wait(pause * random.uniform(0.8, 1.2)):
                     raise
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
+    def _address(self) -> str:
+        try:
+            return self._addresses.current()
+        except (OSError, ValueError) as error:
+            raise NotDelivered(f"{type(error).__name__}: {error}") from error
+
     def _once(
-        self, method: str, path: str, content: str | None, reply: type[Reply], patience: float
+        self, method: str, url: str, content: str | None, reply: type[Reply], patience: float
     ) -> Reply:
         if self._closed.is_set():
             raise NotDelivered("this runner is ending")
         try:
             response = self._http.request(
                 method,
-                self._addresses.current() + self._path + path,
+                url,
                 content=content,
                 headers={"Content-Type": "application/json"} if content else None,
                 timeout=httpx.Timeout(_TIMEOUT_SECONDS, read=_TIMEOUT_SECONDS + patience),

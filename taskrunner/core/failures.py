@@ -1,41 +1,86 @@
-"""What kind of failure an exception is, told by the names and words it carries."""
+"""What kind of failure an exception is, and whether another attempt would meet it again.
+
+Told by what an exception carries: its name, Spark's error condition (`[DIVIDE_BY_ZERO]`)
+and above all its SQLSTATE, whose first two characters are a class in the SQL standard:
+22 is about data, 42 about what was written. The innermost cause that says something
+decides: whatever is around it only says where it happened.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jobmanager.core.failure import Failure, FailureKind
 
-_INVALID_JOB = (
-    "AnalysisException",
-    "ParseException",
-    "InvalidJobGraph",
-    "InvalidVertex",
-    "UnsupportedStorage",
-    "RestoreRefused",
-    "OutputLost",
+_NAMES: Mapping[str, FailureKind] = {
+    **dict.fromkeys(
+        ("OutOfMemoryError", "MemoryError", "SparkOutOfMemoryError"), FailureKind.OUT_OF_MEMORY
+    ),
+    **dict.fromkeys(
+        (
+            "AnalysisException",
+            "ExtendedAnalysisException",
+            "ParseException",
+            "InvalidJobGraph",
+            "InvalidVertex",
+            "UnsupportedStorage",
+            "RestoreRefused",
+            "OutputLost",
+        ),
+        FailureKind.INVALID_JOB,
+    ),
+    "PythonException": FailureKind.USER_CODE,
+    # inside of "a file could not be read": the network's fault, not the file's
+    **dict.fromkeys(
+        (
+            "ConnectException",
+            "ConnectTimeoutException",
+            "NoRouteToHostException",
+            "SocketException",
+            "SocketTimeoutException",
+            "UnknownHostException",
+        ),
+        FailureKind.INFRASTRUCTURE,
+    ),
+}
+_STATES: Mapping[str, FailureKind] = {
+    "21": FailureKind.DATA,
+    "22": FailureKind.DATA,
+    "23": FailureKind.DATA,
+    "KD000": FailureKind.DATA,  # malformed CSV and the like
+    "KD001": FailureKind.DATA,  # a file that cannot be read
+    "KD003": FailureKind.DATA,
+    "KD009": FailureKind.DATA,  # partition directories that contradict each other
+    "07": FailureKind.INVALID_JOB,
+    "0A": FailureKind.INVALID_JOB,  # Spark has no such feature
+    "42": FailureKind.INVALID_JOB,
+    "46": FailureKind.INVALID_JOB,
+    "38": FailureKind.USER_CODE,
+    "39": FailureKind.USER_CODE,
+    "P0": FailureKind.USER_CODE,  # raise_error, assert_true
+    "53200": FailureKind.OUT_OF_MEMORY,
+    "82": FailureKind.OUT_OF_MEMORY,
+}
+"""SQLSTATE, or its class, to the kind of failure."""
+_INCURABLE = re.compile(
+    r"\[(FAILED_READ_FILE\.(PARQUET_COLUMN_DATA_TYPE_MISMATCH|FILE_NOT_EXIST)"
+    r"|STATE_STORE_\w+_SCHEMA_NOT_COMPATIBLE|STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION)\b"
 )
+"""Not the graph's fault alone, and yet no restart helps: the schema does not fit the files or
+the state, or a file that belongs to a batch is gone."""
+_MEMORY = re.compile(
+    r"java\.lang\.OutOfMemoryError|Java heap space|GC overhead limit exceeded|OOMKilled"
+    r"|exceeding (physical |virtual )?memory limits|exit(ed with)? (code|status) 137"
+    r"|Cannot allocate memory|unable to create (new )?native thread"
+    r"|Unable to acquire \d+ bytes of memory|^MemoryError",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LOST = re.compile(r"ExecutorLostFailure|Executor heartbeat timed out|worker lost", re.IGNORECASE)
+_MOVED = re.compile(r"Wrong basePath (\S+) for the root path: (\S+)")
+_STATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
+_OUR_SINK = "[FOREACH_BATCH_USER_FUNCTION_ERROR]"
+"""What Spark calls a user's function is our sink."""
 _SAYS_WHERE = ("InvalidVertex", "InvalidJobGraph", "RestoreRefused", "OutputLost")
-_OUT_OF_MEMORY = ("OutOfMemoryError", "MemoryError", "SparkOutOfMemoryError")
-_USER_CODE = ("PythonException",)
-_DATA_ERROR_CLASSES = (
-    "CAST_INVALID_INPUT",
-    "CAST_OVERFLOW",
-    "DIVIDE_BY_ZERO",
-    "ARITHMETIC_OVERFLOW",
-    "FAILED_READ_FILE",
-    "MALFORMED_RECORD_IN_PARSING",
-    "CANNOT_PARSE_JSON_FIELD",
-    "INVALID_ARRAY_INDEX",
-    "NUMERIC_VALUE_OUT_OF_RANGE",
-    "CANNOT_PARSE_TIMESTAMP",
-    "BINARY_ARITHMETIC_OVERFLOW",
-    "INTERVAL_ARITHMETIC_OVERFLOW",
-    "CONVERSION_INVALID_INPUT",
-)
-_INVALID_ERROR_CLASSES = ("PATH_NOT_FOUND", "UNRESOLVED_COLUMN", "STREAMING_OUTPUT_MODE")
-_DATA = re.compile(r"\[(" + "|".join(_DATA_ERROR_CLASSES) + r")\b")
-_INVALID = re.compile(r"\[(" + "|".join(_INVALID_ERROR_CLASSES) + r")\b")
 _MOST_OF_A_MESSAGE = 1_000
 
 
@@ -50,54 +95,77 @@ class Cause:
 
 def classify(causes: Sequence[Cause], stack: str, region: str | None) -> Failure:
     """The failure that a chain of causes, outermost first, amounts to."""
-    kind = _kind(causes, stack)
-    root = _telling(causes, kind)
+    if moved := _MOVED.search("\n".join(cause.message for cause in causes)):
+        return _input_moved(moved[1], moved[2], stack, region)
+    kind, root = _decide(causes, stack)
+    incurable = any(_INCURABLE.search(cause.message) for cause in causes)
     return Failure(
         kind=kind,
         message=_one_line(root),
         stack=stack,
-        is_restartable=kind is not FailureKind.INVALID_JOB,
+        is_restartable=kind is not FailureKind.INVALID_JOB and not incurable,
         region=region,
     )
 
 
-def _kind(causes: Sequence[Cause], stack: str) -> FailureKind:
-    names = [cause.name for cause in causes]
-    words = "\n".join(cause.message for cause in causes)
-    if any(name in _OUT_OF_MEMORY for name in names) or "java.lang.OutOfMemoryError" in stack:
-        return FailureKind.OUT_OF_MEMORY
-    if _DATA.search(words):
-        return FailureKind.DATA
-    if any(name in _INVALID_JOB for name in names) or _INVALID.search(words):
-        return FailureKind.INVALID_JOB
-    if any(name in _USER_CODE for name in names):
-        return FailureKind.USER_CODE
-    return FailureKind.INFRASTRUCTURE
+def _input_moved(now: str, before: str, stack: str, region: str | None) -> Failure:
+    """Spark would say "Wrong basePath" at every start."""
+    return Failure(
+        kind=FailureKind.INVALID_JOB,
+        message=(
+            f"the input of a files source has moved: the state it goes on from has read {before}, "
+            f"and the graph now says {now}; put the files back, or start without that state"
+        ),
+        stack=stack,
+        is_restartable=False,
+        region=region,
+    )
 
 
-def _telling(causes: Sequence[Cause], kind: FailureKind) -> Cause:
-    """The cause a reader should see first: the innermost that says the kind, or just it."""
-    marks = {
-        FailureKind.DATA: lambda cause: _DATA.search(cause.message) is not None,
-        FailureKind.INVALID_JOB: lambda cause: cause.name in _INVALID_JOB,
-        FailureKind.USER_CODE: lambda cause: cause.name in _USER_CODE,
-    }
-    located = [cause for cause in causes if cause.name in _SAYS_WHERE]
-    is_mark = marks.get(kind)
-    telling = [cause for cause in causes if is_mark is not None and is_mark(cause)]
+def _decide(causes: Sequence[Cause], stack: str) -> tuple[FailureKind, Cause]:
+    """The kind, and the cause that a reader should see first."""
     spoken = [cause for cause in causes if cause.message.strip()]
-    for found in (located, telling, spoken, causes):
-        if found:
-            return found[-1]
-    return Cause("Unknown", "the attempt ended without saying why")
+    innermost = (spoken or list(causes) or [_UNKNOWN])[-1]
+    for cause in reversed(causes):
+        kind = _kind_of(cause)
+        if kind is not None:
+            located = [one for one in causes if one.name in _SAYS_WHERE]
+            says_more = located[-1:] if kind is FailureKind.INVALID_JOB else []
+            return kind, (*says_more, cause)[0]
+    if _MEMORY.search(stack):
+        return FailureKind.OUT_OF_MEMORY, innermost
+    return FailureKind.INFRASTRUCTURE, innermost
+
+
+_UNKNOWN = Cause("Unknown", "the attempt ended without saying why")
+
+
+def _kind_of(cause: Cause) -> FailureKind | None:
+    """What this cause alone says; None: nothing."""
+    if _MEMORY.search(cause.message):
+        return FailureKind.OUT_OF_MEMORY
+    if cause.name in _NAMES:
+        return _NAMES[cause.name]
+    for state in _states(cause):
+        found = _STATES.get(state) or _STATES.get(state[:2])
+        if found is not None:
+            return found
+    return FailureKind.LOST if _LOST.search(cause.message) else None
+
+
+def _states(cause: Cause) -> Iterator[str]:
+    """The SQLSTATEs in its message: it may quote other causes, which then come first."""
+    if _OUR_SINK not in cause.message:
+        yield from _STATE.findall(cause.message)
 
 
 def _one_line(cause: Cause) -> str:
     lines = [line.strip() for line in cause.message.splitlines() if line.strip()]
     text = lines[0] if lines else "no message"
-    if cause.name in _USER_CODE and lines:
+    if cause.name == "PythonException" and lines:
+        # the last line of the traceback is what Python itself would print last
         text = next(
-            (line for line in reversed(lines) if re.match(r"[\w.]+(Error|Exception)", line)), text
+            (line for line in reversed(lines) if re.match(r"[\w.]+(Error|Exception)\b", line)), text
         )
     line = text if text.startswith("[") else f"{cause.name}: {text}"
     return line if len(line) <= _MOST_OF_A_MESSAGE else line[:_MOST_OF_A_MESSAGE] + "…"

@@ -116,9 +116,8 @@ class AdoptionDesk:
         job = JobId(uuid4())
         subject = Subject(job, _ATTEMPT, graph, asked.parallelism, self._spark.version, asked.graph)
         snapshots = Snapshots(subject, places.layout, Fence(places.layout, _ATTEMPT))
-        target = local_path(asked.target)
         snapshots.take_savepoint(
-            _CHECKPOINT, {region.id: ours}, datetime.now(UTC), asked.savepoint, target
+            _CHECKPOINT, {region.id: ours}, datetime.now(UTC), asked.savepoint, asked.target
         )
 
     @contextmanager

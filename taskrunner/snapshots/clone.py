@@ -13,6 +13,7 @@ from pathlib import Path
 from jobmanager.core import manifest as manifests
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, RegionId
 from jobmanager.core.manifest import Manifest
+from jobmanager.files.snapshot_files import DamagedFile, SnapshotFiles
 from taskrunner.core import restore
 from taskrunner.core.restore import (
     CompletedCheckpoint,
@@ -32,7 +33,7 @@ _FIRST = AttemptNumber(1)
 
 
 class DamagedCheckpoint(Exception):
-    """A file that a manifest names is missing or has another size."""
+    """A file that a manifest names is missing, or is not what it says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Clones:
                 committed = -1 if batch is None else batch
                 _clone_directory(source, draft, committed, committed + int(replays))
             case FromCheckpoint() if completed is not None:
-                _clone_manifest(self._layout.directory, completed, region, draft)
+                _clone_manifest(self._layout.snapshots, completed, region, draft)
             case FromSavepoint() if origin is not None:
                 origin.clone(region, draft, self._layout)
             case FromScratch() | FromCheckpoint() | FromSavepoint():
@@ -120,10 +121,10 @@ class Clones:
 
 def read_manifest(layout: JobLayout, checkpoint: CheckpointNumber) -> Manifest:
     """Raises `DamagedCheckpoint` if there is no readable one."""
-    path = layout.manifest(checkpoint)
     try:
-        return manifests.from_json(path.read_text(encoding="utf-8"))
-    except (OSError, manifests.InvalidManifest) as error:
+        text = layout.snapshots.read(manifests.location_of(checkpoint))
+        return manifests.from_json(text.decode())
+    except (OSError, ValueError) as error:
         raise DamagedCheckpoint(f"checkpoint {checkpoint} cannot be read: {error}") from error
 
 
@@ -164,15 +165,16 @@ def _clone_directory(source: Path, target: Path, batch: int, last_begun: int) ->
                 durable.link(path, target / inside)
 
 
-def _clone_manifest(job: Path, manifest: Manifest, region: RegionId, target: Path) -> None:
+def _clone_manifest(
+    files: SnapshotFiles, manifest: Manifest, region: RegionId, target: Path
+) -> None:
     for file in manifest.regions[region].files:
-        source = job / file.location
-        if not source.is_file() or source.stat().st_size != file.bytes:
+        try:
+            files.fetch(file, target / file.path)
+        except DamagedFile as error:
             raise DamagedCheckpoint(
-                f"checkpoint {manifest.checkpoint} is damaged: {file.location} "
-                f"is missing or does not have {file.bytes} bytes"
-            )
-        durable.link(source, target / file.path)
+                f"checkpoint {manifest.checkpoint} is damaged: {error}"
+            ) from error
 
 
 def _visible_files(directory: Path) -> Iterator[Path]:

@@ -19,7 +19,9 @@ from uuid import uuid4
 from jobmanager.core import manifest as manifests
 from jobmanager.core.ids import RegionId
 from jobmanager.core.manifest import Manifest
-from jobmanager.core.storage_uri import local_path
+from jobmanager.core.storage_uri import is_local, local_path
+from jobmanager.files.places import open_files
+from jobmanager.files.snapshot_files import DamagedFile, SnapshotFiles
 from taskrunner.snapshots import durable, locks
 from taskrunner.snapshots.layout import JobLayout
 
@@ -56,7 +58,11 @@ class Copies:
         """A copy to read from. Raises `SnapshotGone` or `UnreadableSnapshot`."""
         wanted = (root, location)
         if wanted not in self._kept:
-            self._kept[wanted] = make_copy(local_path(root), location, self._home / uuid4().hex)
+            target = self._home / uuid4().hex
+            if is_local(root):
+                self._kept[wanted] = make_copy(local_path(root), location, target)
+            else:
+                self._kept[wanted] = download(open_files(root), location, target)
             while len(self._kept) > _MOST_COPIES:
                 _, oldest = self._kept.popitem(last=False)
                 shutil.rmtree(oldest.directory, ignore_errors=True)
@@ -79,6 +85,25 @@ def make_copy(root: Path, location: str, target: Path) -> Copy:
         except BaseException:
             shutil.rmtree(target, ignore_errors=True)
             raise
+    return Copy(manifest, target)
+
+
+def download(files: SnapshotFiles, location: str, target: Path) -> Copy:
+    """The same of a snapshot elsewhere. No lock reaches there: what retention deletes meanwhile
+    is found missing.
+    """
+    try:
+        text = files.read(location).decode()
+    except FileNotFoundError:
+        raise SnapshotGone(f"{files.uri}/{location} is not there") from None
+    manifest = _parse(text, f"{files.uri}/{location}")
+    try:
+        for region, known in manifest.regions.items():
+            for file in known.files:
+                files.fetch(file, target / region / file.path)
+    except DamagedFile as error:
+        shutil.rmtree(target, ignore_errors=True)
+        raise SnapshotGone(f"{files.uri}: {error}") from error
     return Copy(manifest, target)
 
 
@@ -117,11 +142,18 @@ def _is_abandoned(home: Path) -> bool:
 
 def _read(path: Path) -> Manifest:
     try:
-        return manifests.from_json(path.read_text(encoding="utf-8"))
+        return _parse(path.read_text(encoding="utf-8"), str(path))
     except FileNotFoundError:
         raise SnapshotGone(f"{path} is not there") from None
-    except (UnicodeError, manifests.InvalidManifest) as error:
+    except UnicodeError as error:
         raise UnreadableSnapshot(f"{path}: {error}") from error
+
+
+def _parse(text: str, name: str) -> Manifest:
+    try:
+        return manifests.from_json(text)
+    except manifests.InvalidManifest as error:
+        raise UnreadableSnapshot(f"{name}: {error}") from error
 
 
 def _copy(source: Path, target: Path, size: int) -> None:

@@ -9,23 +9,35 @@
     attempts/<n>/<region>.drain       the batch that a stop began to drain after
     attempts/<n>/result.json          how the attempt ended
     inputs/<vertex>/rows.json         the rows of a `table` source, the same for all attempts
-    pool/<region>/…                   immutable state files that checkpoints share
     pool.lock                         held around any change of the pool or the manifests
+
+and in the same directory, or below a root of their own anywhere fsspec reaches:
+
+<root>/jobs/<job>/
+    pool/<region>/…                   immutable files that checkpoints share
     checkpoints/<n>/manifest.json     written last
-    checkpoints/<n>/<region>/…        the small files of that checkpoint
+    checkpoints/<n>/<region>/…        on a file system: the small files of that checkpoint
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobmanager.core import manifest
-from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
-from jobmanager.core.storage_uri import local_path
+from jobmanager.core.ids import AttemptNumber, JobId, RegionId, VertexId
+from jobmanager.core.storage_uri import below, local_path
+from jobmanager.files.places import open_files
+from jobmanager.files.snapshot_files import SnapshotFiles
 
 
 @dataclass(frozen=True, slots=True)
 class JobLayout:
     directory: Path
+    elsewhere: str | None = None
+    """Where the pool and the checkpoints are, a URI. None: in the directory."""
+
+    @property
+    def snapshots(self) -> SnapshotFiles:
+        """The pool and the checkpoints."""
+        return open_files(self.elsewhere or self.directory.as_uri())
 
     @property
     def epoch(self) -> Path:
@@ -67,17 +79,8 @@ class JobLayout:
         """The directory of a `table` source's rows."""
         return self.directory / "inputs" / vertex
 
-    def checkpoint(self, checkpoint: CheckpointNumber) -> Path:
-        return self.directory / "checkpoints" / str(checkpoint)
 
-    def manifest(self, checkpoint: CheckpointNumber) -> Path:
-        return self.directory / manifest.location_of(checkpoint)
-
-    def relative(self, path: Path) -> str:
-        """`path` as it is written in a manifest."""
-        return path.relative_to(self.directory).as_posix()
-
-
-def layout_of(storage: str, job: JobId) -> JobLayout:
-    """The directory of `job` below the storage root, a file: URI."""
-    return JobLayout(local_path(storage) / "jobs" / job.hex)
+def layout_of(storage: str, job: JobId, checkpoints: str | None = None) -> JobLayout:
+    """The directory of `job` below the storage root, a file: URI, and below `checkpoints`."""
+    elsewhere = below(checkpoints, "jobs", job.hex) if checkpoints else None
+    return JobLayout(local_path(storage) / "jobs" / job.hex, elsewhere)

@@ -15,7 +15,8 @@ from jobmanager.core import manifest as manifests
 from jobmanager.core.graph import JobGraph
 from jobmanager.core.ids import JobId, RegionId
 from jobmanager.core.manifest import Ancestor, Manifest, SnapshotFile
-from jobmanager.core.storage_uri import local_path
+from jobmanager.files.places import open_files
+from jobmanager.files.snapshot_files import SnapshotFiles, StoreFailed, damage
 from jobmanager.protocol.messages import RestorePoint
 from taskrunner.core import restorability
 from taskrunner.core.restore import SavedRegion
@@ -32,7 +33,7 @@ class Origin:
     """A restore point that was found whole and fitting."""
 
     name: str
-    root: Path
+    files: SnapshotFiles
     manifest: Manifest
     graph: JobGraph
     """Of the job that starts from it."""
@@ -44,14 +45,15 @@ class Origin:
     def clone(self, region: RegionId, target: Path, layout: JobLayout) -> None:
         """Rebuilds the region's Spark checkpoint directory for a job in another place."""
         for file in self._wanted(region):
-            source, copy = self.root / file.location, target / file.path
+            copy = target / file.path
             if file.path == "metadata":
                 # a query of its own: Spark runs no two of one id side by side
                 durable.write(copy, json.dumps({"id": str(uuid4())}))
             elif file.path.startswith("sources/"):
-                durable.write(copy, _moved(source.read_text(encoding="utf-8"), self.job, layout))
+                text = self.files.read(file.location).decode()
+                durable.write(copy, _moved(text, self.job, layout))
             else:
-                durable.link_or_copy(source, copy)
+                self.files.fetch(file, copy)
 
     @property
     def job(self) -> JobId:
@@ -67,25 +69,23 @@ class Origin:
 
 def open_origin(point: RestorePoint, graph: JobGraph) -> Origin:
     """Reads and checks a restore point. Raises `RestoreRefused` with everything that is wrong."""
-    root = local_path(point.root)
+    files = open_files(point.root)
+    where = f"{files.uri}/{point.manifest}"
     try:
-        text = (root / point.manifest).read_text(encoding="utf-8")
-        manifest = manifests.from_json(text)
+        manifest = manifests.from_json(files.read(point.manifest).decode())
     except FileNotFoundError:
-        raise RestoreRefused(
-            f"{point.name} cannot be restored: {root / point.manifest} is missing"
-        ) from None
+        raise RestoreRefused(f"{point.name} cannot be restored: {where} is missing") from None
+    except StoreFailed:
+        raise  # it may answer the next attempt
     except (OSError, UnicodeError, manifests.InvalidManifest) as error:
-        raise RestoreRefused(
-            f"{point.name} cannot be restored: {root / point.manifest}: {error}"
-        ) from error
+        raise RestoreRefused(f"{point.name} cannot be restored: {where}: {error}") from error
     found = restorability.objections(
         manifest, graph, allow_non_restored_state=point.allow_non_restored_state
-    ) or list(_damage(root, manifest))
+    ) or list(_damage(files, manifest))
     if found:
         more = f" (and {len(found) - 5} more)" if len(found) > 5 else ""
         raise RestoreRefused(f"{point.name} cannot be restored: {'; '.join(found[:5])}{more}")
-    return Origin(point.name, root, manifest, graph)
+    return Origin(point.name, files, manifest, graph)
 
 
 def write_lineage(layout: JobLayout, job: JobId, origin: Origin) -> None:
@@ -109,16 +109,11 @@ def read_lineage(layout: JobLayout) -> tuple[Ancestor, ...]:
     return manifests.lineage_of(json.loads(text))
 
 
-def _damage(root: Path, manifest: Manifest) -> Iterator[str]:
+def _damage(files: SnapshotFiles, manifest: Manifest) -> Iterator[str]:
     """Each file that is not what the manifest says, by its name."""
     for file in {file.location: file for file in manifest.files()}.values():
-        path = root / file.location
-        if not path.is_file():
-            yield f"{file.location} is missing"
-        elif path.stat().st_size != file.bytes:
-            yield f"{file.location} has {path.stat().st_size} bytes instead of {file.bytes}"
-        elif durable.sha256(path) != file.sha256:
-            yield f"{file.location} was altered: its SHA-256 is not {file.sha256}"
+        if fault := damage(files, file):
+            yield f"{file.location} {fault}"
 
 
 def _moved(log: str, job: JobId, layout: JobLayout) -> str:

@@ -1,54 +1,86 @@
-"""The pool: state files that checkpoints share, each kept once as a hard link.
+"""The pool: files that checkpoints share, each kept once.
 
 Spark's own directories lose files when Spark tidies up; the pool loses one only when
 no manifest names it any more. All changes are made under `pool.lock`, which the
-JobManager takes too when it deletes.
+JobManager takes too when it deletes. What is in the pool is never overwritten.
 """
 
 from pathlib import Path
 
 from jobmanager.core.ids import RegionId
 from jobmanager.core.manifest import POOL, Manifest, SnapshotFile
-from taskrunner.snapshots import durable
-from taskrunner.snapshots.layout import JobLayout
+from jobmanager.files import durable
+from jobmanager.files.snapshot_files import Kept, SnapshotFiles
+
+_Stamp = tuple[int, int, int, int]
+"""What tells a file that Spark wrote from any other: device, inode, size, time of change."""
 
 
 class Pool:
     """The pool of one job, for one attempt. Use it under the pool lock only."""
 
-    def __init__(self, layout: JobLayout) -> None:
-        self._layout = layout
-        self._known: dict[str, str] = {}
+    def __init__(self, files: SnapshotFiles) -> None:
+        self._files = files
+        self._known: dict[str, Kept] = {}
+        self._there: dict[str, int] = {}
+        self._read: dict[_Stamp, str] = {}
+        self._read_now: dict[_Stamp, str] = {}
         self.new_bytes = 0
-        """Added since it was last set to 0."""
+        """Added since `begin`."""
 
     def learn(self, manifest: Manifest) -> None:
         """Takes the checksums of an earlier checkpoint, so that no file is read twice."""
-        self._known.update({file.location: file.sha256 for file in manifest.files()})
+        for file in manifest.files():
+            self._known[file.location] = Kept(file.bytes, file.sha256)
+
+    def begin(self) -> None:
+        """Looks at what is there: the JobManager deletes between two checkpoints."""
+        self._there = dict(self._files.found(POOL))
+        self._known = {name: kept for name, kept in self._known.items() if name in self._there}
+        self._read, self._read_now = self._read_now, {}  # what is not asked for is forgotten
+        self.new_bytes = 0
 
     def keep(self, region: RegionId, source: Path, path: str) -> SnapshotFile:
         """Keeps `source`, which is `path` in the region's Spark checkpoint directory."""
-        target = self._layout.directory / POOL / region / path
-        if target.exists() and not target.samefile(source):
-            target = self._beside(target, source)
-        if not target.exists():
-            durable.sync(source)
-            durable.make_directory(target.parent)
-            durable.link(source, target)
-            self.new_bytes += target.stat().st_size
-        location = self._layout.relative(target)
-        if location not in self._known:
-            self._known[location] = durable.sha256(target)
-        return SnapshotFile(path, location, target.stat().st_size, self._known[location])
+        location = self._place(f"{POOL}/{region}/{path}", source)
+        if location not in self._there:
+            self._add(source, location)
+        kept = self._kept(location)
+        return SnapshotFile(path, location, kept.bytes, kept.sha256)
 
-    def _beside(self, target: Path, source: Path) -> Path:
-        """A place for a file whose name is taken: the same one if the bytes are the same.
+    def _place(self, location: str, source: Path) -> str:
+        """Where the file is, or is to go: beside a file that has its name and other bytes.
 
         Spark may write a snapshot of one version again, with other shared files in it.
         """
-        content = durable.sha256(source)
-        known = self._layout.relative(target)
-        self._known.setdefault(known, durable.sha256(target))
-        if self._known[known] == content:
-            return target
-        return target.with_name(f"{target.name}~{content[:16]}")
+        if location not in self._there or self._files.is_same(source, location):
+            return location
+        content = self._sha256(source)
+        if self._kept(location).sha256 == content:
+            return location
+        return f"{location}~{content[:16]}"
+
+    def _add(self, source: Path, location: str) -> None:
+        stamp = _stamp(source)
+        kept = self._files.keep(source, location)
+        self._known[location] = kept
+        self._there[location] = kept.bytes
+        self._read_now[stamp] = kept.sha256
+        self.new_bytes += kept.bytes
+
+    def _kept(self, location: str) -> Kept:
+        """Of a file that is there. An unknown one is read: a dead attempt may have left half."""
+        if location not in self._known:
+            self._known[location] = self._files.digest(location)
+        return self._known[location]
+
+    def _sha256(self, source: Path) -> str:
+        stamp = _stamp(source)
+        known = self._read_now.get(stamp) or self._read.get(stamp) or durable.sha256(source)
+        self._read_now[stamp] = known
+        return known
+
+
+def _stamp(path: Path) -> _Stamp:
+    stat = path.stat()
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns

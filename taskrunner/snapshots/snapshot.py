@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
@@ -27,7 +28,8 @@ from jobmanager.core.manifest import (
     StatePointer,
 )
 from jobmanager.core.plan import layout_of
-from taskrunner.snapshots import durable, locks, spark_state
+from jobmanager.files.snapshot_files import SnapshotFiles
+from taskrunner.snapshots import locks, spark_state
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.pool import Pool
@@ -75,7 +77,15 @@ class Snapshots:
         self._subject = subject
         self._layout = layout
         self._fence = fence
-        self._pool = Pool(layout)
+
+    @cached_property
+    def _files(self) -> SnapshotFiles:
+        """Not opened before it is needed: a driver takes seconds to load."""
+        return self._layout.snapshots
+
+    @cached_property
+    def _pool(self) -> Pool:
+        return Pool(self._files)
 
     def learn(self, manifest: Manifest) -> None:
         """Takes over what an earlier checkpoint knows about the pool."""
@@ -94,19 +104,16 @@ class Snapshots:
         """
         with locks.held(self._layout.pool_lock):
             self._fence.check()
-            self._pool.new_bytes = 0
-
-            def keep_small(region: RegionId, source: Path, path: str) -> SnapshotFile:
-                return self._keep_small(checkpoint, region, source, path)
-
+            self._pool.begin()
+            keep_small = self._keep_small(checkpoint)
             regions = {
                 region: self._region(region, directory, self._pool.keep, keep_small)
                 for region, directory in directories.items()
             }
             manifest = self._manifest(checkpoint, at, regions)
-            self._sync(manifest)
+            self._files.settle(manifest.files())
             self._fence.check()
-            durable.write(self._layout.manifest(checkpoint), manifests.to_json(manifest))
+            self._files.write(manifests.location_of(checkpoint), manifests.to_json(manifest))
             return Taken(manifest, self._pool.new_bytes)
 
     def take_savepoint(
@@ -115,11 +122,11 @@ class Snapshots:
         directories: Mapping[RegionId, Path],
         at: datetime,
         savepoint: UUID,
-        target: Path,
+        target: str,
         after_step: Callable[[str], None] = lambda step: None,
     ) -> Taken:
-        """The same, with every file in the directory `target`, which is made. Raises what
-        `take` does; then there is no such directory.
+        """The same, with every file in the directory `target`, a URI, which is made. Raises
+        what `take` does; then there is no savepoint.
         """
         self._fence.check()
         draft = SavepointDraft(target, after_step)
@@ -182,16 +189,19 @@ class Snapshots:
             pointers=tuple(self._pointers(region, states, kept)),
         )
 
-    def _keep_small(
-        self, checkpoint: CheckpointNumber, region: RegionId, source: Path, path: str
-    ) -> SnapshotFile:
-        """Spark replaces such a file, it never changes one, so a link is a copy."""
-        target = self._layout.checkpoint(checkpoint) / region / path
-        target.unlink(missing_ok=True)  # of an earlier try
-        durable.make_directory(target.parent)
-        durable.link(source, target)
-        size = target.stat().st_size
-        return SnapshotFile(path, self._layout.relative(target), size, durable.sha256(target))
+    def _keep_small(self, checkpoint: CheckpointNumber) -> Keep:
+        """Keeps a file that is not state with the checkpoint, or where that costs an upload in
+        the pool: most of them are in many checkpoints.
+        """
+        if not self._files.links:
+            return self._pool.keep
+
+        def keep(region: RegionId, source: Path, path: str) -> SnapshotFile:
+            location = f"{manifests.directory_of(checkpoint)}/{region}/{path}"
+            kept = self._files.keep(source, location)
+            return SnapshotFile(path, location, kept.bytes, kept.sha256)
+
+        return keep
 
     def _pointers(
         self,
@@ -231,18 +241,6 @@ class Snapshots:
                     f"the plan has {wanted}"
                 )
             yield from ((vertex, state) for state in mine)
-
-    def _sync(self, manifest: Manifest) -> None:
-        """Pooled files were synced as they came in; here their names, and the small files."""
-        small = [f for f in manifest.files() if not f.is_pooled]
-        durable.sync_all(self._layout.directory / file.location for file in small)
-        pooled = {
-            (self._layout.directory / file.location).parent
-            for file in manifest.files()
-            if file.is_pooled
-        }
-        for directory in pooled:
-            durable.sync(directory)
 
 
 def offsets_by_source(

@@ -5,37 +5,58 @@ import traceback
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.errors.exceptions.captured import CapturedException
+from pyspark.errors.exceptions.captured import CapturedException, UnknownException
 
 from taskrunner.core.failures import Cause
 
-# `: name: message` is how py4j begins the story of a Java exception
-_JAVA_CAUSE = re.compile(r"^(?:Caused by|): ([\w.$]+)(?:: (.*))?$", re.MULTILINE)
-_MOST_OF_A_STACK = 20_000
+# `: name: message` is how py4j begins the story of a Java exception. A message goes on until
+# the first line of its stack.
+_JAVA_CAUSE = re.compile(
+    r"^(?:Caused by|): ([\w.$]+)(?:: (.*(?:\n(?!\s+at |\s*\.\.\. \d|Caused by: ).*)*))?",
+    re.MULTILINE,
+)
+_JAVA_NAME = re.compile(r"([\w.$]+)(?::|$)")
+_MOST_OF_A_STACK = 100_000
 
 
 def causes_of(error: BaseException) -> list[Cause]:
     """What led to `error`, the outermost first."""
     found: list[Cause] = []
+    seen: set[int] = set()
     link: BaseException | None = error
-    while link is not None:
-        found.append(Cause(type(link).__name__, _message(link)))
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        found.append(Cause(_name(link), _message(link)))
         found += _java_causes(link)
-        link = link.__cause__
+        link = _cause(link)
     return found
 
 
 def stack_of(error: BaseException) -> str:
-    """The whole story, for whoever has to look closer."""
-    text = "".join(traceback.format_exception(error))
-    java = _java_stack(error)
-    whole = f"{text}\n{java}" if java and java not in text else text
-    return whole if len(whole) <= _MOST_OF_A_STACK else whole[:_MOST_OF_A_STACK] + "\n…"
+    """The whole story, for whoever has to look closer. Of a very long one the two ends."""
+    parts = ["".join(traceback.format_exception(error))]
+    link: BaseException | None = error
+    while link is not None:
+        java = _java_stack(link)
+        if java and not any(java in part for part in parts):
+            parts.append(java)
+        link = _cause(link)
+    whole = "\n".join(parts)
+    if len(whole) <= _MOST_OF_A_STACK:
+        return whole
+    half = _MOST_OF_A_STACK // 2
+    return f"{whole[:half]}\n… {len(whole) - 2 * half} characters …\n{whole[-half:]}"
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    """Spark's own exceptions keep their cause where Python does not look."""
+    within = error._cause if isinstance(error, CapturedException) else None
+    return error.__cause__ or within
 
 
 def _java_causes(error: BaseException) -> list[Cause]:
     return [
-        Cause(match[1].rpartition(".")[2], match[2] or "")
+        Cause(match[1].rpartition(".")[2], (match[2] or "").strip())
         for match in _JAVA_CAUSE.finditer(_java_stack(error))
     ]
 
@@ -48,9 +69,22 @@ def _java_stack(error: BaseException) -> str:
     return ""
 
 
+def _name(error: BaseException) -> str:
+    """The class; of an exception that PySpark does not know, the one it has in the JVM."""
+    if isinstance(error, UnknownException):
+        match = _JAVA_NAME.match(error._desc or "")
+        if match is not None:
+            return match[1].rpartition(".")[2]
+    return type(error).__name__
+
+
 def _message(error: BaseException) -> str:
+    if isinstance(error, UnknownException):
+        return (error._desc or "").partition(": ")[2]
     if isinstance(error, PySparkException) and not isinstance(error, CapturedException):
         return error.getMessage() or str(error)
+    if isinstance(error, CapturedException):
+        return error._desc or ""
     if isinstance(error, Py4JError):
         return str(error).splitlines()[0] if str(error) else ""
     return str(error)

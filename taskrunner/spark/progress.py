@@ -1,6 +1,9 @@
 """The progress of a region, from Spark's progress reports and its logs."""
 
-from collections.abc import Iterable
+import statistics
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,8 +15,11 @@ from jobmanager.core.graph import JobGraph, Source
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.protocol.messages import RegionProgress
 from taskrunner.core import exhaustion
+from taskrunner.core.motion import Motion, Sight
 from taskrunner.snapshots.snapshot import offsets_by_source
 from taskrunner.snapshots.spark_log import SparkLog, moment_of
+
+_MOST_OF_AN_ACTIVITY = 200
 
 
 class ProgressMeter:
@@ -25,6 +31,7 @@ class ProgressMeter:
         self._log = log
         self._sources = spark_order.sources(graph, VertexId(region))
         self._batch_before = log.last_committed()
+        self._motion = Motion(time.monotonic())
         self._last_seen = ""
         self._input_rows = 0
 
@@ -32,13 +39,15 @@ class ProgressMeter:
         self, query: StreamingQuery | None, is_active: bool, output_rows: int
     ) -> RegionProgress:
         """The progress up to now."""
-        latest = self._take_reports(query)
+        reports = query.recentProgress if query is not None else []
+        self._count(reports)
+        latest = reports[-1] if reports else None
         batch = self._log.last_committed()
         at_last = {} if batch is None else self._at(batch)
+        moves = self._moves(query, batch, latest) if query is not None and is_active else {}
         return RegionProgress(
             region=self._region,
             is_active=is_active,
-            is_idle=is_active and _is_idle(query),
             input_rows=self._input_rows,
             output_rows=output_rows,
             input_rows_per_second=_rate(latest.inputRowsPerSecond) if latest else 0.0,
@@ -46,8 +55,10 @@ class ProgressMeter:
             batch_duration_ms=latest.batchDuration if latest else 0,
             state_rows=sum(max(0, one.numRowsTotal) for one in _operators(latest)),
             state_bytes=sum(max(0, one.memoryUsedBytes) for one in _operators(latest)),
+            median_batch_ms=_median(reports),
             batch=batch,
             **at_last,
+            **moves,
         )
 
     def _at(self, batch: int) -> dict[str, Any]:
@@ -61,15 +72,40 @@ class ProgressMeter:
             "progressed_at": datetime.fromtimestamp(committed.stat().st_mtime, UTC),
         }
 
-    def _take_reports(self, query: StreamingQuery | None) -> StreamingQueryProgress | None:
-        """Counts what is new among Spark's recent reports; gives the latest of them."""
-        reports = query.recentProgress if query is not None else []
+    def _moves(
+        self, query: StreamingQuery, batch: int | None, latest: StreamingQueryProgress | None
+    ) -> dict[str, Any]:
+        """Whether there is something to do, and whether it is being done."""
+        status = query.status
+        sight = Sight(
+            committed=batch,
+            reported=latest.timestamp if latest else "",
+            message=str(status["message"]),
+            has_data=bool(status["isDataAvailable"]),
+        )
+        unmoved = self._motion.see(sight, time.monotonic())
+        return {
+            "unmoved_ms": int(unmoved * 1000),
+            "is_idle": sight.is_idle,
+            "input_waiting": sight.runs_batch or _has_backlog(latest, is_idle=sight.is_idle),
+            "batch_started_at": self._began(0 if batch is None else batch + 1),
+            "activity": sight.message[:_MOST_OF_AN_ACTIVITY],
+        }
+
+    def _began(self, batch: int) -> datetime | None:
+        """When the batch was written down as begun; None: it was not."""
+        with suppress(FileNotFoundError):
+            begun = self._log.directory / "offsets" / str(batch)
+            return datetime.fromtimestamp(begun.stat().st_mtime, UTC)
+        return None
+
+    def _count(self, reports: Sequence[StreamingQueryProgress]) -> None:
+        """Counts what is new among Spark's recent reports."""
         for report in reports:
             # an idle query reports the batch it waits for again and again: go by time
             if report.timestamp > self._last_seen:
                 self._last_seen = report.timestamp
                 self._input_rows += sum(self._rows_read(report))
-        return reports[-1] if reports else None
 
     def _rows_read(self, report: StreamingQueryProgress) -> Iterable[int]:
         if len(report.sources) != len(self._sources):
@@ -86,9 +122,19 @@ class ProgressMeter:
             )
 
 
-def _is_idle(query: StreamingQuery | None) -> bool:
-    """Seen in Spark 4.3: a query says so after a trigger that found no new data."""
-    return query is not None and query.status["message"] == "Waiting for data to arrive"
+def _has_backlog(report: StreamingQueryProgress | None, *, is_idle: bool) -> bool | None:
+    """Whether a source has more than was read; None: no source says."""
+    known = (
+        [one for one in report.sources if one.latestOffset not in (None, "null")] if report else []
+    )
+    if any(one.latestOffset != one.endOffset for one in known):
+        return True
+    return False if known or is_idle else None
+
+
+def _median(reports: Sequence[StreamingQueryProgress]) -> int:
+    durations = [one.batchDuration for one in reports if one.numInputRows]
+    return int(statistics.median(durations)) if durations else 0
 
 
 def _operators(report: StreamingQueryProgress | None) -> list[Any]:

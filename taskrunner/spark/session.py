@@ -3,13 +3,14 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from taskrunner import logs
+from taskrunner.spark.priming import prime
 
 Session = SparkSession
 """For those who only pass it on."""
@@ -80,6 +81,21 @@ def close_session(spark: SparkSession) -> None:
         SparkContext._jvm = None
         if gateway is not None:
             _end_jvm(gateway)
+
+
+def primed_session(master: str, is_wanted: Callable[[], bool]) -> "WarmSession":
+    """A session for whatever job comes, which has done the first of everything already.
+
+    Priming is left out where `is_wanted` says that the job is there.
+    """
+    session = WarmSession()
+    spark = session.open(settings(name="headgate", master=master, parallelism=2, extra={}))
+    if not is_wanted():
+        try:
+            prime(spark)
+        except Exception as error:  # it is only slower without
+            log.warning("not_primed", reason=f"{type(error).__name__}: {error}")
+    return session
 
 
 class WarmSession:

@@ -9,8 +9,13 @@ from schemathesis.core.result import Ok
 
 from tests.support.server import ServerProcess
 
-# Long by nature: a log that is followed, a poll that waits.
-_PATIENT = ("/v1/jobs/{jobid}/logs", "/v1/runners/{runner_id}/directives")
+# Long by nature: a log that is followed, a poll that waits, a stream of events.
+_PATIENT = (
+    "/v1/jobs/{jobid}/logs",
+    "/v1/runners/{runner_id}/directives",
+    "/v1/events",
+    "/v1/jobs/{jobid}/events",
+)
 
 
 def test_no_request_makes_the_server_stumble(server: ServerProcess) -> None:

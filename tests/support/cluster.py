@@ -12,24 +12,28 @@ from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import httpx
 from fastapi import FastAPI
 
 from jobmanager.api.app import make_app
 from jobmanager.api.context import Context
+from jobmanager.api.metrics import Meters
 from jobmanager.core.errors import InspectorUnavailable
-from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
+from jobmanager.core.ids import AttemptNumber, JobId, JobManagerId, RunnerId
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
+from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.loops.reaper import Reaper
+from jobmanager.loops.watchdog import Watchdog
 from jobmanager.protocol.inspection import AnswerBody, QuestionBody
 from jobmanager.services import runners
 from jobmanager.services.bells import Bells
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.dispatch import Dispatcher
-from jobmanager.services.ports import InspectorStatus, Launched, Runner
+from jobmanager.services.events import EventHub
+from jobmanager.services.ports import InspectorStatus, JobManager, Launched, Runner
 from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import Database
 from tests.support.builders import NOW
@@ -52,7 +56,10 @@ class Bench:
 
     tokens: dict[RunnerId, str] = field(default_factory=dict)
     killed: list[RunnerId] = field(default_factory=list)
+    warm: list[RunnerId] = field(default_factory=list)
     broken: str | None = None
+    running: dict[RunnerId, Launched] = field(default_factory=dict)
+    """Processes that somebody else has started."""
 
     def host(self) -> str:
         return "bench"
@@ -60,11 +67,17 @@ class Bench:
     def log_path(self, runner_id: RunnerId) -> str:
         return f"/nowhere/{runner_id}"
 
+    def reserve(self) -> RunnerId | None:
+        return self.warm.pop() if self.warm else None
+
     async def launch(self, runner_id: RunnerId, token: str) -> Launched:
         if self.broken:
             raise RuntimeError(self.broken)
         self.tokens[runner_id] = token
         return Launched("bench", 1, 0.0, self.log_path(runner_id))
+
+    async def find(self, runner: Runner) -> Launched | None:
+        return self.running.get(runner.id)
 
     async def kill(self, runner: Runner) -> str:
         self.killed.append(runner.id)
@@ -136,12 +149,15 @@ class PlayedRunner:
         assert (await self.register()).status_code == 200
         await self.say("running", restored=[])
 
-    async def fail(self, message: str = "boom", *, restartable: bool = True) -> dict[str, Any]:
+    async def fail(
+        self, message: str = "boom", *, restartable: bool = True, kind: str | None = None
+    ) -> dict[str, Any]:
         failure = {
-            "kind": "infrastructure" if restartable else "invalid_job",
+            "kind": kind or ("infrastructure" if restartable else "invalid_job"),
             "is_restartable": restartable,
             "message": message,
             "stack": f"Traceback\n{message}",
+            "region": "out",
         }
         return await self.say("failed", failure=failure)
 
@@ -197,6 +213,7 @@ EVERYONE = (
 
 @dataclass
 class Cluster:
+    app: FastAPI
     database: Database
     http: httpx.AsyncClient
     clock: Clock
@@ -206,6 +223,8 @@ class Cluster:
     dispatch: DispatchLoop
     timer: CheckpointTimer
     reaper: Reaper
+    leadership: Leadership
+    watchdog: Watchdog
 
     async def submit(self, document: dict[str, Any], **params: Any) -> str:
         answer = await self.http.post("/v1/jobs", json=document, params=params)
@@ -215,6 +234,9 @@ class Cluster:
     async def runner(self, job: str, attempt: int = 1) -> PlayedRunner:
         """The runner launched for the attempt; the dispatcher has had its turn."""
         await self.dispatch.run_once()
+        return await self.noted_runner(job, attempt)
+
+    async def noted_runner(self, job: str, attempt: int = 1) -> PlayedRunner:
         async with self.database.unit_of_work() as uow:
             found = await uow.runners.of_attempt(JobId(UUID(job)), AttemptNumber(attempt))
         assert found is not None
@@ -251,37 +273,56 @@ def _app() -> FastAPI:
     return make_app()
 
 
+def a_jobmanager(url: str) -> JobManager:
+    return JobManager(JobManagerId(uuid4()), url, "bench", 1, "1", started_at=NOW, seen_at=NOW)
+
+
 @asynccontextmanager
 async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluster]:
     clock, bench, bells, inspector = Clock(), Bench(), Bells(), PlayedInspector()
     database.on_commit = bells.ring
     storage = FileSnapshotStorage(directory)
     units = database.unit_of_work
-    context = Context(
-        units=units,
-        storage=storage,
-        inspector=inspector,
-        bells=bells,
-        clock=clock,
-        run_settings=RunSettings("local[2]", directory.as_uri(), str(directory / "data")),
-        heartbeat_interval=timedelta(seconds=1),
-        started_at=NOW,
-        ping=database.ping,
-    )
+    events = EventHub(units)
+    myself = a_jobmanager("http://headgate")
+    leadership = Leadership(database.leases, myself, Timing(lease=timedelta(hours=1)))
+    database.leader = lambda: leadership.term
+    await leadership.run_once()
     app = _app()
-    app.state.context = context
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://headgate") as http:
-        yield Cluster(
-            database=database,
-            http=http,
+        app.state.context = Context(
+            units=units,
+            storage=storage,
+            bells=bells,
+            events=events,
+            meters=Meters(units, events),
             clock=clock,
-            bench=bench,
+            run_settings=RunSettings("local[2]", directory.as_uri(), str(directory / "data")),
             inspector=inspector,
-            storage=directory,
-            dispatch=DispatchLoop(units, Dispatcher(units, bench, storage), clock),
-            timer=CheckpointTimer(units, clock),
-            reaper=Reaper(
-                units, bench, clock, timedelta(seconds=30), start_timeout=timedelta(minutes=3)
-            ),
+            heartbeat_interval=timedelta(seconds=1),
+            started_at=NOW,
+            ping=database.ping,
+            me=myself.id,
+            leadership=leadership,
+            to_leader=http,
         )
+        try:
+            yield Cluster(
+                database=database,
+                http=http,
+                clock=clock,
+                bench=bench,
+                inspector=inspector,
+                storage=directory,
+                dispatch=DispatchLoop(units, Dispatcher(units, bench, storage), clock),
+                timer=CheckpointTimer(units, clock),
+                reaper=Reaper(
+                    units, bench, clock, timedelta(seconds=30), start_timeout=timedelta(minutes=3)
+                ),
+                watchdog=Watchdog(units, clock, timedelta(seconds=30), timedelta(seconds=60)),
+                leadership=leadership,
+                app=app,
+            )
+        finally:
+            await leadership.resign()

@@ -24,13 +24,13 @@ class ServerProcess:
 
     def __init__(self, directory: Path, *options: str) -> None:
         self.directory = directory
-        self._options = options
+        self.options = options
         self._process: subprocess.Popen[str] | None = None
         self.http = httpx.Client()
 
     def start(self, *more: str) -> "ServerProcess":
         command = [sys.executable, "-m", "jobmanager", "serve", "--port", "0"]
-        command += ["--data-dir", str(self.directory), *self._options, *more]
+        command += ["--data-dir", str(self.directory), *self.options, *more]
         self.directory.mkdir(parents=True, exist_ok=True)
         with self.log.open("a") as log:
             self._process = subprocess.Popen(
@@ -45,6 +45,10 @@ class ServerProcess:
     @property
     def url(self) -> str:
         return str(self.http.base_url)
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
 
     @property
     def log(self) -> Path:

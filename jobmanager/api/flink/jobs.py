@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 
 from jobmanager.api.context import Ctx, JobIdPath, Uow
 from jobmanager.api.flink import states
@@ -76,18 +76,20 @@ async def config(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
 
 
 @router.get("/jobs/{jobid}/exceptions", summary="Why attempts failed, the latest first")
-async def exceptions(job_id: JobIdPath, uow: Uow, maxExceptions: int = 20) -> dict[str, Any]:  # noqa: N803
+async def exceptions(
+    job_id: JobIdPath,
+    uow: Uow,
+    maxExceptions: int = 20,  # noqa: N803
+    failureLabelFilter: Annotated[str, Query(description="label:value,…")] = "",  # noqa: N803
+) -> dict[str, Any]:
     async with uow:
         await uow.jobs.get(job_id)
         attempts = await uow.attempts.of_job(job_id)
-    failed = [one for one in reversed(attempts) if one.attempt.failure is not None]
-    shown = failed[: max(maxExceptions, 0)]
-    return {
-        "exceptionHistory": {
-            "entries": [_exception(one) for one in shown],
-            "truncated": len(shown) < len(failed),
-        }
-    }
+    wanted = {tuple(one.split(":", 1)) for one in failureLabelFilter.split(",") if ":" in one}
+    found = [_exception(one) for one in reversed(attempts) if one.attempt.failure is not None]
+    found = [one for one in found if wanted <= set(one["failureLabels"].items())]
+    shown = found[: max(maxExceptions, 0)]
+    return {"exceptionHistory": {"entries": shown, "truncated": len(shown) < len(found)}}
 
 
 def _overview(stored: StoredJob, attempt: StoredAttempt, now: datetime) -> dict[str, Any]:
@@ -105,6 +107,7 @@ def _overview(stored: StoredJob, attempt: StoredAttempt, now: datetime) -> dict[
         "last-modification": millis(stored.job.since),
         "tasks": {"total": subtasks, **{word.lower(): n for word, n in counted.items()}},
         "pending-operators": 0,
+        "headgate-state": stored.state,
     }
 
 
@@ -201,7 +204,10 @@ def _exception(stored: StoredAttempt) -> dict[str, Any]:
         "exceptionName": failure.kind,
         "stacktrace": failure.stack or failure.message,
         "timestamp": millis(stored.attempt.ended_at) if stored.attempt.ended_at else 0,
-        "failureLabels": {"restartable": str(failure.is_restartable).lower()},
+        "failureLabels": {
+            "kind": failure.kind,
+            "restartable": str(failure.is_restartable).lower(),
+        },
         "taskName": failure.region,
         "endpoint": None,
         "taskManagerId": None,

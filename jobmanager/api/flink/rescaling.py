@@ -19,7 +19,7 @@ from jobmanager.core.ids import OperationId
 from jobmanager.core.operation import OperationStatus
 from jobmanager.core.plan import Task, plan_of
 from jobmanager.services import changes
-from jobmanager.services.ports import StoredJob
+from jobmanager.services.ports import Actor, StoredJob
 
 router = APIRouter(tags=[FLINK])
 
@@ -50,7 +50,12 @@ async def rescale(
     trigger_id: Annotated[str | None, Query(alias="triggerId")] = None,
 ) -> dict[str, Any]:
     operation = await changes.rescale(
-        uow, job_id, trigger_of(trigger_id), parallelism, target_of(context, None), context.clock()
+        uow,
+        job_id,
+        trigger_of(trigger_id),
+        parallelism,
+        await target_of(context, None),
+        context.clock(),
     )
     return {"request-id": operation.id.hex}
 
@@ -95,11 +100,11 @@ async def require(job_id: JobIdPath, context: Ctx, uow: Uow, body: Requirements)
     wanted = _wanted(stored, body.root)
     with suppress(NothingToChange):
         await changes.rescale(
-            context.units(),
+            context.units(Actor.CLIENT),
             job_id,
             OperationId(uuid4()),
             wanted,
-            target_of(context, None),
+            await target_of(context, None),
             context.clock(),
         )
     return {}

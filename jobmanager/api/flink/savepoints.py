@@ -51,7 +51,7 @@ async def trigger(
 ) -> dict[str, Any]:
     kind = OperationKind.CANCEL if body.cancel_job else OperationKind.SAVEPOINT
     request = savepoints.Request(
-        trigger_of(body.triggerId), kind, target_of(context, body.target_directory)
+        trigger_of(body.triggerId), kind, await target_of(context, body.target_directory)
     )
     return {"request-id": await _ask(uow, job_id, request, context)}
 
@@ -61,7 +61,7 @@ async def stop(job_id: JobIdPath, context: Ctx, uow: Uow, body: StopRequest) -> 
     request = savepoints.Request(
         trigger_of(body.triggerId),
         OperationKind.STOP,
-        target_of(context, body.targetDirectory),
+        await target_of(context, body.targetDirectory),
         body.drain,
     )
     return {"request-id": await _ask(uow, job_id, request, context)}

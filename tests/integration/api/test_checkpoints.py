@@ -121,6 +121,24 @@ async def test_a_job_that_tolerates_no_failed_checkpoint_is_restarted(cluster: C
     assert (await runner.beat())["superseded"]
 
 
+async def test_a_barrier_that_a_failed_query_declines_does_not_hide_why_it_failed(
+    cluster: Cluster,
+) -> None:
+    job, runner = await cluster.running(tolerant(0))
+    cluster.clock.pass_time(10)
+    await cluster.timer.run_once()
+
+    assert await runner.decline(1, "not_running") == "recorded"
+    still = await cluster.state(job)
+    await runner.fail("[DIVIDE_BY_ZERO] row 7", kind="data")
+
+    assert still == "RUNNING"
+    assert await cluster.state(job) == "RESTARTING"
+    assert (await cluster.get(f"/v1/jobs/{job}/status"))["reason"] == "[DIVIDE_BY_ZERO] row 7"
+    [entry] = (await cluster.get(f"/v1/jobs/{job}/exceptions"))["exceptionHistory"]["entries"]
+    assert entry["exceptionName"] == "data"
+
+
 async def test_a_tolerated_failure_is_forgotten_when_the_next_one_completes(
     cluster: Cluster,
 ) -> None:

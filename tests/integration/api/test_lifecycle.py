@@ -257,6 +257,7 @@ async def test_history_tells_everything_in_order(cluster: Cluster) -> None:
     assert [item["kind"] for item in page["items"] + rest["items"]] == [
         "job_submitted",
         "attempt_launching",
+        "runner_launched",
         "attempt_starting",
         "attempt_running",
         "job_running",
@@ -264,3 +265,62 @@ async def test_history_tells_everything_in_order(cluster: Cluster) -> None:
         "job_finished",
     ]
     assert rest["next"] is None
+
+
+async def fail_again_and_again(cluster: Cluster, job: str, times: int, **failure: Any) -> None:
+    """Each attempt gets as far as batch 16."""
+    for attempt in range(1, times + 1):
+        runner = await cluster.runner(job, attempt)
+        await runner.run()
+        await runner.beat({"region": "out", "batch": 16, "is_active": True})
+        await runner.fail(**failure)
+        cluster.clock.pass_time(120)
+        await cluster.reaper.run_once()
+
+
+async def test_a_job_that_fails_at_the_same_place_for_the_same_reason_is_given_up(
+    cluster: Cluster,
+) -> None:
+    job = await cluster.submit(a_document())
+
+    await fail_again_and_again(cluster, job, 4, message="[DIVIDE_BY_ZERO] row 7", kind="data")
+    before = await cluster.state(job)
+    last = await cluster.runner(job, 5)
+    await last.run()
+    await last.fail("[DIVIDE_BY_ZERO] row 9", kind="data")
+
+    assert before == "RESTARTING"
+    assert await cluster.state(job) == "FAILED"
+    assert (await cluster.get(f"/v1/jobs/{job}/status"))["reason"] == (
+        "circuit breaker: failed 5 times at batch 17 with the same cause: [DIVIDE_BY_ZERO] row 9"
+    )
+
+
+async def test_an_outage_is_waited_for_longer_than_a_fault_of_the_job(cluster: Cluster) -> None:
+    job = await cluster.submit(a_document())
+
+    await fail_again_and_again(cluster, job, 7, message="connection refused")
+
+    assert await cluster.state(job) == "RESTARTING"
+
+
+async def test_exceptions_are_told_as_flink_does_with_their_kind(cluster: Cluster) -> None:
+    job = await cluster.submit(a_document())
+    await fail_again_and_again(cluster, job, 2, message="row 7", kind="data")
+    await fail_once_more(cluster, job, attempt=3)
+
+    history = (await cluster.get(f"/v1/jobs/{job}/exceptions"))["exceptionHistory"]
+    only_data = await cluster.get(f"/v1/jobs/{job}/exceptions?failureLabelFilter=kind:data")
+    [newest] = (await cluster.get(f"/v1/jobs/{job}/exceptions?maxExceptions=1"))[
+        "exceptionHistory"
+    ]["entries"]
+
+    assert [one["exceptionName"] for one in history["entries"]] == ["lost", "data", "data"]
+    assert history["truncated"] is False
+    assert len(only_data["exceptionHistory"]["entries"]) == 2
+    assert newest["failureLabels"] == {"kind": "lost", "restartable": "true"}
+    assert newest["headgate-attempt"] == 3
+
+
+async def fail_once_more(cluster: Cluster, job: str, attempt: int) -> None:
+    await cluster.exit(await cluster.runner(job, attempt))

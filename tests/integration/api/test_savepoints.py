@@ -217,7 +217,9 @@ async def test_an_unknown_trigger_is_told_as_flink_does(cluster: Cluster) -> Non
     ("params", "told"),
     [
         ({"savepoint": "/nowhere/at/all"}, "manifest.json cannot be read"),
-        ({"savepoint": "somewhere"}, "neither the id of a savepoint nor a file: URI"),
+        ({"savepoint": "somewhere"}, "neither the id of a savepoint nor a URI"),
+        ({"savepoint": "nowhere://b/x"}, "fsspec knows no nowhere: storage"),
+        ({"savepoint": "memory://b/x"}, "it is the memory of one process"),
         ({"checkpoint": "abc"}, "is not <job id>:<checkpoint number>"),
         ({"savepoint": "/a", "checkpoint": "b:1"}, "not both"),
     ],
@@ -229,3 +231,19 @@ async def test_what_a_job_cannot_start_from_is_refused_at_submission(
 
     assert answer.status_code == 422
     assert told in answer.json()["detail"]
+
+
+async def test_a_savepoint_can_be_asked_for_in_a_store_elsewhere(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document())
+    body = {"target-directory": "s3://bucket/savepoints/"}
+
+    answer = await cluster.http.post(f"/v1/jobs/{job}/savepoints", json=body)
+    refused = await cluster.http.post(
+        f"/v1/jobs/{job}/savepoints", json={"target-directory": "nowhere://bucket/x"}
+    )
+
+    assert answer.status_code == 202
+    directory = (await last_directive(runner))["savepoint"]["directory"]
+    assert directory.startswith("s3://bucket/savepoints/savepoint-")
+    assert refused.status_code == 422
+    assert "fsspec knows no nowhere: storage" in refused.json()["errors"][0]

@@ -129,7 +129,7 @@ class JobUnderTest:
         """Takes a savepoint of the attempt under way."""
         directory = self.root / "savepoints" / name
         self._snapshots().take_savepoint(
-            CheckpointNumber(1), self._spark_dirs(), datetime.now(UTC), uuid4(), directory
+            CheckpointNumber(1), self._spark_dirs(), datetime.now(UTC), uuid4(), directory.as_uri()
         )
         return directory
 
@@ -165,7 +165,7 @@ class JobUnderTest:
         """
         directory.rename(self.root / f"lost-{directory.name}-{self.attempt}")
 
-    def wait(self, condition: Callable[[], bool], seconds: float = 60) -> None:
+    def wait(self, condition: Callable[[], bool], seconds: float = 120) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
             for region in self.running.regions if self.running else []:

@@ -30,6 +30,7 @@ from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.snapshot import Snapshots, Subject
 from taskrunner.snapshots.spark_log import SparkLog
 from tests.integration.spark.scripted_jobmanager import TOKEN, ScriptedJobManager
+from tests.support import stores
 from tests.unit.taskrunner.builders import JOB, OUT, a_graph, spark_directory
 from tests.unit.taskrunner.test_sink_directory import rows, write
 
@@ -39,11 +40,11 @@ ATTEMPT = AttemptNumber(1)
 class Site:
     """A job at batch 1, whose output is held back, and the thread that answers for it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, elsewhere: str | None = None) -> None:
         self.root = root
         self.jobmanager = ScriptedJobManager()
         self.orders: SimpleQueue[Order] = SimpleQueue()
-        layout = JobLayout(root / "jobs" / JOB.hex)
+        layout = JobLayout(root / "jobs" / JOB.hex, elsewhere)
         spark = spark_directory(layout, 1)
         sink = SinkDirectory(root / "sink", JOB, OUT, ATTEMPT, nullcontext)
         for batch in range(2):
@@ -82,6 +83,15 @@ class Site:
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     site = Site(tmp_path)
+    yield site
+    site.close()
+
+
+@pytest.fixture
+def far_site(tmp_path: Path) -> Iterator[Site]:
+    """A site whose checkpoints are in another store."""
+    stores.forget()
+    site = Site(tmp_path, "moody://bucket/job")
     yield site
     site.close()
 
@@ -177,3 +187,23 @@ def test_while_a_job_stops_no_barrier_is_answered(site: Site) -> None:
     (declined,) = site.said(BarrierDeclined)
     assert isinstance(declined, BarrierDeclined)
     assert (declined.reason, declined.detail) == ("not_running", "the job is being stopped")
+
+
+def test_a_store_that_fails_declines_the_barrier_in_its_own_words_and_the_next_is_acked(
+    far_site: Site,
+) -> None:
+    with stores.failing(after=3):
+        far_site.thread.tell(Barrier(checkpoint=1, expires_at=in_a_minute()))
+        declined = far_site.jobmanager.wait_for(
+            lambda said: said if isinstance(said, BarrierDeclined) else None
+        )
+    far_site.tell(Barrier(checkpoint=2, expires_at=in_a_minute()))
+
+    assert declined.reason == "storage"
+    assert "StoreFailed: moody://bucket/job/pool/out/" in declined.detail
+    assert "the store is full" in declined.detail
+    [acks] = far_site.said(BarrierAcks)
+    assert isinstance(acks, BarrierAcks)
+    assert (acks.checkpoint, acks.manifest) == (2, "checkpoints/2/manifest.json")
+    text = stores.MoodyStore().cat_file("/bucket/job/checkpoints/2/manifest.json").decode()
+    assert from_json(text).checkpoint == 2

@@ -233,7 +233,7 @@ def wait_for_results(operator: Operator, job: JobUnderTest, files: int) -> None:
     """The batch that emits what was closed comes after the one that read the last file."""
     wanted = expected(operator, files)
     try:
-        job.wait(lambda: seen(operator, job) == wanted, seconds=30)
+        job.wait(lambda: seen(operator, job) == wanted)
     finally:
         assert seen(operator, job) == wanted
 

@@ -8,7 +8,7 @@ from alembic import command
 from sqlalchemy import Connection, inspect, text
 
 from jobmanager.store import schema
-from jobmanager.store.database import AlreadyLed, Database, open_database
+from jobmanager.store.database import open_database
 from tests.support.databases import fresh_database
 
 pytestmark = pytest.mark.anyio
@@ -48,26 +48,3 @@ async def test_several_servers_may_migrate_at_once(empty_url: str) -> None:
     for one in databases:
         await one.close()
     assert jobs == 0
-
-
-async def test_one_jobmanager_leads_a_database(empty_url: str) -> None:
-    first, second = open_database(empty_url), open_database(empty_url)
-    await first.lead()
-
-    with pytest.raises(AlreadyLed):
-        await second.lead()
-    await first.close()
-    await _until_it_leads(second)
-
-    await second.close()
-
-
-async def _until_it_leads(database: Database) -> None:
-    """Postgres lets go of a lock a moment after the connection is gone."""
-    for _ in range(50):
-        try:
-            await database.lead()
-            return
-        except AlreadyLed:
-            await asyncio.sleep(0.1)
-    raise AssertionError("the lock was never let go")

@@ -29,6 +29,8 @@ async def test_the_api_says_503_while_postgres_is_away_and_goes_on_afterwards(
                 writes = await cluster.http.post("/v1/jobs", json=a_document())
                 ready = await cluster.http.get("/readyz")
                 listed = await cluster.http.get("/v1/jobs")
+                alive = await cluster.http.get("/healthz")
+                figures = await cluster.http.get("/metrics")
                 with pytest.raises(Exception, match="Postgres does not answer"):
                     await cluster.reaper.run_once()
 
@@ -36,6 +38,9 @@ async def test_the_api_says_503_while_postgres_is_away_and_goes_on_afterwards(
                     assert answer.status_code == 503, answer.text
                     assert answer.headers["retry-after"] == "2"
                 assert "errors" in listed.json()
+                assert (alive.status_code, figures.status_code) == (200, 200)
+                assert "headgate_postgres_up 0.0" in figures.text
+                assert "headgate_jobs" not in figures.text
 
                 postgres = EmbeddedPostgres.start(Path(directory) / "pg")
                 assert (await runner.beat())["superseded"] is False

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-import jobmanager.client.adopt_command  # adds its command to the app, as does
+import jobmanager.client.adopt_command  # adds its command to the app, as do
+import jobmanager.client.gc_command
 import jobmanager.client.state_commands  # noqa: F401
 from jobmanager.client.cli import app, run
 
@@ -288,3 +289,49 @@ def test_every_command_has_help_with_an_example(
     shown = capsys.readouterr().out
     assert f"headgate {command}" in shown.split("Example:")[1]
     assert "--json" in shown
+
+
+GARBAGE = {
+    "dry_run": True,
+    "items": [
+        {
+            "path": "s3://bucket/jobs/3f/pool/out/1.zip",
+            "kind": "pool_file",
+            "bytes": 2_500_000,
+            "why": "no checkpoint that is kept names it",
+        }
+    ],
+    "bytes": 2_500_000,
+    "left": [{"path": "file:///x", "kind": "unknown_job", "bytes": 10, "why": "no such job"}],
+    "kept": {"checkpoints": 3, "pool_files": 12},
+}
+
+
+def test_gc_explains_in_a_table(answers: Answers, capsys: pytest.CaptureFixture[str]) -> None:
+    answers.of["POST /v1/gc?dry_run=true&older_than_ms=604800000"] = (200, GARBAGE)
+
+    assert run(app, ["gc", "--dry-run", "--older-than", "7d"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+
+    assert lines[1].split()[:4] == ["pool", "file", "2.5", "MB"]
+    assert lines[1].rstrip().endswith("no checkpoint that is kept names it")
+    assert lines[2] == "left alone:"
+    assert lines[-2:] == [
+        "1 thing would be deleted, 2.5 MB",
+        "kept: 3 checkpoints, 12 pool files",
+    ]
+
+
+def test_gc_as_json_is_the_answer(answers: Answers, capsys: pytest.CaptureFixture[str]) -> None:
+    answers.of["POST /v1/gc?unknown_jobs=true"] = (200, GARBAGE)
+
+    assert run(app, ["gc", "--unknown-jobs", "--json"]) == 0
+
+    assert json.loads(capsys.readouterr().out) == GARBAGE
+
+
+def test_gc_wants_an_age_it_can_read(answers: Answers, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(app, ["gc", "--older-than", "a week"]) == 1
+
+    assert "--older-than: 'a week' is not a duration" in capsys.readouterr().err
+    assert answers.asked == []

@@ -1,6 +1,7 @@
 import pytest
+from rich.console import Console
 
-from jobmanager.client import display
+from jobmanager.client import answers, display
 
 
 @pytest.mark.parametrize(
@@ -30,3 +31,27 @@ def test_sizes_are_shown_in_the_unit_that_fits(count: int | None, shown: str) ->
 def test_times_are_shown_in_utc() -> None:
     assert display.moment(1_794_793_562_780) == "2026-11-16 01:46:02"
     assert display.moment(-1) == "-"
+
+
+@pytest.mark.parametrize(
+    ("ours", "shown"),
+    [("running", "RUNNING"), ("stalled", "STALLED"), ("degraded", "DEGRADED")],
+)
+def test_a_job_that_only_seems_to_run_is_listed_as_what_it_is(ours: str, shown: str) -> None:
+    console = Console(width=200)
+    job: answers.JobSummary = {
+        "jid": "a" * 32,
+        "name": "revenue",
+        "state": "RUNNING",
+        "start-time": 0,
+        "end-time": -1,
+        "duration": 1000,
+        "last-modification": 0,
+        "tasks": {},
+        "headgate-state": ours,
+    }
+
+    with console.capture() as captured:
+        console.print(display.jobs([job]))
+
+    assert shown in captured.get()

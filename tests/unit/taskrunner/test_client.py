@@ -91,6 +91,47 @@ def test_a_jobmanager_that_moved_is_found_through_the_address_file(tmp_path: Pat
             assert client.register(HELLO).poll_wait_ms == 200
 
 
+def test_a_runner_asks_the_others_that_it_was_told_of(tmp_path: Path) -> None:
+    beat = Heartbeat(job=None, attempt=None, regions=[])
+    with server(lambda _: (200, b'{"superseded": false}')) as second:
+        said = json.dumps({"superseded": False, "urls": ["http://127.0.0.1:9", second]}).encode()
+        with server(lambda _: (200, said)) as first:
+            client = a_client(tmp_path, first)
+            client.heartbeat(beat)
+
+        with client:  # the first one is gone, and so is the leader it named
+            with pytest.raises(NotDelivered):
+                client.heartbeat(beat)
+            assert client.heartbeat(beat).superseded is False
+            assert client.heartbeat(beat).superseded is False
+
+
+def test_of_threads_that_fail_with_one_address_the_first_moves_on(tmp_path: Path) -> None:
+    address_file(tmp_path, "http://one", "http://two", "http://three")
+    addresses = AddressFile(tmp_path / "address")
+
+    tried = addresses.current()
+    addresses.failed(tried)
+    addresses.failed(tried)
+
+    assert (tried, addresses.current()) == ("http://one", "http://two")
+
+
+def test_what_jobmanagers_say_comes_before_the_file_and_the_file_after(tmp_path: Path) -> None:
+    address_file(tmp_path, "http://file")
+    addresses = AddressFile(tmp_path / "address")
+    addresses.current()
+
+    addresses.learn(["http://leader/", "http://follower"])
+    addresses.learn([])  # from one that knows of none
+    tried = []
+    for _ in range(4):
+        tried.append(addresses.current())
+        addresses.failed(tried[-1])
+
+    assert tried == ["http://leader", "http://follower", "http://file", "http://leader"]
+
+
 @pytest.mark.parametrize("status", [401, 404, 410])
 def test_a_runner_that_is_not_known_is_told_so_at_once(tmp_path: Path, status: int) -> None:
     with (

@@ -36,7 +36,7 @@ class Job:
 
     def savepoint(self, target: Path) -> None:
         self.snapshots.take_savepoint(
-            CheckpointNumber(1), {OUT: self.spark.path}, datetime.now(UTC), uuid4(), target
+            CheckpointNumber(1), {OUT: self.spark.path}, datetime.now(UTC), uuid4(), target.as_uri()
         )
 
 

@@ -32,7 +32,7 @@ def a_savepoint(layout: JobLayout, target: Path, attempt: int = 1) -> Origin:
     subject = Subject(JOB, number, a_graph(), 2, "4.3.0", {"name": "orders"}, (PARENT,))
     directories = {OUT: layout.spark_checkpoint_dir(number, OUT)}
     Snapshots(subject, layout, Fence(layout, number)).take_savepoint(
-        CheckpointNumber(4), directories, NOW, UUID(int=9), target
+        CheckpointNumber(4), directories, NOW, UUID(int=9), target.as_uri()
     )
     point = RestorePoint(root=target.as_uri(), manifest="manifest.json", name="savepoint 9")
     return open_origin(point, a_graph())

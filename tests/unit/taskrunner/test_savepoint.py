@@ -49,7 +49,7 @@ def take(layout: JobLayout, target: Path, after_step: Callable[[str], None] = no
     directories = {OUT: layout.spark_checkpoint_dir(attempt, OUT)}
     checkpoint = CheckpointNumber(4)
     return snapshots.take_savepoint(
-        checkpoint, directories, NOW, UUID(int=9), target, after_step
+        checkpoint, directories, NOW, UUID(int=9), target.as_uri(), after_step
     ).manifest
 
 

@@ -1,13 +1,13 @@
 """A savepoint may be adopted from a plain Spark query: then no job of ours wrote it.
 
 Revision ID: 5f0b7c6a91de
-Revises: 3c1d9e07ab42
+Revises: 5b8e24f1c6d0
 """
 
 from alembic import op
 
 revision = "5f0b7c6a91de"
-down_revision = "3c1d9e07ab42"
+down_revision = "5b8e24f1c6d0"
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,89 @@
+"""What only the leader may do is passed on to it by the others: writes, and runners' calls."""
+
+import asyncio
+from uuid import UUID
+
+import httpx
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from jobmanager.api import problems
+from jobmanager.api.context import Context
+from jobmanager.api.limits import is_read, is_runner_call
+from jobmanager.core.errors import NotLeading
+
+FORWARDED_BY = "headgate-forwarded-by"
+"""Set on what was passed on once: it is not passed on again."""
+PATIENCE = httpx.Timeout(10.0, connect=2.0, read=None)
+"""An answer may take long; who leads is looked at meanwhile."""
+_LOOK_EVERY = 0.5
+_OF_ONE_HOP = frozenset(
+    ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "host"]
+    + ["content-length", "content-encoding", "date", "server", "expect", "accept-encoding"]
+)
+
+
+class Forwarding:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not _needs_leader(scope):
+            await self._app(scope, receive, send)
+            return
+        context: Context = scope["app"].state.context
+        if context.leadership.term is not None:
+            await self._app(scope, receive, send)
+            return
+        try:
+            answer = await _forward(context, Request(scope, receive))
+        except NotLeading as error:
+            answer = problems.response(scope, error)
+        await answer(scope, receive, send)
+
+
+def _needs_leader(scope: Scope) -> bool:
+    return not is_read(scope) or is_runner_call(scope["path"])
+
+
+async def _forward(context: Context, request: Request) -> Response:
+    leader = context.leadership.leader_url
+    if leader is None:
+        raise NotLeading("no JobManager leads at the moment: one will in some seconds")
+    if FORWARDED_BY in request.headers:
+        raise NotLeading(f"this JobManager does not lead; as far as it knows {leader} does")
+    asking = asyncio.create_task(
+        context.to_leader.request(
+            request.method,
+            leader + _target(request.scope),
+            content=await request.body(),
+            headers=_headers(request.headers, context.me),
+        )
+    )
+    try:
+        while not asking.done():
+            await asyncio.wait([asking], timeout=_LOOK_EVERY)
+            if not asking.done() and context.leadership.leader_url != leader:
+                raise NotLeading(
+                    f"{leader} led and did not answer; it may have done what was asked"
+                )
+        found = asking.result()
+    except httpx.HTTPError as error:
+        raise NotLeading(f"{leader} leads and cannot be reached: {type(error).__name__}") from error
+    finally:
+        asking.cancel()
+    kept = {name: value for name, value in found.headers.items() if name not in _OF_ONE_HOP}
+    return Response(found.content, found.status_code, kept)
+
+
+def _target(scope: Scope) -> str:
+    query = scope["query_string"].decode("ascii")
+    path = scope.get("raw_path", scope["path"].encode()).decode("ascii")
+    return f"{path}?{query}" if query else path
+
+
+def _headers(given: Headers, me: UUID) -> list[tuple[str, str]]:
+    kept = [(name, value) for name, value in given.items() if name not in _OF_ONE_HOP]
+    return [*kept, (FORWARDED_BY, str(me))]

@@ -1,0 +1,59 @@
+"""The native route that collects garbage, or explains what would be collected."""
+
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, Field
+
+from jobmanager.api.context import Ctx
+from jobmanager.core.garbage import Garbage, Limits
+from jobmanager.services import garbage
+
+router = APIRouter(tags=["storage"])
+_A_CENTURY_MS = 100 * 365 * 24 * 3600 * 1000
+
+
+class GarbageItem(BaseModel):
+    path: str
+    kind: str
+    bytes: int
+    why: str
+
+
+class GarbageResponse(BaseModel):
+    dry_run: bool
+    items: list[GarbageItem] = Field(description="What was deleted, or would be.")
+    bytes: int = Field(description="Of the items. A file with links elsewhere frees nothing.")
+    left: list[GarbageItem] = Field(description="What was left alone, and what would delete it.")
+    kept: dict[str, int] = Field(description="How many of each kind are needed.")
+
+
+@router.post("/gc", summary="Delete what nothing in storage needs, or explain it")
+async def collect(
+    context: Ctx,
+    dry_run: bool = False,
+    older_than_ms: Annotated[int | None, Query(ge=0, le=_A_CENTURY_MS)] = None,
+    unknown_jobs: bool = False,
+) -> GarbageResponse:
+    """`older_than_ms`: also working directories of jobs that failed or were cancelled so long
+    ago. `unknown_jobs`: also directories of jobs that this server's database does not have.
+    """
+    age = None if older_than_ms is None else timedelta(milliseconds=older_than_ms)
+    found = await garbage.collect(
+        context.units,
+        context.storage.sweep,
+        Limits(context.clock(), age, unknown_jobs),
+        deletes=not dry_run,
+    )
+    return GarbageResponse(
+        dry_run=dry_run,
+        items=[_item(one) for one in found.garbage],
+        bytes=sum(one.bytes for one in found.garbage),
+        left=[_item(one) for one in found.left],
+        kept=dict(found.kept),
+    )
+
+
+def _item(one: Garbage) -> GarbageItem:
+    return GarbageItem(path=one.path, kind=one.kind, bytes=one.bytes, why=one.why)

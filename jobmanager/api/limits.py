@@ -1,0 +1,197 @@
+"""What one server takes on at once: bounded bodies, bounded time to send them, bounded queues.
+
+A body is read to its end before anything else begins, so a client that sends slowly holds
+no transaction and takes no turn. What is more than a server can queue is told to come back.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from jobmanager.api import problems
+from jobmanager.core.errors import BodyTooLarge, BodyTooSlow, DomainError, TooBusy
+
+MOST_BODY_BYTES = 16 * 1024 * 1024
+MOST_HELD_BYTES = 16 * MOST_BODY_BYTES
+"""Of all bodies together."""
+BODY_WITHIN = 60.0
+
+
+class BodyLimit:
+    """Reads the body, and refuses one that is too large or too slow."""
+
+    def __init__(self, app: ASGIApp, within: float) -> None:
+        self._app = app
+        self._within = within
+        self._held = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body = bytearray()
+        try:
+            try:
+                async with asyncio.timeout(self._within):
+                    is_there = await self._read(scope, receive, body)
+            except TimeoutError:
+                slow = BodyTooSlow(f"the body was not there after {self._within:g} s")
+                await _refuse(slow, scope, send)
+            except (BodyTooLarge, TooBusy) as error:
+                await _refuse(error, scope, send)
+            else:
+                if is_there:
+                    await self._app(scope, _replayed(bytes(body), receive), send)
+        finally:
+            self._held -= len(body)
+
+    async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> bool:
+        """False: the client went away."""
+        length = Headers(scope=scope).get("content-length", "0")
+        if length.isdigit() and int(length) > MOST_BODY_BYTES:
+            raise BodyTooLarge(f"a request has {MOST_BODY_BYTES} bytes at most")
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return False
+            chunk = message.get("body", b"")
+            body += chunk
+            self._held += len(chunk)
+            if len(body) > MOST_BODY_BYTES:
+                raise BodyTooLarge(f"a request has {MOST_BODY_BYTES} bytes at most")
+            if self._held > MOST_HELD_BYTES:
+                raise TooBusy("too many large requests at once: try again")
+            if not message.get("more_body", False):
+                return True
+
+
+@dataclass
+class Lane:
+    """So many at once, and so many that wait, for so long."""
+
+    at_once: int
+    waiting: int
+    patience: float = 5.0
+    _turns: asyncio.Semaphore = field(init=False)
+    _queued: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._turns = asyncio.Semaphore(self.at_once)
+
+    async def enter(self) -> None:
+        if self._queued >= self.waiting:
+            raise TooBusy(f"{self.waiting} requests wait already: try again")
+        self._queued += 1
+        try:
+            async with asyncio.timeout(self.patience):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise TooBusy(f"no turn came in {self.patience:g} s: try again") from None
+        finally:
+            self._queued -= 1
+
+    def leave(self) -> None:
+        self._turns.release()
+
+
+def default_lanes() -> Mapping[str, Lane]:
+    """A flood in one lane leaves the others alone. Together they, and the loops, fit into the
+    pool of connections, so that none waits there for another.
+    """
+    return {
+        "reads": Lane(at_once=12, waiting=500),
+        "writes": Lane(at_once=12, waiting=100),
+        "runners": Lane(at_once=12, waiting=1000),
+        "slow": Lane(at_once=8, waiting=50),
+    }
+
+
+class Gate:
+    """Lets requests in one lane after the other. A turn ends when the answer begins: by then
+    everything is committed, and a client that reads slowly costs nobody's turn.
+    """
+
+    def __init__(self, app: ASGIApp, lanes: Mapping[str, Lane]) -> None:
+        self._app = app
+        self._lanes = lanes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        name = _lane_of(scope)
+        if name is None:
+            await self._app(scope, receive, send)
+            return
+        lane = self._lanes[name]
+        try:
+            await lane.enter()
+        except TooBusy as error:
+            await _refuse(error, scope, send)
+            return
+        has_turn = True
+
+        def leave() -> None:
+            nonlocal has_turn
+            if has_turn:
+                has_turn = False
+                lane.leave()
+
+        async def send_after_turn(message: Message) -> None:
+            leave()
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_after_turn)
+        finally:
+            leave()
+
+
+def is_runner_call(path: str) -> bool:
+    """/runners/{id}/…, with or without /v1; the list of them is a read like others."""
+    parts = path.removeprefix("/v1").strip("/").split("/")
+    return parts[0] == "runners" and len(parts) > 2
+
+
+def is_read(scope: Scope) -> bool:
+    return scope["method"] in ("GET", "HEAD", "OPTIONS")
+
+
+def _is_slow(path: str) -> bool:
+    """What asks Spark or reads all files of a snapshot: with no transaction, but for long."""
+    parts = path.removeprefix("/v1").strip("/").split("/")
+    return parts[2:3] in (["state"], ["upgrade"]) or parts[-1] == "verify"
+
+
+def _lane_of(scope: Scope) -> str | None:
+    if scope["type"] != "http" or scope["path"].endswith(("/healthz", "/readyz")):
+        return None
+    if is_runner_call(scope["path"]):
+        # To wait for directives is no work: most of the time nothing is held.
+        return None if is_read(scope) else "runners"
+    if _is_slow(scope["path"]):
+        return "slow"
+    return "reads" if is_read(scope) else "writes"
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    is_first = True
+
+    async def replay() -> Message:
+        nonlocal is_first
+        if is_first:
+            is_first = False
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await receive()
+
+    return replay
+
+
+async def _refuse(error: DomainError, scope: Scope, send: Send) -> None:
+    with suppress(OSError):
+        await problems.response(scope, error)(scope, _no_more, send)
+
+
+async def _no_more() -> Message:
+    return {"type": "http.disconnect"}

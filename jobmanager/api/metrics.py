@@ -1,0 +1,246 @@
+"""`/metrics` for Prometheus.
+
+What is true of the cluster is read from Postgres when it is asked for, at most once a
+second: every server says the same. What this server saw itself, latencies, is measured
+here. Only gauges of live jobs are labelled with a job, and they go when it ends.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from importlib.metadata import version
+
+from fastapi import APIRouter, Request, Response
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from jobmanager.api.status import lag_of
+from jobmanager.core.errors import StoreUnavailable
+from jobmanager.core.health import Health
+from jobmanager.core.job import JobStatus
+from jobmanager.core.lease import Term
+from jobmanager.services.events import EventHub
+from jobmanager.services.ports import Figures, JobFigures, UnitsOfWork
+
+router = APIRouter(tags=["health"])
+_KEEP_SECONDS = 1.0
+_SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600)
+_STATES = (*JobStatus, Health.STALLED, Health.DEGRADED)
+_WAITS = "/runners/{runner_id}/directives"
+"""A long poll: how long it takes says nothing."""
+
+
+class Meters:
+    """What this server measures, and the figures it last read."""
+
+    def __init__(self, units: UnitsOfWork, events: EventHub) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(namespace="headgate", registry=self.registry)
+        self.checkpoints = Histogram(
+            "headgate_checkpoint_duration_seconds",
+            "From the trigger of a checkpoint to its last ack, as taken by this server.",
+            ["kind"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.acks = Histogram(
+            "headgate_ack_latency_seconds",
+            "From the trigger of a checkpoint to each message with acks.",
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.requests = Histogram(
+            "headgate_http_request_duration_seconds",
+            "Until a request's answer began, by route. Long polls of runners are left out.",
+            ["method", "route", "status"],
+            buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+            registry=self.registry,
+        )
+        self._units = units
+        self._events = events
+        self._figures: Figures | None = None
+        self._read_at = float("-inf")
+        self._reading = asyncio.Lock()
+
+    def acked(self, kind: str, after: timedelta, *, is_last: bool) -> None:
+        self.acks.observe(after.total_seconds())
+        if is_last:
+            self.checkpoints.labels(kind).observe(after.total_seconds())
+
+    async def collect(self, now: datetime, term: Term | None) -> list[Metric]:
+        """Everything there is to say. Without Postgres what this server knows by itself."""
+        figures = await self._read()
+        up = GaugeMetricFamily(
+            "headgate_postgres_up", "Whether Postgres answers.", figures is not None
+        )
+        streams = GaugeMetricFamily(
+            "headgate_event_streams", "Event streams open on this server.", self._events.streams
+        )
+        build = GaugeMetricFamily("headgate_build", "Always 1.", labels=["version"])
+        build.add_metric([version("headgate")], 1)
+        told = [up, streams, build, *_of_leadership(term), *self.registry.collect()]
+        return [*told, *_of_cluster(figures, now), *_of_jobs(figures, now)] if figures else told
+
+    async def _read(self) -> Figures | None:
+        async with self._reading:
+            if time.monotonic() - self._read_at >= _KEEP_SECONDS:
+                try:
+                    async with self._units() as uow:
+                        self._figures = await uow.statistics.read()
+                except StoreUnavailable:
+                    self._figures = None
+                self._read_at = time.monotonic()
+            return self._figures
+
+
+@router.get("/metrics", summary="Figures for Prometheus", response_class=Response)
+async def metrics(request: Request) -> Response:
+    context = request.app.state.context
+    families = await context.meters.collect(context.clock(), context.leadership.term)
+    once = CollectorRegistry()
+    once.register(_Collected(families))
+    encode, content_type = choose_encoder(request.headers.get("accept", ""))
+    return Response(encode(once), media_type=content_type)
+
+
+class RequestTimer:
+    """Measures how long each answer takes to begin."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+
+        async def timed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _observe(scope, message["status"], began)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, timed)
+        except Exception:
+            _observe(scope, 500, began)
+            raise
+
+
+def _observe(scope: Scope, status: int, began: float) -> None:
+    """By the route's template, never by the path: there are as many of those as ids."""
+    context = getattr(scope["app"].state, "context", None)
+    route = getattr(scope.get("route"), "path", "none").removeprefix("/v1")
+    if context is not None and route != _WAITS:
+        labelled = context.meters.requests.labels(_method(scope), route, str(status))
+        labelled.observe(time.perf_counter() - began)
+
+
+def _method(scope: Scope) -> str:
+    known = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+    return scope["method"] if scope["method"] in known else "other"
+
+
+class _Collected(Collector):
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def _of_leadership(term: Term | None) -> Iterator[Metric]:
+    """This server's own view, told without Postgres too."""
+    yield GaugeMetricFamily("headgate_leads", "Whether this server leads.", term is not None)
+    if term is not None:
+        yield GaugeMetricFamily("headgate_lease_term", "The term it leads in.", term)
+
+
+def _of_cluster(figures: Figures, now: datetime) -> Iterator[Metric]:
+    jobs = GaugeMetricFamily("headgate_jobs", "Jobs by state, as shown.", labels=["state"])
+    for state in _STATES:
+        jobs.add_metric([state], figures.states.get(state, 0))
+    yield jobs
+    yield CounterMetricFamily(
+        "headgate_restarts", "Restarts of all jobs after failures.", figures.restarts
+    )
+    outbox = GaugeMetricFamily(
+        "headgate_outbox_depth", "Effects not known to be done.", labels=["target"]
+    )
+    for target in ("jobmanager", "runner"):
+        outbox.add_metric([target], figures.outbox.get(target, 0))
+    yield outbox
+    yield GaugeMetricFamily(
+        "headgate_outbox_oldest_seconds",
+        "Age of the oldest effect in the outbox.",
+        _age(figures.outbox_oldest, now) or 0,
+    )
+    under_way = GaugeMetricFamily(
+        "headgate_operations_in_progress", "Savepoints, stops and changes.", labels=["kind"]
+    )
+    for kind, count in figures.operations.items():
+        under_way.add_metric([kind], count)
+    yield under_way
+    yield GaugeMetricFamily("headgate_runners", "Runners whose process is alive.", figures.runners)
+
+
+def _of_jobs(figures: Figures, now: datetime) -> Iterator[Metric]:
+    """Gauges of each live job."""
+    gauges = {
+        name: GaugeMetricFamily(f"headgate_job_{name}", text, labels=["job", "name"])
+        for name, text in _OF_A_JOB.items()
+    }
+    for job in figures.jobs:
+        for name, value in _values(job, now).items():
+            if value is not None:
+                gauges[name].add_metric([job.id.hex, job.name], value)
+    yield from gauges.values()
+
+
+_OF_A_JOB = {
+    "healthy": "1 while it runs and is neither stalled nor degraded.",
+    "restarts": "Restarts after failures.",
+    "heartbeat_age_seconds": "Since its runner was last heard.",
+    "checkpoint_age_seconds": "Since its newest checkpoint or savepoint completed.",
+    "checkpoint_last_duration_seconds": "Of that checkpoint.",
+    "checkpoint_last_bytes": "Of that checkpoint, all its files.",
+    "checkpoint_failures": "Periodic checkpoints that failed in a row.",
+    "lag_seconds": "By how much the slowest watermark was behind its last batch.",
+    "unmoved_seconds": "How long a region has committed nothing though it had input.",
+    "batch_duration_seconds": "Of the slowest region's last batch.",
+    "input_rows_per_second": "Of all regions, in their last batches.",
+    "processed_rows_per_second": "Of all regions, in their last batches.",
+    "state_bytes": "Memory of Spark's state stores.",
+}
+
+
+def _values(job: JobFigures, now: datetime) -> dict[str, float | None]:
+    regions, lag = job.progress, lag_of(job.progress)
+    return {
+        "healthy": float(job.is_healthy),
+        "restarts": job.restarts,
+        "heartbeat_age_seconds": _age(job.heartbeat_at, now),
+        "checkpoint_age_seconds": _age(job.checkpointed_at, now),
+        "checkpoint_last_duration_seconds": (
+            job.checkpoint_took.total_seconds() if job.checkpoint_took is not None else None
+        ),
+        "checkpoint_last_bytes": job.checkpoint_bytes,
+        "checkpoint_failures": job.failed_checkpoints,
+        "lag_seconds": None if lag is None else lag / 1000,
+        "unmoved_seconds": max((one.get("unmoved_ms") or 0 for one in regions), default=0) / 1000,
+        "batch_duration_seconds": (
+            max((one["batch_duration_ms"] for one in regions), default=0) / 1000
+        ),
+        "input_rows_per_second": sum(one["input_rows_per_second"] for one in regions),
+        "processed_rows_per_second": sum(one["processed_rows_per_second"] for one in regions),
+        "state_bytes": sum(one["state_bytes"] for one in regions),
+    }
+
+
+def _age(at: datetime | None, now: datetime) -> float | None:
+    return None if at is None else max(0.0, (now - at).total_seconds())

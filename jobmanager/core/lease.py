@@ -1,0 +1,135 @@
+"""The lease: the right of one JobManager to lead, until it expires.
+
+    FOLLOWING ──lease taken──▶ LEADING
+        ▲                         │
+        └──renewal refused, ──────┘
+           or not renewed in time
+
+There is one lease. It has a holder, a time at which it expires, by the database's
+clock alone, and a term, which ascends with every taking and never with a renewal.
+The term is the leader's fencing token: a transaction of a leader commits only if
+the lease still has its term.
+
+A leader stops by itself when its time is over by its own clock, which it reads
+*before* it sends a request. The database read its clock later, so a leader always
+believes to have less time than the lease gives it: two never lead at once.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import NewType, assert_never
+
+from jobmanager.core.ids import JobManagerId
+
+Term = NewType("Term", int)
+"""The number of one leadership. Ascending, never reused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """As the database has it."""
+
+    term: Term
+    holder: JobManagerId | None
+    """None: nobody ever held it."""
+    url: str | None
+    """Where the holder is reached."""
+    expires_at: datetime
+
+    def is_in_force(self, now: datetime) -> bool:
+        return self.holder is not None and now < self.expires_at
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    id: JobManagerId
+    url: str
+    predecessor: JobManagerId | None = None
+    """One that is known to be gone, because we have the data directory that it had."""
+
+
+# ── what the database does ────────────────────────────────────────────────────
+
+
+def may_take(lease: Lease, candidate: Candidate, now: datetime) -> bool:
+    """Whether nobody leads any more. `now` is the database's."""
+    if not lease.is_in_force(now):
+        return True
+    return candidate.predecessor is not None and lease.holder == candidate.predecessor
+
+
+def taken(lease: Lease, candidate: Candidate, now: datetime, duration: timedelta) -> Lease:
+    """The lease after `candidate` took it. Whoever led before can commit nothing any more."""
+    return Lease(Term(lease.term + 1), candidate.id, candidate.url, now + duration)
+
+
+def may_renew(lease: Lease, term: Term, now: datetime) -> bool:
+    """An expired lease is not renewed, it is taken again, with another term."""
+    return lease.term == term and lease.is_in_force(now)
+
+
+def renewed(lease: Lease, now: datetime, duration: timedelta) -> Lease:
+    return replace(lease, expires_at=now + duration)
+
+
+# ── what one JobManager believes ──────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Leading:
+    term: Term
+    until: float
+    """Seconds, by this process's own clock."""
+
+
+Standing = Following | Leading
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTaken:
+    term: Term
+    asked_at: float
+    """Read before the request was sent."""
+    duration: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRenewed:
+    asked_at: float
+    duration: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class RenewalRefused:
+    """The lease has another term, or has expired."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    at: float
+
+
+LeaseEvent = LeaseTaken | LeaseRenewed | RenewalRefused | TimePassed
+
+
+def transition(standing: Standing, event: LeaseEvent) -> Standing:
+    match event:
+        case LeaseTaken():
+            return Leading(event.term, event.asked_at + event.duration.total_seconds())
+        case LeaseRenewed():
+            if isinstance(standing, Following):
+                return standing  # an answer that came too late
+            until = event.asked_at + event.duration.total_seconds()
+            return replace(standing, until=max(standing.until, until))
+        case RenewalRefused():
+            return Following()
+        case TimePassed():
+            is_over = isinstance(standing, Leading) and event.at >= standing.until
+            return Following() if is_over else standing
+        case _:
+            assert_never(event)

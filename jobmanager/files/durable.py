@@ -1,0 +1,99 @@
+"""Writing to a file system so that what is there after a crash is whole.
+
+A file appears under its name only when all of it is on disk, and a name is on disk
+only when its directory was synced.
+"""
+
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from uuid import uuid4
+
+# another file system, one that has no links, or too many links
+_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
+
+
+def write(path: Path, text: str) -> None:
+    """Writes or replaces `path` in one step."""
+    temporary = _write_aside(path, text)
+    temporary.replace(path)
+    sync(path.parent)
+
+
+def create(path: Path, text: str) -> bool:
+    """Writes `path` in one step if nothing is there; False: something was, and is left alone."""
+    temporary = _write_aside(path, text)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink()
+    sync(path.parent)
+    return True
+
+
+def link(source: Path, target: Path) -> None:
+    """Makes `target` another name of the file `source`. The parent is not synced."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    os.link(source, target)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Makes `target` the same file as `source`, or a synced copy where no link can be."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        shutil.copyfile(source, target)
+        sync(target)
+
+
+def sync(path: Path) -> None:
+    """Forces a file, or the names in a directory, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_all(paths: Iterable[Path]) -> None:
+    """Syncs files, then their directories, each once."""
+    directories: set[Path] = set()
+    for path in paths:
+        sync(path)
+        directories.add(path.parent)
+    for directory in directories:
+        sync(directory)
+
+
+def make_directory(path: Path) -> None:
+    """Makes a directory and its parents, durably."""
+    missing = []
+    while not path.exists():
+        missing.append(path)
+        path = path.parent
+    for one in reversed(missing):
+        one.mkdir(exist_ok=True)
+        sync(one.parent)
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_aside(path: Path, text: str) -> Path:
+    make_directory(path.parent)
+    temporary = path.parent / f".{path.name}.{uuid4().hex}.tmp"
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    return temporary

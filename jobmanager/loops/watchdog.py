@@ -1,0 +1,36 @@
+"""Sees whether running jobs really run: progress, heartbeats, checkpoints."""
+
+from datetime import timedelta
+
+from jobmanager.core.health import Limits
+from jobmanager.services import health
+from jobmanager.services.clock import Clock
+from jobmanager.services.ports import UnitsOfWork
+
+
+class Watchdog:
+    def __init__(
+        self,
+        units: UnitsOfWork,
+        clock: Clock,
+        heartbeat_timeout: timedelta,
+        stall_after: timedelta,
+    ) -> None:
+        self._units = units
+        self._clock = clock
+        # late is before lost
+        self._limits = Limits(stall_after, heartbeat_late_after=heartbeat_timeout / 3)
+        self._listening_since = clock()
+
+    async def run_once(self) -> None:
+        """One query for all jobs; a lock only where something is to be written."""
+        now, since = self._clock(), self._listening_since
+        async with self._units() as uow:
+            running = await uow.jobs.running()
+        for one in running:
+            if health.is_news(one, health.examine(one, self._limits, since, now)):
+                await health.note(self._units(), one.stored.id, self._limits, since, now)
+
+    def failed(self) -> None:
+        """While we could not hear, silence meant nothing."""
+        self._listening_since = self._clock()

@@ -1,0 +1,225 @@
+"""What happens, as it happens: history entries and live events for those who listen.
+
+One hub a server. It reads each new entry once, however many listen, and hands it to
+them through queues that have an end: who does not keep up is let go, and can come back
+with the id of the last entry it has. No transaction and no connection is held meanwhile.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from jobmanager.core.errors import TooManyStreams
+from jobmanager.core.ids import JobId
+from jobmanager.services.ports import LiveProgress, Recorded, UnitsOfWork
+
+_log = structlog.get_logger(__name__)
+HISTORY_CHANNEL = "headgate_history"
+"""There are new entries; the payload is empty."""
+LIVE_CHANNEL = "headgate_live"
+"""The payload is an event that is kept nowhere."""
+MOST_STREAMS = 256
+MOST_WAITING = 1_000
+"""Events that one listener may be behind."""
+_PAGE = 500
+_PROGRESS_EVERY_SECONDS = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    kind: str
+    job_id: JobId
+    data: Mapping[str, Any]
+    id: int | None = None
+    """Of the history entry; None: it is kept nowhere, and never comes again."""
+
+
+class Subscription:
+    """One listener: to all jobs, or to one. `close` it."""
+
+    def __init__(self, hub: "EventHub", job_id: JobId | None) -> None:
+        self._hub = hub
+        self.job_id = job_id
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue(MOST_WAITING + 1)
+        self.is_open = True
+
+    def offer(self, event: Event) -> None:
+        if self.job_id in (None, event.job_id):
+            if self._events.qsize() >= MOST_WAITING:
+                self.close()
+            else:
+                self._events.put_nowait(event)
+
+    def close(self) -> None:
+        """Whoever waits for the next event is told that there is none."""
+        if self.is_open:
+            self.is_open = False
+            self._hub.forget(self)
+            self._events.put_nowait(None)
+
+    async def follow(self, after: int | None, beat_every: float) -> AsyncIterator[Event | None]:
+        """Every event from now on, first what was kept after entry `after`; None when there
+        was none for `beat_every` seconds. Ends when the subscription is closed.
+        """
+        sent = await self._hub.join() if after is None else after
+        async for event in self._hub.kept(sent, self.job_id):
+            yield event
+            sent = event.id or sent
+        while self.is_open:
+            try:
+                next_one = await asyncio.wait_for(self._events.get(), beat_every)
+            except TimeoutError:
+                yield None
+                continue
+            if next_one is not None and (next_one.id is None or next_one.id > sent):
+                yield next_one
+
+
+class EventHub:
+    """Reads what is new, and passes it on. It is a loop: `run_once`."""
+
+    def __init__(self, units: UnitsOfWork, most_streams: int = MOST_STREAMS) -> None:
+        self._units = units
+        self._most_streams = most_streams
+        self._listeners: set[Subscription] = set()
+        self._read_up_to: int | None = None
+        """None: nobody listens, and nothing is read."""
+        self._progress_at: dict[JobId, datetime] = {}
+        self.wake = asyncio.Event()
+        """Set when there may be something new."""
+
+    @property
+    def streams(self) -> int:
+        return len(self._listeners)
+
+    def subscribe(self, job_id: JobId | None) -> Subscription:
+        """From here on the listener misses nothing."""
+        if len(self._listeners) >= self._most_streams:
+            raise TooManyStreams(f"{self._most_streams} event streams are open: try again later")
+        subscription = Subscription(self, job_id)
+        self._listeners.add(subscription)
+        return subscription
+
+    def forget(self, subscription: Subscription) -> None:
+        self._listeners.discard(subscription)
+
+    def close(self) -> None:
+        for one in list(self._listeners):
+            one.close()
+
+    async def join(self) -> int:
+        """The entry that reading goes on after, set before anyone looks at what was kept."""
+        if self._read_up_to is None:
+            async with self._units() as uow:
+                newest = await uow.history.newest()
+            if self._read_up_to is None:
+                self._read_up_to = newest
+        return self._read_up_to
+
+    async def kept(self, after: int, job_id: JobId | None) -> AsyncIterator[Event]:
+        """What is in the history after an entry, page by page.
+
+        The hub goes on from an entry that is no newer than the end of it, so nothing is
+        missed between the two, and what comes twice is told by its id.
+        """
+        await self.join()
+        while True:
+            async with self._units() as uow:
+                page = await uow.history.after(after, _PAGE, job_id)
+            for one in page:
+                yield _of_history(one)
+            if len(page) < _PAGE:
+                return
+            after = page[-1].id
+
+    async def run_once(self) -> None:
+        if not self._listeners:
+            self._read_up_to = None
+            self._progress_at.clear()
+            return
+        await self._pass_on_history()
+        await self._pass_on_progress()
+
+    def failed(self) -> None:
+        """Reading goes on where it was."""
+
+    def hear(self, channel: str, payload: str) -> None:
+        """What some transaction, on whatever server, told when it was committed."""
+        if channel == HISTORY_CHANNEL:
+            self.wake.set()
+            return
+        try:
+            told = json.loads(payload)
+            event = Event(told.pop("kind"), JobId(UUID(hex=told["job"])), told)
+        except (ValueError, KeyError, TypeError) as error:  # anyone may NOTIFY
+            _log.warning("event not understood", payload=payload[:200], error=str(error))
+            return
+        self._offer(event)
+
+    async def _pass_on_history(self) -> None:
+        read = await self.join()
+        while True:
+            async with self._units() as uow:
+                page = await uow.history.after(read, _PAGE)
+            for one in page:
+                self._offer(_of_history(one))
+                read = self._read_up_to = one.id
+            if len(page) < _PAGE:
+                return
+
+    async def _pass_on_progress(self) -> None:
+        """Runners report each second: what is newer than at the last look is an event."""
+        async with self._units() as uow:
+            found = await uow.history.progress()
+        for one in found:
+            before = self._progress_at.get(one.job_id)
+            if before is None or (one.at - before).total_seconds() >= _PROGRESS_EVERY_SECONDS:
+                self._progress_at[one.job_id] = one.at
+                self._offer(_of_progress(one))
+
+    def _offer(self, event: Event) -> None:
+        for one in list(self._listeners):
+            one.offer(event)
+
+
+def _of_history(one: Recorded) -> Event:
+    data = {
+        **item(one),
+        "job": one.job_id.hex,
+        "name": one.job_name,
+        "state": one.job_state,
+    }
+    return Event(one.entry.kind, one.job_id, data, one.id)
+
+
+def item(one: Recorded) -> dict[str, Any]:
+    """A history entry as it is shown."""
+    entry = one.entry
+    return {
+        "id": one.id,
+        "at": entry.at.isoformat(),
+        "kind": entry.kind,
+        "cause": entry.cause,
+        "actor": one.actor,
+        "attempt": entry.attempt,
+        "checkpoint": entry.checkpoint,
+        "detail": dict(entry.detail),
+    }
+
+
+def _of_progress(one: LiveProgress) -> Event:
+    data = {
+        "job": one.job_id.hex,
+        "name": one.job_name,
+        "state": one.job_state,
+        "attempt": one.attempt,
+        "at": one.at.isoformat(),
+        "regions": [dict(region) for region in one.regions],
+    }
+    return Event("progress", one.job_id, data)

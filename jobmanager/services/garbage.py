@@ -1,0 +1,162 @@
+"""Use case: collect the garbage in storage, or explain what would be collected.
+
+No transaction is held while files are looked at. None is needed: storage is listed before
+the database is asked, so whatever was found has its row by then, and what comes later was
+not found.
+"""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+from uuid import UUID
+
+from jobmanager.core import garbage
+from jobmanager.core.errors import CheckpointNotFound, StorageUnavailable
+from jobmanager.core.garbage import Garbage, GarbageKind, JobFacts, Judgement, Limits
+from jobmanager.core.ids import CheckpointNumber, JobId
+from jobmanager.core.savepoint import SavepointStatus
+from jobmanager.core.storage_uri import UnsupportedStorage
+from jobmanager.services.ports import Remains, Savepoint, Sweep, UnitOfWork, UnitsOfWork
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the database says, once storage has been listed."""
+
+    jobs: frozenset[str]
+    savepoints: tuple[Savepoint, ...]
+    restore_roots: frozenset[str]
+    """Where what jobs that have not ended were started from is, URIs."""
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """URIs of what is kept, whosever directory it is in."""
+        there = (SavepointStatus.IN_PROGRESS, SavepointStatus.COMPLETED)
+        kept = (one.directory for one in self.savepoints if one.status in there)
+        return self.restore_roots.union(kept)
+
+
+async def collect(units: UnitsOfWork, sweep: Sweep, limits: Limits, *, deletes: bool) -> Judgement:
+    """What nothing needs, and why; it is gone afterwards if `deletes`."""
+    found, drafts = await sweep.jobs(), await sweep.drafts()
+    async with units() as uow:
+        known = await _known(uow)
+    unknown_drafts = set(drafts) - {savepoint.directory for savepoint in known.savepoints}
+    judged = [
+        await _job(units, sweep, JobId(UUID(hex=name)), limits, deletes)
+        for name in sorted(found & known.jobs)
+    ]
+    judged += [
+        await sweep.unknown_job(name, known.needed, limits, deletes=deletes)
+        for name in sorted(found - known.jobs)
+    ]
+    judged += [
+        await _savepoint(units, sweep, savepoint, known.restore_roots, deletes)
+        for savepoint in known.savepoints
+    ]
+    judged += [
+        await _unknown_draft(sweep, directory, limits, deletes)
+        for directory in sorted(unknown_drafts)
+    ]
+    return garbage.together(judged)
+
+
+async def _known(uow: UnitOfWork) -> _Known:
+    jobs = await uow.jobs.all()
+    savepoints: list[Savepoint] = []
+    while page := await uow.savepoints.all(
+        _PAGE, savepoints[-1].created_at if savepoints else None
+    ):
+        savepoints += page
+    return _Known(
+        jobs=frozenset(job.id.hex for job in jobs),
+        savepoints=tuple(savepoints),
+        restore_roots=frozenset(
+            job.restore_point.root
+            for job in jobs
+            if job.restore_point is not None and not job.job.status.is_terminal
+        ),
+    )
+
+
+async def _job(
+    units: UnitsOfWork, sweep: Sweep, job_id: JobId, limits: Limits, deletes: bool
+) -> Judgement:
+    numbers = await sweep.checkpoints(job_id)
+    async with units() as uow:
+        stored = await uow.jobs.get(job_id)
+        pinned = await uow.jobs.pinned(job_id)
+        over = {
+            number: why
+            for number in sorted(numbers - pinned)
+            if (why := await _why_over(uow, job_id, number)) is not None
+        }
+        facts = JobFacts(
+            status=stored.job.status,
+            ended_at=stored.ended_at,
+            has_runner=any(one.job_id == job_id for one in await uow.runners.alive()),
+            over=over,
+        )
+    return await sweep.job(job_id, facts, limits, deletes=deletes)
+
+
+async def _why_over(uow: UnitOfWork, job_id: JobId, number: CheckpointNumber) -> str | None:
+    try:
+        found = await uow.checkpoints.get(job_id, number)
+    except CheckpointNotFound:
+        return "the database has no such checkpoint"
+    return garbage.why_over(found.checkpoint, found.discarded_at)
+
+
+async def _savepoint(
+    units: UnitsOfWork,
+    sweep: Sweep,
+    savepoint: Savepoint,
+    restore_roots: Set[str],
+    deletes: bool,
+) -> Judgement:
+    """What is left of a savepoint that failed, was disposed of, or has its name by now."""
+    if savepoint.status is SavepointStatus.IN_PROGRESS:
+        return Judgement()
+    is_complete = savepoint.status is SavepointStatus.COMPLETED
+    kept: Mapping[str, int] = {"savepoints": 1} if is_complete else {}
+    why = f"savepoint {savepoint.id.hex} is {savepoint.status}"
+    try:
+        remains = await sweep.remains(savepoint.directory, is_complete=is_complete)
+    except (StorageUnavailable, UnsupportedStorage) as error:
+        unseen = _drafts([Remains(savepoint.directory, 0)], f"{why}, but unreachable: {error}")
+        return Judgement(left=unseen, kept=kept)
+    if remains and (but := await _why_not(units, savepoint, restore_roots)):
+        return Judgement(left=_drafts(remains, f"{why}, but {but}"), kept=kept)
+    if deletes:
+        for one in remains:
+            await sweep.delete(one)
+    return Judgement(garbage=_drafts(remains, why), kept=kept)
+
+
+def _drafts(remains: Iterable[Remains], why: str) -> tuple[Garbage, ...]:
+    return tuple(Garbage(one.path, GarbageKind.SAVEPOINT_DRAFT, one.bytes, why) for one in remains)
+
+
+async def _why_not(units: UnitsOfWork, savepoint: Savepoint, restore_roots: Set[str]) -> str | None:
+    """Why the remains of a savepoint must not go yet."""
+    if savepoint.directory in restore_roots:
+        return "a job that has not ended was started from it"
+    if savepoint.job_id is None or savepoint.checkpoint is None:
+        return None  # adopted: no runner wrote it
+    async with units() as uow:
+        order = await uow.checkpoints.get(savepoint.job_id, savepoint.checkpoint)
+        runner = await uow.runners.of_attempt(savepoint.job_id, order.checkpoint.attempt)
+    if runner is not None and runner.exited_at is None:
+        return "the runner that was to write it is still there"
+    return None
+
+
+async def _unknown_draft(sweep: Sweep, directory: str, limits: Limits, deletes: bool) -> Judgement:
+    remains = await sweep.remains(directory, is_complete=True)
+    judged = [garbage.judge_unknown_draft(one.path, one.bytes, limits) for one in remains]
+    if deletes and limits.unknown_jobs:
+        for one in remains:
+            await sweep.delete(one)
+    return garbage.together(judged)

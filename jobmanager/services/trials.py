@@ -1,0 +1,33 @@
+"""What Spark says to another graph for a running job, before anything stops."""
+
+from collections.abc import Sequence
+
+from jobmanager.core.change import Change
+from jobmanager.core.errors import NoStateYet
+from jobmanager.core.ids import JobId
+from jobmanager.core.upgrade import SparkVerdict
+from jobmanager.services.state import StateService
+
+
+class SparkTrials:
+    def __init__(self, states: StateService, data_root: str) -> None:
+        self._states = states
+        self._data_root = data_root
+
+    async def judge(self, job_id: JobId, change: Change) -> Sequence[SparkVerdict]:
+        """A verdict for each region; none while the job has no checkpoint to try it on."""
+        after = change.after
+        try:
+            tried = await self._states.try_graph(
+                job_id, after.document, after.parallelism, self._data_root
+            )
+        except NoStateYet:
+            return []
+        return [
+            SparkVerdict(
+                one.region,
+                one.accepted,
+                f"vertex {one.vertex}: {one.error}" if one.vertex else one.error,
+            )
+            for one in tried.regions
+        ]

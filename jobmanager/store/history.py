@@ -1,0 +1,150 @@
+"""The history in Postgres: in an order without gaps, and told to who listens.
+
+Ids come from a sequence, and a sequence knows nothing of commits: of two transactions,
+the one that took the higher id may commit first, and a reader that goes on after it would
+never see the other. So the entries of a transaction are written by its last statements,
+under a lock that is held until the commit: ids ascend in the order in which entries become
+visible, and "after id n" misses nothing. (Postgres lets go of a transaction's locks only
+after others can see what it did.) The lock is taken last and nothing is waited for while it
+is held, so it takes part in no deadlock; and NOTIFY makes its senders commit one by one
+anyway. The other way, to read only below the oldest transaction under way, would let one
+slow transaction in the whole cluster hold up every stream.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import and_, delete, func, insert, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from jobmanager.core.health import Health
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
+from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL
+from jobmanager.services.ports import Actor, HistoryEntry, LiveProgress, Recorded
+from jobmanager.store.tables import AttemptRow, HistoryRow, JobRow
+
+_ORDER_LOCK = 0x4849_5354
+_MOST_OF_A_PAYLOAD = 7_500
+"""Postgres takes less than 8,000 bytes."""
+
+
+class PostgresHistory:
+    def __init__(self, session: AsyncSession, actor: Actor) -> None:
+        self._session = session
+        self._actor = actor
+        self._rows: list[dict[str, Any]] = []
+        self._announcements: list[str] = []
+
+    async def add(self, job_id: JobId, *entries: HistoryEntry) -> None:
+        """To be written when the transaction is committed."""
+        self._rows += [
+            {
+                "job_id": job_id,
+                "at": entry.at,
+                "kind": entry.kind,
+                "cause": entry.cause,
+                "attempt": entry.attempt,
+                "checkpoint": entry.checkpoint,
+                "detail": dict(entry.detail),
+                "actor": self._actor,
+            }
+            for entry in entries
+        ]
+
+    async def announce(self, job_id: JobId, kind: str, facts: Mapping[str, Any]) -> None:
+        """Lists in `facts` are left out where all of them together are too long to be sent."""
+        event = {"kind": kind, "job": job_id.hex, **facts}
+        payload = json.dumps(event)
+        if len(payload) > _MOST_OF_A_PAYLOAD:
+            short = {name: value for name, value in event.items() if not isinstance(value, list)}
+            payload = json.dumps(short)
+        self._announcements.append(payload)
+
+    async def write(self) -> None:
+        """The last thing before the commit."""
+        rows, self._rows = self._rows, []
+        announcements, self._announcements = self._announcements, []
+        for payload in announcements:
+            await self._session.execute(select(func.pg_notify(LIVE_CHANNEL, payload)))
+        if rows:
+            await self._session.execute(select(func.pg_advisory_xact_lock(_ORDER_LOCK)))
+            await self._session.execute(insert(HistoryRow), rows)
+            await self._session.execute(select(func.pg_notify(HISTORY_CHANNEL, "")))
+
+    async def after(
+        self, after: int, limit: int, job_id: JobId | None = None
+    ) -> Sequence[Recorded]:
+        query = (
+            select(HistoryRow, JobRow.name, JobRow.status, JobRow.health)
+            .join(JobRow, JobRow.id == HistoryRow.job_id)
+            .where(HistoryRow.id > after)
+            .order_by(HistoryRow.id)
+            .limit(limit)
+        )
+        if job_id is not None:
+            query = query.where(HistoryRow.job_id == job_id)
+        rows = await self._session.execute(query)
+        return [_recorded(row, name, status, health) for row, name, status, health in rows]
+
+    async def newest(self) -> int:
+        return int(await self._session.scalar(select(func.max(HistoryRow.id))) or 0)
+
+    async def progress(self) -> Sequence[LiveProgress]:
+        """Of every job whose attempt has said something and not ended."""
+        current = and_(AttemptRow.job_id == JobRow.id, AttemptRow.number == JobRow.attempt)
+        rows = await self._session.execute(
+            select(
+                JobRow.id,
+                JobRow.name,
+                JobRow.status,
+                JobRow.health,
+                AttemptRow.number,
+                AttemptRow.progress_at,
+                AttemptRow.progress,
+            )
+            .join(AttemptRow, current)
+            .where(AttemptRow.ended_at.is_(None), AttemptRow.progress_at.is_not(None))
+        )
+        return [
+            LiveProgress(
+                JobId(job_id), name, _state(status, health), AttemptNumber(number), at, regions
+            )
+            for job_id, name, status, health, number, at, regions in rows
+        ]
+
+    async def prune(self, before: datetime, limit: int) -> int:
+        old = (
+            select(HistoryRow.id)
+            .join(JobRow, JobRow.id == HistoryRow.job_id)
+            .where(JobRow.ended_at < before, HistoryRow.at < before)
+            .limit(limit)
+        )
+        gone = await self._session.execute(
+            delete(HistoryRow).where(HistoryRow.id.in_(old)).returning(HistoryRow.id)
+        )
+        return len(gone.all())
+
+
+def _recorded(row: HistoryRow, name: str, status: str, health: str) -> Recorded:
+    return Recorded(
+        id=row.id,
+        job_id=JobId(row.job_id),
+        job_name=name,
+        job_state=_state(status, health),
+        actor=Actor(row.actor),
+        entry=HistoryEntry(
+            at=row.at,
+            kind=row.kind,
+            cause=row.cause,
+            attempt=AttemptNumber(row.attempt) if row.attempt is not None else None,
+            checkpoint=CheckpointNumber(row.checkpoint) if row.checkpoint is not None else None,
+            detail=row.detail,
+        ),
+    )
+
+
+def _state(status: str, health: str) -> str:
+    """As `StoredJob.state` says it."""
+    return status if health == Health.HEALTHY else health

@@ -1,0 +1,189 @@
+"""Two JobManagers on one Postgres: the one that does not lead reads, and passes on the rest."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from jobmanager.api.app import make_app
+from jobmanager.api.context import Context
+from jobmanager.api.forwarding import FORWARDED_BY
+from jobmanager.core.lease import Term
+from jobmanager.loops.leadership import Leadership, Timing
+from jobmanager.store.database import Database, open_database
+from tests.support.builders import a_document
+from tests.support.cluster import EVERYONE, Cluster, PlayedRunner, a_jobmanager
+
+pytestmark = pytest.mark.anyio
+LONG = Timing(lease=timedelta(hours=1))
+
+
+@pytest.fixture(scope="module")
+def app() -> FastAPI:
+    return make_app()
+
+
+class Follower:
+    """Another JobManager on the cluster's database, which does not lead."""
+
+    def __init__(self, app: FastAPI, http: httpx.AsyncClient, leadership: Leadership) -> None:
+        self.app = app
+        self.http = http
+        self.leadership = leadership
+
+
+@pytest.fixture
+async def follower(app: FastAPI, cluster: Cluster, database_url: str) -> AsyncIterator[Follower]:
+    database: Database = open_database(database_url)
+    leadership = Leadership(database.leases, a_jobmanager("http://follower"), LONG)
+    database.leader = lambda: leadership.term
+    await leadership.run_once()
+    leaders: Context = cluster.app.state.context
+    app.state.context = replace(
+        leaders, units=database.unit_of_work, leadership=leadership, to_leader=cluster.http
+    )
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://follower") as http:
+        yield Follower(app, http, leadership)
+    await leadership.resign()
+    await database.close()
+
+
+async def test_a_follower_reads_by_itself_and_passes_on_what_is_written(
+    cluster: Cluster, follower: Follower
+) -> None:
+    answer = await follower.http.post("/v1/jobs", json=a_document())
+
+    assert answer.status_code == 202, answer.text
+    job = answer.json()["jobid"]
+    assert (await follower.http.get(f"/v1/jobs/{job}/status")).json()["state"] == "starting"
+    cancelled = await follower.http.patch(f"/jobs/{job}?mode=cancel")
+    assert (cancelled.status_code, cancelled.text) == (202, "{}")
+
+
+async def test_a_runner_may_call_any_jobmanager(cluster: Cluster, follower: Follower) -> None:
+    job = await cluster.submit(a_document())
+    runner = await cluster.runner(job)
+    through = PlayedRunner(follower.http, runner.id, runner.token, runner.job, runner.attempt)
+
+    welcome = await through.register()
+    assert welcome.status_code == 200
+    await cluster.leadership.run_once()
+    assert [one["body"]["kind"] for one in await through.directives()] == ["run"]
+    await through.say("running", restored=[])
+    answered = await through.beat()
+    await cluster.http.post(f"/v1/jobs/{job}/checkpoints")
+
+    assert answered["urls"] == ["http://headgate", "http://follower"]
+    assert await through.ack(1, *EVERYONE) == "completed"
+    assert await cluster.state(job) == "RUNNING"
+
+
+async def test_a_runner_that_waits_at_a_follower_hears_at_once(
+    cluster: Cluster, follower: Follower
+) -> None:
+    job, runner = await cluster.running(a_document())
+    through = PlayedRunner(follower.http, runner.id, runner.token, runner.job, runner.attempt)
+    taken = (await through.directives())[-1]["id"]
+
+    waiting = asyncio.create_task(through.directives(after=taken, wait_ms=20_000))
+    await asyncio.sleep(0.2)
+    await cluster.http.post(f"/v1/jobs/{job}/checkpoints")
+
+    async with asyncio.timeout(5):
+        assert [one["body"]["kind"] for one in await waiting] == ["barrier"]
+
+
+async def test_a_refusal_of_the_leader_comes_through_as_it_is(
+    cluster: Cluster, follower: Follower
+) -> None:
+    faulty = await follower.http.post("/v1/jobs", json={"name": "x", "vertices": []})
+    job = await cluster.submit(a_document())
+    runner = await cluster.runner(job)
+    stranger = PlayedRunner(follower.http, runner.id, "wrong", runner.job, runner.attempt)
+    unknown = await stranger.register()
+
+    assert faulty.status_code == 422
+    assert faulty.headers["content-type"] == "application/problem+json"
+    assert faulty.json()["faults"]
+    assert unknown.status_code == 401
+
+
+async def test_who_leads_is_said_by_everyone(cluster: Cluster, follower: Follower) -> None:
+    for http, leads in ((cluster.http, True), (follower.http, False)):
+        ready = (await http.get("/readyz")).json()
+        listed = (await http.get("/v1/jobmanagers")).json()
+
+        assert (ready["leader"], ready["leader_url"]) == (leads, "http://headgate")
+        assert (ready["term"] is not None) == leads
+        assert listed["leader"] == "http://headgate"
+        assert listed["term"] == cluster.leadership.term
+        assert listed["lease"]["is_in_force"]
+        assert {one["url"]: one["is_leader"] for one in listed["items"]} == {
+            "http://headgate": True,
+            "http://follower": False,
+        }
+
+
+def unavailable(answer: httpx.Response) -> Any:
+    assert answer.status_code == 503, answer.text
+    assert answer.headers["retry-after"] == "2"
+    return answer.json()
+
+
+async def test_while_nobody_leads_writes_are_told_to_come_back_and_reads_are_answered(
+    cluster: Cluster, follower: Follower
+) -> None:
+    job = await cluster.submit(a_document())
+    runner = await cluster.runner(job)
+    await cluster.leadership.resign()
+    await look(follower)
+
+    native = unavailable(await follower.http.post("/v1/jobs", json=a_document()))
+    flinks = unavailable(await follower.http.patch(f"/jobs/{job}"))
+    through = PlayedRunner(follower.http, runner.id, runner.token, runner.job, runner.attempt)
+    runners = unavailable(await through.register())
+    read = await follower.http.get(f"/v1/jobs/{job}/status")
+
+    assert native["type"] == runners["type"] == "/problems/NotLeading"
+    assert "errors" in flinks
+    assert read.status_code == 200
+    assert (await follower.http.get("/readyz")).json()["leader_url"] is None
+
+
+async def look(follower: Follower) -> None:
+    """The follower hears of the present, and does not stand itself."""
+    follower.leadership._seen = await follower.leadership.look()
+
+
+async def test_what_was_passed_on_once_is_not_passed_on_again(
+    cluster: Cluster, follower: Follower
+) -> None:
+    headers = {FORWARDED_BY: "another"}
+    refused = await follower.http.post("/v1/jobs", json=a_document(), headers=headers)
+
+    assert "does not lead" in unavailable(refused)["detail"]
+
+
+async def test_a_leader_that_was_replaced_changes_nothing_and_says_so(
+    cluster: Cluster, follower: Follower
+) -> None:
+    """Frozen, say: it still believes to lead, and the request was under way."""
+    before = len((await cluster.get("/v1/jobs"))["jobs"])
+    term = cluster.leadership.term
+    assert term is not None
+    await cluster.database.leases.release(term)
+    await follower.leadership.run_once()
+    assert (cluster.leadership.term, follower.leadership.term) == (term, Term(term + 1))
+
+    refused = unavailable(await cluster.http.post("/v1/jobs", json=a_document()))
+    assert refused["type"] == "/problems/NotLeading"
+
+    accepted = await follower.http.post("/v1/jobs", json=a_document())
+    assert accepted.status_code == 202
+    assert len((await cluster.get("/v1/jobs"))["jobs"]) == before + 1

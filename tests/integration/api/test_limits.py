@@ -1,0 +1,138 @@
+"""Floods, slow clients and large bodies: each is bounded, and none takes the others with it."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from sqlalchemy import text
+
+from jobmanager.api.app import make_app
+from jobmanager.api.limits import Lane
+from tests.support.builders import a_document
+from tests.support.cluster import Cluster
+
+pytestmark = pytest.mark.anyio
+BODY_WITHIN = 2.0
+
+
+@pytest.fixture
+async def served(cluster: Cluster) -> AsyncIterator[str]:
+    """The cluster's routes behind narrow limits, on a port."""
+    app: FastAPI = make_app(
+        BODY_WITHIN,
+        lambda: {
+            "reads": Lane(at_once=2, waiting=10),
+            "writes": Lane(at_once=2, waiting=3, patience=1.0),
+            "runners": Lane(at_once=2, waiting=10),
+            "slow": Lane(at_once=2, waiting=10),
+        },
+    )
+    app.state.context = cluster.app.state.context
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = True
+        await serving
+
+
+async def transactions(cluster: Cluster) -> int:
+    """Sessions on this database that are inside a transaction, this one apart."""
+    async with cluster.database.engine.connect() as connection:
+        found = await connection.scalar(
+            text(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                " AND pid <> pg_backend_pid() AND state LIKE 'idle in transaction%'"
+            )
+        )
+    return int(found or 0)
+
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+async def slowly(url: str, path: str, body: bytes, *headers: str) -> Connection:
+    """Sends the head of a request and half of its body, and then nothing."""
+    host, port = url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    head = [f"POST {path} HTTP/1.1", f"Host: {host}", "Content-Type: application/json"]
+    head += [f"Content-Length: {len(body)}", *headers, "", ""]
+    writer.write("\r\n".join(head).encode() + body[: len(body) // 2])
+    await writer.drain()
+    return reader, writer
+
+
+async def test_clients_that_send_slowly_hold_no_transaction_and_no_turn(
+    cluster: Cluster, served: str
+) -> None:
+    job, runner = await cluster.running(a_document())
+    submission = json.dumps(a_document()).encode()
+    beat = json.dumps({"job": str(runner.job), "attempt": 1, "regions": []}).encode()
+    token = f"Authorization: Bearer {runner.token}"
+
+    slow = [await slowly(served, "/v1/jobs", submission) for _ in range(5)]
+    slow += [
+        await slowly(served, f"/v1/runners/{runner.id}/heartbeat", beat, token) for _ in range(5)
+    ]
+    await asyncio.sleep(0.2)
+
+    assert await transactions(cluster) == 0
+    async with httpx.AsyncClient(base_url=served) as http:
+        assert (await http.post("/v1/jobs", json=a_document())).status_code == 202
+        assert (await http.get(f"/v1/jobs/{job}/status")).status_code == 200
+    for reader, writer in slow:  # and they are not waited for without end
+        async with asyncio.timeout(BODY_WITHIN + 5):
+            assert b"408" in await reader.readline()
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_a_flood_of_writes_is_told_to_come_back_and_reads_go_on(
+    cluster: Cluster, served: str
+) -> None:
+    job, runner = await cluster.running(a_document())
+    async with (
+        httpx.AsyncClient(base_url=served, timeout=20) as http,
+        cluster.database.engine.connect() as elsewhere,
+    ):
+        # Postgres is slow: somebody has the job's lock.
+        await elsewhere.execute(text("SELECT 1 FROM jobs FOR UPDATE"))
+        flood = [asyncio.create_task(http.post(f"/v1/jobs/{job}/checkpoints")) for _ in range(12)]
+        done, under_way = await asyncio.wait(flood, timeout=3)
+        refused = [task.result() for task in done]
+
+        assert len(under_way) == 2  # those at work; 3 waited for a turn, and 7 were too many
+        for answer in refused:
+            assert answer.status_code == 503
+            assert answer.json()["type"] == "/problems/TooBusy"
+            assert answer.headers["retry-after"] == "2"
+        assert (await http.get(f"/v1/jobs/{job}/status")).status_code == 200
+        beat = {"job": str(runner.job), "attempt": 1, "regions": []}
+        headers = {"Authorization": f"Bearer {runner.token}"}
+        path = f"/v1/runners/{runner.id}/heartbeat"
+        assert (await http.post(path, json=beat, headers=headers)).status_code == 200
+
+        await elsewhere.rollback()
+        accepted = [await task for task in under_way]
+    assert [answer.status_code for answer in accepted] == [202, 202]
+
+
+async def test_a_body_that_is_too_large_is_refused_with_and_without_a_length(
+    cluster: Cluster, served: str
+) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(17):
+            yield b" " * 1024 * 1024
+
+    large = b" " * (16 * 1024 * 1024 + 1)
+    async with httpx.AsyncClient(base_url=served, timeout=20) as http:
+        told = await http.post("/v1/jobs", content=large)
+        found_out = await http.post("/v1/jobs", content=chunks())
+
+    assert [told.status_code, found_out.status_code] == [413, 413]
+    assert told.json()["type"] == found_out.json()["type"] == "/problems/BodyTooLarge"

@@ -1,0 +1,119 @@
+"""Event streams over real HTTP: a server for a cluster's routes, and a client that reads."""
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import httpx
+import uvicorn
+from fastapi import FastAPI
+
+from jobmanager.api.context import Context
+from jobmanager.loops.ticker import tick
+from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL, EventHub
+from jobmanager.store.database import Database
+from jobmanager.store.notifications import listen
+
+CHANNELS = (HISTORY_CHANNEL, LIVE_CHANNEL)
+
+
+class _Http(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def served(app: FastAPI) -> AsyncIterator[str]:
+    """The application on a port of its own; its URL."""
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
+    )
+    server = _Http(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await serving
+        listener.close()
+
+
+@asynccontextmanager
+async def awake(hub: EventHub, database: Database, *, hears: bool = True) -> AsyncIterator[None]:
+    """The hub's loop runs, with NOTIFY or without, as in a server."""
+    stop = asyncio.Event()
+    tasks = [asyncio.create_task(tick("events", hub, 0.2 if not hears else 5.0, stop, hub.wake))]
+    if hears:
+        listening = listen(database.engine.url, CHANNELS, hub.hear, hub.wake.set, stop)
+        tasks.append(asyncio.create_task(listening))
+    try:
+        yield
+    finally:
+        hub.close()
+        stop.set()
+        await asyncio.gather(*tasks)
+
+
+class Reader:
+    """Reads one stream; `next` waits for an event of some kind."""
+
+    def __init__(self, lines: AsyncIterator[str]) -> None:
+        self._lines = lines
+        self.comments = 0
+
+    async def next(self, *kinds: str, within: float = 20) -> dict[str, Any]:
+        return await asyncio.wait_for(self._next(kinds), within)
+
+    async def many(self, count: int, within: float = 20) -> list[dict[str, Any]]:
+        async with asyncio.timeout(within):
+            return [await self._next(()) for _ in range(count)]
+
+    async def _next(self, kinds: tuple[str, ...]) -> dict[str, Any]:
+        event: dict[str, Any] = {}
+        async for line in self._lines:
+            name, _, value = line.partition(": ")
+            if line.startswith(":"):
+                self.comments += 1
+            elif not line and "event" in event:
+                if not kinds or event["event"] in kinds:
+                    return event
+                event = {}
+            elif not line:
+                event = {}
+            else:
+                event[name] = json.loads(value) if name == "data" else value
+        raise StreamEnded
+
+
+class StreamEnded(Exception):
+    """The server has closed the stream."""
+
+
+@asynccontextmanager
+async def reading(
+    url: str, path: str = "/v1/events", last_event_id: int | None = None
+) -> AsyncIterator[Reader]:
+    headers = {} if last_event_id is None else {"Last-Event-ID": str(last_event_id)}
+    timeout = httpx.Timeout(20, read=None)
+    async with (
+        httpx.AsyncClient(base_url=url, timeout=timeout, trust_env=False) as http,
+        http.stream("GET", path, headers=headers) as response,
+    ):
+        assert response.status_code == 200, await response.aread()
+        assert response.headers["content-type"].startswith("text/event-stream")
+        lines = response.aiter_lines()
+        with contextlib.suppress(StopAsyncIteration):
+            await anext(lines)  # the stream has begun: from here on nothing is missed
+        yield Reader(lines)
+
+
+def context_of(app: FastAPI) -> Context:
+    context: Context = app.state.context
+    return context
