@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-import jobmanager.client.gc_command  # adds its command to the app, as does
+import jobmanager.client.adopt_command  # adds its command to the app, as do
+import jobmanager.client.gc_command
 import jobmanager.client.state_commands  # noqa: F401
 from jobmanager.client.cli import app, run
 
@@ -222,6 +223,27 @@ def test_a_question_about_state_that_is_none(
     assert told in capsys.readouterr().err
 
 
+def test_adopt_sends_the_directory_and_the_graph_and_says_how_to_go_on(
+    answers: Answers, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "graph.yaml").write_text(GRAPH)
+    made = {"id": "9c", "path": "file:///x", "bytes": 2000}
+    answers.of["GET /v1/inspector"] = (200, {"state": "ready"})
+    answers.of["POST /v1/savepoints/adopt"] = (201, made)
+
+    code = run(app, ["adopt", "/data/cp", "--graph", str(tmp_path / "graph.yaml")])
+
+    assert code == 0
+    _, sent = answers.asked[-1]
+    assert (sent["path"], sent["graph"]["name"]) == ("/data/cp", "revenue")
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.splitlines() == [
+        "savepoint 9c is at file:///x, 2.0 KB",
+        f"go on from it: headgate submit {tmp_path}/graph.yaml --from-savepoint 9c",
+    ]
+
+
 def test_an_error_of_the_server_is_one_line(
     answers: Answers, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -256,7 +278,8 @@ def test_a_command_line_that_is_not_understood_is_one_line(
 
 
 @pytest.mark.parametrize(
-    "command", ["submit", "list", "show", "cancel", "logs", "checkpoints", "checkpoint", "state"]
+    "command",
+    ["submit", "list", "show", "cancel", "logs", "checkpoints", "checkpoint", "state", "adopt"],
 )
 def test_every_command_has_help_with_an_example(
     command: str, capsys: pytest.CaptureFixture[str]
