@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import psutil
+import pytest
 
 from tests.e2e.test_exactly_once import RATE, a_bounded_job
 from tests.e2e.test_savepoints import take
