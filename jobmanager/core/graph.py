@@ -3,6 +3,7 @@
 `graph_document` makes one from what was submitted; nothing else should.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -10,20 +11,12 @@ from enum import StrEnum
 from typing import Any
 
 from jobmanager.core.ids import VertexId
+from jobmanager.core.inputs import Input
 
 
 class Mode(StrEnum):
     STREAMING = "streaming"
     BATCH = "batch"
-
-
-class Ship(StrEnum):
-    """How rows travel along an edge."""
-
-    FORWARD = "forward"
-    HASH = "hash"
-    REBALANCE = "rebalance"
-    BROADCAST = "broadcast"
 
 
 class FileFormat(StrEnum):
@@ -158,13 +151,6 @@ WindowKind = TumblingWindow | SlidingWindow | SessionWindow
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
-    vertex: VertexId
-    ship: Ship | None = None
-    """None: what follows from the operators."""
-
-
-@dataclass(frozen=True, slots=True)
 class Source:
     id: VertexId
     connector: SourceConnector
@@ -234,11 +220,12 @@ class Sink:
 
 Vertex = Source | Map | Filter | Union | Aggregate | Window | Sink
 KEYED = (Aggregate, Window)
+_CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 def op_of(vertex: Vertex) -> str:
     """The operator's name in the job-graph language."""
-    return type(vertex).__name__.lower()
+    return _CAPITAL.sub(r"_\1", type(vertex).__name__).lower()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from jobmanager.core.document_fields import Faults
-from jobmanager.core.graph import Input
+from jobmanager.core.inputs import Input
 
 _NO_INPUTS = ("source",)
 _ONE_INPUT = ("map", "filter", "aggregate", "window", "sink")

@@ -24,13 +24,13 @@ from jobmanager.core.graph import (
     JobGraph,
     Mode,
     OutputMode,
-    Ship,
     Sink,
     Source,
     TableSource,
     Vertex,
 )
 from jobmanager.core.ids import RegionId, SubtaskRef, VertexId
+from jobmanager.core.inputs import Ship
 
 
 class SnapshotKind(StrEnum):

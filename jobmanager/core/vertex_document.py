@@ -18,11 +18,9 @@ from jobmanager.core.graph import (
     Aggregate,
     Filter,
     GeneratorSource,
-    Input,
     Map,
     Mode,
     SessionWindow,
-    Ship,
     Sink,
     SlidingWindow,
     Source,
@@ -34,6 +32,7 @@ from jobmanager.core.graph import (
     WindowKind,
 )
 from jobmanager.core.ids import VertexId
+from jobmanager.core.inputs import Input, Ship
 
 NOT_YET = frozenset(
     ["flat_map", "join", "cogroup", "reduce", "distinct", "process", "python", "spark", "sql"]

@@ -13,11 +13,9 @@ from jobmanager.core.graph import (
     KEYED,
     Aggregate,
     Filter,
-    Input,
     JobGraph,
     Map,
     SessionWindow,
-    Ship,
     Sink,
     SlidingWindow,
     Source,
@@ -27,6 +25,7 @@ from jobmanager.core.graph import (
     Window,
 )
 from jobmanager.core.ids import VertexId
+from jobmanager.core.inputs import Input, Ship
 
 ReadSource = Callable[[Source], DataFrame]
 _WINDOW = "__headgate_window"
