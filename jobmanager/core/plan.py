@@ -31,6 +31,7 @@ from jobmanager.core.graph import (
 )
 from jobmanager.core.ids import RegionId, SubtaskRef, VertexId
 from jobmanager.core.inputs import Ship
+from jobmanager.core.window_vertices import Window
 
 
 class SnapshotKind(StrEnum):
@@ -129,6 +130,8 @@ def layout_of(vertex: Vertex) -> key_groups.Layout:
     """Where Spark keeps this keyed vertex's state."""
     if isinstance(vertex, Aggregate) and not vertex.key:
         return key_groups.Layout.SINGLE
+    if isinstance(vertex, Window) and vertex.is_buffered:
+        return key_groups.Layout.GROUPED
     return key_groups.Layout.HASHED
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jobmanager.core.durations import milliseconds
-from jobmanager.core.graph import Aggregate, SlidingWindow, TumblingWindow, Vertex, Window
+from jobmanager.core.graph import Aggregate, Vertex
+from jobmanager.core.window_vertices import SlidingWindow, TumblingWindow, Window
 
 _SESSION_START = "sessionStartTime"
 _ONE_CALL = re.compile(r"\s*(count|sum|min|max)\s*\([^()]*\)\s*", re.IGNORECASE)

@@ -19,9 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobmanager.core.durations import milliseconds
-from jobmanager.core.graph import JobGraph, Source, SourceConnector, Window
+from jobmanager.core.graph import JobGraph, Source, SourceConnector
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan import Region
+from jobmanager.core.window_vertices import Window
 from jobmanager.protocol.messages import RegionProgress
 from taskrunner.core import exhaustion
 from taskrunner.snapshots.snapshot import offsets_by_source

@@ -14,10 +14,10 @@ from jobmanager.core.graph import (
     Source,
     Union,
     Vertex,
-    Window,
     op_of,
 )
 from jobmanager.core.plan import Plan, Task, plan_of
+from jobmanager.core.window_vertices import Window
 
 
 def task_id(job: str, task: Task) -> str:

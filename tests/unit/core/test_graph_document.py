@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from jobmanager.core import graph_document
 from jobmanager.core.errors import Fault, InvalidJobGraph
-from jobmanager.core.graph import GeneratorSource, TumblingWindow, Window
+from jobmanager.core.graph import GeneratorSource
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Ship
+from jobmanager.core.window_vertices import TumblingWindow, Window
 from tests.support.builders import a_document, a_document_with
 
 
