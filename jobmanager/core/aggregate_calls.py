@@ -9,6 +9,7 @@ understood here but words, quotes and brackets.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 FUNCTIONS: dict[str, str] = {
     "count": "count", "count_if": "count_if", "sum": "sum", "avg": "avg", "mean": "avg",
@@ -264,7 +265,7 @@ def _split(tokens: Sequence[_Token]) -> Iterator[list[_Token]]:
 
 def _calls_in(tokens: Sequence[_Token]) -> Iterator[_Token]:
     solid = [token for token in tokens if token.kind != "space"]
-    for token, following in zip(solid, solid[1:], strict=False):
+    for token, following in pairwise(solid):
         if token.kind == "word" and following.is_sign("("):
             yield token
 

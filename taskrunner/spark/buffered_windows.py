@@ -8,12 +8,12 @@ back, and Spark computes what is around them. So all types are Spark's: it is as
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jobmanager.core.clocks import Clock
 from pyspark.sql import Column, DataFrame, types
 from pyspark.sql import functions as sql
 
 from jobmanager.core import aggregate_calls
 from jobmanager.core.aggregate_calls import Call
+from jobmanager.core.clocks import Clock
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.window_vertices import (
     TIME_WINDOWS,

@@ -1,6 +1,6 @@
 """From the vertices of a region to a Spark DataFrame, streaming or batch."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import assert_never
 
@@ -15,17 +15,22 @@ from jobmanager.core.graph import (
     Filter,
     JobGraph,
     Map,
-    SessionWindow,
     Sink,
-    SlidingWindow,
     Source,
-    TumblingWindow,
     Union,
     Vertex,
-    Window,
 )
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
+from jobmanager.core.plan import Region
+from jobmanager.core.window_vertices import (
+    SessionWindow,
+    SlidingWindow,
+    TumblingWindow,
+    Window,
+)
+from taskrunner.spark import sides
+from taskrunner.spark.buffered_windows import Unusable, buffered_window
 
 ReadSource = Callable[[Source], DataFrame]
 _WINDOW = "__headgate_window"
@@ -43,15 +48,28 @@ class InvalidVertex(Exception):
 class Compiler:
     """Compiles the vertices of one region. A vertex that is used twice is compiled once."""
 
-    def __init__(self, graph: JobGraph, parallelism: int, read: ReadSource) -> None:
+    def __init__(
+        self,
+        graph: JobGraph,
+        parallelism: int,
+        read: ReadSource,
+        given: Mapping[VertexId, DataFrame] | None = None,
+    ) -> None:
+        """`given` are vertices that are computed already."""
         self._graph = graph
         self._parallelism = parallelism
         self._read = read
-        self._compiled: dict[VertexId, DataFrame] = {}
+        self._compiled: dict[VertexId, DataFrame] = dict(given or {})
 
-    def rows_into(self, sink: Sink) -> DataFrame:
-        """The rows that the region's sink is given."""
-        return self._input(sink, sink.inputs[0])
+    def rows_of(self, region: Region) -> DataFrame:
+        """The rows that the region's query computes. Everything behind its sinks is compiled."""
+        into = [self._frame(sink) for sink in region.sinks]
+        return into[0] if region.root in region.sinks else self._frame(region.root)
+
+    def rows_after(self, root: VertexId, sink: Sink, rows: DataFrame) -> DataFrame:
+        """The rows for a sink, from `rows` of the vertex where the region's sinks part."""
+        rest = Compiler(self._graph, self._parallelism, self._read, given={root: rows})
+        return rest._frame(sink.id)
 
     def _frame(self, vertex_id: VertexId) -> DataFrame:
         if vertex_id not in self._compiled:
@@ -66,7 +84,7 @@ class Compiler:
 
         A keyed vertex shuffles by its key itself, so no other shuffle is put before it.
         """
-        frame = self._frame(one.vertex)
+        frame = sides.taken(self._frame(one.vertex), one.side)
         if isinstance(vertex, KEYED):
             return frame
         ship = one.ship or (Ship.FORWARD if vertex.parallelism is None else Ship.REBALANCE)
@@ -87,6 +105,8 @@ class Compiler:
             case Aggregate():
                 keys = [column(name) for name in vertex.key]
                 return inputs[0].groupBy(*keys).agg(*_results(vertex))
+            case Window(is_buffered=True):
+                return buffered_window(vertex, inputs[0], self._graph.max_parallelism)
             case Window():
                 return _window(vertex, inputs[0])
             case Sink():
@@ -104,7 +124,7 @@ def column(name: str) -> Column:
 def _naming(vertex: VertexId) -> Iterator[None]:
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Unusable) as error:
         raise InvalidVertex(vertex, str(error)) from error
 
 
@@ -147,7 +167,7 @@ def _window(vertex: Window, rows: DataFrame) -> DataFrame:
                 # a constant, which its optimiser would take away again
                 keys = [sql.pmod(sql.hash(time), sql.lit(1)).alias(_GROUP)]
         case _:
-            assert_never(vertex.window)
+            raise InvalidVertex(vertex.id, f"{vertex.window} is not one of Spark's windows")
     grouped = rows.groupBy(window.alias(_WINDOW), *keys).agg(*_results(vertex))
     return grouped.select(
         *(column(name) for name in vertex.key),

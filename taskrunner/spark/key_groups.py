@@ -41,7 +41,7 @@ _PLAIN = {"headgate": "plain"}
 
 def apply_by_group(
     frame: DataFrame,
-    key: Sequence[str],
+    key: Sequence[str | Column],
     max_parallelism: int,
     make_operator: MakeOperator,
     output: StructType,
@@ -62,7 +62,7 @@ def apply_by_group(
     return grouped.applyInPandas(BatchCalls(make_operator, time), output)
 
 
-def key_group(key: Sequence[str], max_parallelism: int) -> Column:
+def key_group(key: Sequence[str | Column], max_parallelism: int) -> Column:
     """The key group of a row, as an INT. Without a key there is just the one."""
     if not key:
         # not a constant, which Spark's optimiser would take out of the grouping
@@ -87,7 +87,9 @@ def _plain(frame: DataFrame, clock: Clock) -> DataFrame:
     return frame.select(*columns)
 
 
-def _column(name: str) -> Column:
+def _column(name: str | Column) -> Column:
+    if isinstance(name, Column):
+        return name
     return sql.col("`" + name.replace("`", "``") + "`")
 
 

@@ -3,8 +3,8 @@
 import decimal
 
 import pandas as pd
-from taskrunner.keyed.operator import Moment, Outcome
 
+from taskrunner.keyed.operator import Moment, Outcome
 from taskrunner.keyed.windows import book as books
 from taskrunner.keyed.windows.arrivals import arrivals_of
 from taskrunner.keyed.windows.book import Book, Now

@@ -8,7 +8,6 @@ from bisect import bisect_left
 from typing import Any, Protocol
 
 from taskrunner.core.end_of_time import END_OF_TIME_MS
-
 from taskrunner.keyed.windows import policies
 from taskrunner.keyed.windows.arrivals import Key
 from taskrunner.keyed.windows.book import Book, Now
