@@ -250,7 +250,11 @@ class Sessions(_TimeWindows):
         book.due_us = book.tick_ms = None
         for key in list(book.keys):
             sessions = book.keys[key]
-            kept = [one for one in sessions if self._pass(book, key, *one, now, out)]
+            kept = [
+                [start, end, entry]
+                for start, end, entry in sessions
+                if self._pass(book, key, start, end, entry, now, out)
+            ]
             if kept:
                 book.keys[key] = kept
             else:
@@ -274,14 +278,14 @@ class Sessions(_TimeWindows):
                 session = [times[at], times[at] + self._gap, self._new()]
                 sessions.insert(bisect_left(sessions, times[at], key=_start), session)
             stop = self._extend(sessions, session, times, at, end)
-            self._feed(key, *session, columns, at, stop, out)
+            self._feed(key, session[0], session[1], session[2], columns, at, stop, out)
             touched[id(session)] = None
             at = stop
         if sessions:
             book.keys[key] = sessions
         for session in sessions:
             if id(session) in touched:
-                self._settle(book, key, *session, now, out)
+                self._settle(book, key, session[0], session[1], session[2], now, out)
 
     def _joined(self, sessions: list[Any], time: int) -> Any:
         """The session that a row of that time belongs to: it may make one of several."""

@@ -1,8 +1,6 @@
 """Windows in Python by key group, in streaming jobs, against plain Python."""
 
-from typing import Any
-
-from tests.integration.spark.jobs import JobUnderTest, Row, files_sink, second, table
+from tests.integration.spark.jobs import JobUnderTest, files_sink, second, table
 
 
 def test_the_published_example(job: JobUnderTest) -> None:
