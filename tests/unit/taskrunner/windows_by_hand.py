@@ -15,7 +15,9 @@ from taskrunner.keyed.windows.spec import (
     Evictor,
     Kind,
     SentColumn,
+    Session,
     Trigger,
+    Tumbling,
     WindowSpec,
 )
 
@@ -43,9 +45,7 @@ def a_spec(
     folds: tuple[FoldSpec, ...] = (FoldSpec("collect_list", (0,)),),
 ) -> WindowSpec:
     """Of rows with columns k, t and v: position 0 is the value, 1 and 2 are the time."""
-    window = (
-        ("pane",) if not hasattr(kind, "size_us") and not hasattr(kind, "gap_us") else ("s", "e")
-    )
+    window = ("s", "e") if isinstance(kind, Tumbling | Session) else ("pane",)
     return WindowSpec(
         key=(SentColumn("k", None),),
         columns=(SentColumn("v", ("nulls", 0)), SentColumn("t", None), SentColumn("t", None)),
