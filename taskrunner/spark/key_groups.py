@@ -10,6 +10,7 @@ row carries the number of the one it was in before. Inside a partition a shuffle
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,11 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from jobmanager.core.clocks import Clock
 from taskrunner.core.end_of_time import END_OF_TIME_MS
+from taskrunner.keyed import times
 from taskrunner.keyed.operator import NO_WATERMARK_MS, GroupOperator, Moment, Outcome
 
 MakeOperator = Callable[[], GroupOperator]
@@ -56,10 +58,14 @@ def apply_by_group(
     rows = _plain(frame, clock).withColumn(_ARRIVAL, _arrival(frame))
     # a column, since Spark wants no expression here
     grouped = rows.withColumn(_GROUP, key_group(key, max_parallelism)).groupBy(_GROUP)
+    order = _Order(_timestamps(frame.schema), _timestamps(output), time)
+    raw = _with_micros(output)
     if frame.isStreaming:
-        function = StreamingCalls(make_operator, clock, time)
-        return grouped.applyInPandasWithState(function, output, _STATE, "append", _TIME_OUTS[clock])
-    return grouped.applyInPandas(BatchCalls(make_operator, time), output)
+        calls = StreamingCalls(make_operator, order, clock)
+        results = grouped.applyInPandasWithState(calls, raw, _STATE, "append", _TIME_OUTS[clock])
+    else:
+        results = grouped.applyInPandas(BatchCalls(make_operator, order).run, raw)
+    return results.select(*(_from_raw(field) for field in output.fields))
 
 
 def key_group(key: Sequence[str], max_parallelism: int) -> Column:
@@ -77,9 +83,7 @@ def _arrival(frame: DataFrame) -> Column:
 
 def _plain(frame: DataFrame, clock: Clock) -> DataFrame:
     """The same columns, none of them Spark's event time; with the event clock one that is."""
-    columns = [
-        _column(field.name).alias(field.name, metadata=_PLAIN) for field in frame.schema.fields
-    ]
+    columns = [_to_raw(field).alias(field.name, metadata=_PLAIN) for field in frame.schema.fields]
     if frame.isStreaming and clock is Clock.EVENT:
         # Spark wants to see one before it sets a time-out by the watermark
         nothing = sql.lit(None).cast("timestamp")
@@ -87,16 +91,69 @@ def _plain(frame: DataFrame, clock: Clock) -> DataFrame:
     return frame.select(*columns)
 
 
+def _timestamps(schema: StructType) -> list[str]:
+    return [field.name for field in schema.fields if isinstance(field.dataType, TimestampType)]
+
+
+def _with_micros(schema: StructType) -> StructType:
+    """With numbers of microseconds for the timestamps."""
+    micros = _timestamps(schema)
+    return StructType(
+        [
+            StructField(field.name, LongType() if field.name in micros else field.dataType)
+            for field in schema.fields
+        ]
+    )
+
+
+def _to_raw(field: StructField) -> Column:
+    is_time = isinstance(field.dataType, TimestampType)
+    return sql.unix_micros(_column(field.name)) if is_time else _column(field.name)
+
+
+def _from_raw(field: StructField) -> Column:
+    is_time = isinstance(field.dataType, TimestampType)
+    micros = sql.timestamp_micros(_column(field.name)) if is_time else _column(field.name)
+    return micros.alias(field.name)
+
+
 def _column(name: str) -> Column:
     return sql.col("`" + name.replace("`", "``") + "`")
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """How rows go in and out: their times, and by which of those they are ordered."""
+
+    times_in: list[str]
+    times_out: list[str]
+    by: str | None
+
+    def into(self, rows: pd.DataFrame) -> pd.DataFrame:
+        arrival = rows.pop(_ARRIVAL).to_numpy()
+        rows = rows.drop(columns=[_GROUP, _NEVER_LATE], errors="ignore")
+        for name in self.times_in:
+            rows[name] = times.from_micros(rows[name])
+        if self.by is None:
+            order = np.argsort(arrival, kind="stable")
+        else:
+            # what is not a time sorts last
+            order = np.lexsort((arrival, rows[self.by].to_numpy()))
+        return rows.take(order).reset_index(drop=True)
+
+    def out_of(self, rows: pd.DataFrame) -> pd.DataFrame:
+        found = rows.copy(deep=False)
+        for name in self.times_out:
+            found[name] = times.to_micros(found[name])
+        return found
 
 
 class _Calls:
     """Makes the operator where it is used: this object travels, the operator does not."""
 
-    def __init__(self, make_operator: MakeOperator, time: str | None) -> None:
+    def __init__(self, make_operator: MakeOperator, order: _Order) -> None:
         self._make_operator = make_operator
-        self._time = time
+        self._order = order
         self._operator: GroupOperator | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -108,34 +165,24 @@ class _Calls:
             self._operator = self._make_operator()
         return self._operator
 
-    def in_order(self, rows: pd.DataFrame) -> pd.DataFrame:
-        arrival = rows.pop(_ARRIVAL).to_numpy()
-        rows.drop(columns=[_GROUP, _NEVER_LATE], errors="ignore", inplace=True)
-        if self._time is None:
-            order = np.argsort(arrival, kind="stable")
-        else:
-            times = rows[self._time].to_numpy()  # what is not a time sorts last
-            order = np.lexsort((arrival, times))
-        return rows.take(order).reset_index(drop=True)
-
 
 class StreamingCalls(_Calls):
     """What Spark calls for each key group with rows, and for each whose time is out."""
 
-    def __init__(self, make_operator: MakeOperator, clock: Clock, time: str | None) -> None:
-        super().__init__(make_operator, time)
+    def __init__(self, make_operator: MakeOperator, order: _Order, clock: Clock) -> None:
+        super().__init__(make_operator, order)
         self._clock = clock
 
     def __call__(
         self, key: Any, frames: Iterable[pd.DataFrame], state: GroupState
     ) -> Iterator[pd.DataFrame]:
-        rows = None if state.hasTimedOut else self.in_order(_joined(frames))
+        rows = None if state.hasTimedOut else self._order.into(_joined(frames))
         moment = self._moment(state)
         kept = state.getOption
         outcome = self.operator.take(None if kept is None else bytes(kept[0]), rows, moment)
         self._keep(state, outcome, moment)
         if len(outcome.rows):
-            yield outcome.rows
+            yield self._order.out_of(outcome.rows)
 
     def _moment(self, state: GroupState) -> Moment:
         # Spark has a watermark of 0 before the first row
@@ -160,14 +207,14 @@ class StreamingCalls(_Calls):
 class BatchCalls(_Calls):
     """What Spark calls for each key group of a batch job."""
 
-    def __call__(self, rows: pd.DataFrame) -> pd.DataFrame:
+    def run(self, rows: pd.DataFrame) -> pd.DataFrame:
         start = Moment(NO_WATERMARK_MS, _now_ms())
-        first = self.operator.take(None, self.in_order(rows), start)
+        first = self.operator.take(None, self._order.into(rows), start)
         if first.state is None:
-            return first.rows
+            return self._order.out_of(first.rows)
         end = Moment(END_OF_TIME_MS, END_OF_TIME_MS)
         last = self.operator.take(first.state, None, end)
-        return _joined([first.rows, last.rows])
+        return self._order.out_of(_joined([first.rows, last.rows]))
 
 
 def _joined(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
