@@ -27,18 +27,14 @@ from jobmanager.core.graph import (
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
 from jobmanager.core.plan import Region
+from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
+from taskrunner.spark import python_functions
+from taskrunner.spark.invalid_vertex import InvalidVertex
 
+__all__ = ["Compiler", "InvalidVertex", "ReadSource", "column"]
 ReadSource = Callable[[Source], DataFrame]
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
-
-
-class InvalidVertex(Exception):
-    """Spark refuses what a vertex says."""
-
-    def __init__(self, vertex: VertexId, message: str) -> None:
-        self.vertex = vertex
-        super().__init__(f"vertex {vertex}: {message}")
 
 
 class Compiler:
@@ -103,6 +99,15 @@ class Compiler:
                 return inputs[0].groupBy(*keys).agg(*_results(vertex))
             case Window():
                 return _window(vertex, inputs[0])
+            case Process():
+                return python_functions.process(vertex, inputs[0], self._graph.max_parallelism)
+            case KeyedReduce():
+                return python_functions.reduce(vertex, inputs[0], self._graph.max_parallelism)
+            case Cogroup():
+                left, right = inputs
+                return python_functions.cogroup(vertex, left, right, self._graph.max_parallelism)
+            case Python():
+                return python_functions.python(vertex, inputs[0])
             case Sink():
                 return inputs[0]
             case _:
