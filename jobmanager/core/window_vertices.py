@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from jobmanager.core.clocks import Clock
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input
 
@@ -130,6 +131,13 @@ class Window:
     def needs_time(self) -> bool:
         """It means nothing without the time of its rows."""
         return isinstance(self.window, TIME_WINDOWS) or isinstance(self.evictor, TimeEvictor)
+
+    @property
+    def clock(self) -> Clock:
+        """What it waits for, to emit or to forget."""
+        if isinstance(self.trigger, ProcessingTimeTrigger):
+            return Clock.PROCESSING
+        return Clock.EVENT if self.waits_for_watermark else Clock.NONE
 
     @property
     def waits_for_watermark(self) -> bool:

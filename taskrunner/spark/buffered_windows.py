@@ -13,7 +13,6 @@ from pyspark.sql import functions as sql
 
 from jobmanager.core import aggregate_calls
 from jobmanager.core.aggregate_calls import Call
-from jobmanager.core.clocks import Clock
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.window_vertices import (
     TIME_WINDOWS,
@@ -100,7 +99,7 @@ class _Compilation:
             max_parallelism,
             lambda: WindowOperator(spec),
             schema,
-            _clock(self._vertex),
+            self._vertex.clock,
             None if spec.time is None else spec.columns[spec.time].name,
         )
         return self._shown(given, results, late if spec.late_columns is not None else None)
@@ -314,6 +313,7 @@ class _Compilation:
             return None
         given, output = self._rows.schema.fields, self._output.fields
         return told.Function(
+            vertex=self._vertex.id,
             reference=self._vertex.function,
             columns=tuple(inputs),
             names=tuple(field.name for field in given),
@@ -352,12 +352,6 @@ def _kind(vertex: Window) -> told.Kind:
             return told.Counted(count)
         case CountWindow() | GlobalWindow():
             return told.Endless()
-
-
-def _clock(vertex: Window) -> Clock:
-    if isinstance(vertex.trigger, ProcessingTimeTrigger):
-        return Clock.PROCESSING
-    return Clock.EVENT if vertex.waits_for_watermark else Clock.NONE
 
 
 def _named(fields: Sequence[types.StructField], *kinds: type[types.DataType]) -> frozenset[str]:

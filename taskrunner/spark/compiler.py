@@ -23,26 +23,21 @@ from jobmanager.core.graph import (
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
 from jobmanager.core.plan import Region
+from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
 from jobmanager.core.window_vertices import (
     SessionWindow,
     SlidingWindow,
     TumblingWindow,
     Window,
 )
-from taskrunner.spark import sides
+from taskrunner.spark import python_functions, sides
 from taskrunner.spark.buffered_windows import Unusable, buffered_window
+from taskrunner.spark.invalid_vertex import InvalidVertex
 
+__all__ = ["Compiler", "InvalidVertex", "ReadSource", "column"]
 ReadSource = Callable[[Source], DataFrame]
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
-
-
-class InvalidVertex(Exception):
-    """Spark refuses what a vertex says."""
-
-    def __init__(self, vertex: VertexId, message: str) -> None:
-        self.vertex = vertex
-        super().__init__(f"vertex {vertex}: {message}")
 
 
 class Compiler:
@@ -109,6 +104,15 @@ class Compiler:
                 return buffered_window(vertex, inputs[0], self._graph.max_parallelism)
             case Window():
                 return _window(vertex, inputs[0])
+            case Process():
+                return python_functions.process(vertex, inputs[0], self._graph.max_parallelism)
+            case KeyedReduce():
+                return python_functions.reduce(vertex, inputs[0], self._graph.max_parallelism)
+            case Cogroup():
+                left, right = inputs
+                return python_functions.cogroup(vertex, left, right, self._graph.max_parallelism)
+            case Python():
+                return python_functions.python(vertex, inputs[0])
             case Sink():
                 return inputs[0]
             case _:

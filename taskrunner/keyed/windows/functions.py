@@ -14,16 +14,13 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from taskrunner import functions
+from taskrunner.keyed.errors import UserCodeError
 from taskrunner.keyed.windows.contents import Evaluate, Frame, Results
 from taskrunner.keyed.windows.spec import Function
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_DAY = _EPOCH.date().toordinal()
 _MICROSECOND = timedelta(microseconds=1)
-
-
-class InvalidResult(Exception):
-    """A window function gave something that is no row of its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,15 @@ def evaluation_of(function: Function) -> Evaluate:
             for name, at in zip(function.names, function.columns, strict=True)
         ]
         rows = [dict(zip(function.names, row, strict=True)) for row in zip(*columns, strict=True)]
-        return [_row(function, one) for one in _listed(function, call(window, rows))]
+        try:
+            given = list(_listed(function, call(window, rows)))
+        except UserCodeError:
+            raise
+        except Exception as error:
+            raise UserCodeError.raised(
+                error, function.vertex, function.reference, named_key
+            ) from error
+        return [_row(function, one) for one in given]
 
     return evaluate
 
@@ -68,23 +73,25 @@ def _listed(function: Function, given: Any) -> Iterable[Any]:
         return (given,)
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
         return given
-    raise InvalidResult(
-        f"{function.reference} gave {given!r}: give a dict, any number of dicts, or None"
-    )
+    raise _misfit(function, f"{given!r} is neither a dict, nor any number of dicts, nor None")
 
 
 def _row(function: Function, given: Any) -> tuple[Any, ...]:
     if not isinstance(given, Mapping):
-        raise InvalidResult(f"{function.reference} gave {given!r}, which is not a dict")
+        raise _misfit(function, f"{given!r} is not a dict")
     if unknown := [name for name in given if name not in function.output]:
-        raise InvalidResult(
-            f"{function.reference} gave a column {unknown[0]!r}, and its output has only "
-            f"{', '.join(function.output)}"
+        raise _misfit(
+            function,
+            f"a column {unknown[0]!r}, where the output has only {', '.join(function.output)}",
         )
     return tuple(
         _write(name, given.get(name), function.output_times, function.output_dates)
         for name in function.output
     )
+
+
+def _misfit(function: Function, what: str) -> UserCodeError:
+    return UserCodeError.gave(function.vertex, function.reference, what)
 
 
 def _read(name: str, value: Any, times: frozenset[str], dates: frozenset[str]) -> Any:

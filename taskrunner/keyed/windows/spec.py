@@ -103,6 +103,7 @@ Evictor = KeepRows | KeepTime | KeepNear
 class Function:
     """A user's function, in place of aggregate functions."""
 
+    vertex: str
     reference: str
     columns: tuple[int, ...]
     """The rows' columns, which it gets under `names`."""
