@@ -30,11 +30,12 @@ from jobmanager.core.window_vertices import (
     TumblingWindow,
     Window,
 )
+from taskrunner import functions
 from taskrunner.keyed.windows import spec as told
 from taskrunner.keyed.windows.folds import FoldSpec
 from taskrunner.keyed.windows.operator import WindowOperator
 from taskrunner.keyed.windows.spec import SIDE, SentColumn, WindowSpec
-from taskrunner.spark import sides
+from taskrunner.spark import accumulators, sides
 from taskrunner.spark.key_groups import apply_by_group
 from taskrunner.spark.parcels import (
     Parcel,
@@ -101,6 +102,9 @@ class _Compilation:
             schema,
             self._vertex.clock,
             None if spec.time is None else spec.columns[spec.time].name,
+            None
+            if spec.function is None
+            else accumulators.reporter(self._rows.sparkSession, self._vertex.id),
         )
         return self._shown(given, results, late if spec.late_columns is not None else None)
 
@@ -311,6 +315,10 @@ class _Compilation:
     def _function(self, inputs: range) -> told.Function | None:
         if self._vertex.function is None:
             return None
+        try:
+            functions.load(self._vertex.function)
+        except functions.FunctionMissing as error:
+            raise Unusable(f"function: {error}") from error
         given, output = self._rows.schema.fields, self._output.fields
         return told.Function(
             vertex=self._vertex.id,

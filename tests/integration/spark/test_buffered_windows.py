@@ -9,12 +9,13 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from taskrunner.snapshots import durable
+from taskrunner.spark.compiler import InvalidVertex
 from tests.integration.spark.fed_files import files_source
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink, second, table
 from tests.integration.spark.test_savepoints import stop
@@ -126,9 +127,7 @@ def in_panes(size: int, every: int) -> tuple[Emitted, list[int]]:
             if len(mine) % every == 0:
                 last = mine[-size:]
                 pane = len(mine) // every
-                results.append(
-                    (row["k"], pane, [r["id"] for r in last], sum(r["v"] for r in last))
-                )
+                results.append((row["k"], pane, [r["id"] for r in last], sum(r["v"] for r in last)))
     return results, []
 
 
@@ -296,20 +295,126 @@ def test_streamed(job: JobUnderTest, case: Case, parallelism: int) -> None:
 @pytest.mark.parametrize(
     "case", [pytest.param(one, id=str(one), marks=pytest.mark.long) for one in CASES]
 )
-def test_batch(job: JobUnderTest, case: Case) -> None:
-    """In a batch all rows are there at once: in the order of time, and none late."""
+def test_a_batch_job_gives_what_the_bounded_stream_gives(job: JobUnderTest, case: Case) -> None:
     rows = sorted((row for file in range(FILES) for row in batch_of(file)), key=time_of)
     job.define(*graph_of(case, table(rows)), mode="batch").run()
-    as_batch = shown(job.output())
-    job.define(*graph_of(case, table(rows)))
     streamed = JobUnderTest(job.spark, job.root / "streamed")
-    streamed.define(*graph_of(case, table(rows)))
-    streamed.run()
+    streamed.define(*graph_of(case, table(rows))).run()
 
-    assert as_batch == shown(streamed.output())
-    assert job.output("late") == []
-    streamed.stop()
+    assert job.output()
+    assert shown(job.output()) == shown(streamed.output())
+    assert job.output("late") == streamed.output("late") == []
 
 
-def test_a_late_row_comes_out_as_it_came_in(job: JobUnderTest) -> None:
-    assert timedelta(0) is not None
+def test_every_function_and_type_comes_out_as_spark_itself_has_it(job: JobUnderTest) -> None:
+    """A buffered window beside Spark's own, over the same rows."""
+    results = {
+        "n": "count(*)",
+        "present": "count(v)",
+        "different": "count(DISTINCT v, k)",
+        "large": "count(*) FILTER (WHERE v > 5)",
+        "big": "sum(id * 4611686018427387 + v)",
+        "share": "round(sum(v) / count(*), 3)",
+        "cents": "sum(CAST(v AS DECIMAL(10,2)) / 7)",
+        "mean_cents": "avg(CAST(v AS DECIMAL(10,2)))",
+        "mean": "avg(v)",
+        "spread": "round(stddev(v), 6)",
+        "middle": "median(v)",
+        "first_at": "min(ts)",
+        "day": "max(CAST(ts AS DATE))",
+        "best": "max_by(id, v * 1000 + id)",
+        "name": "min_by(k, id)",
+        "longest": "max(concat(k, v))",
+        "any_large": "bool_or(v > 9)",
+        "small": "min(CAST(v AS TINYINT))",
+        "half": "max(CAST(v AS FLOAT) / 2)",
+        "times": "array_sort(collect_list(ts))",
+        "set": "array_sort(collect_set(v))",
+        "pairs": "size(collect_list(struct(id, v)))",
+    }
+    rows = [row | {"v": None if row["id"] % 5 == 0 else row["v"]} for row in batch_of(0)]
+    native = window({"tumbling": "1h"}, aggregate=results)
+    job.define(
+        table(rows),
+        native,
+        {**native, "id": "ours", "trigger": {"event_time": True}},
+        files_sink("windows"),
+        files_sink("ours", id="mine", path="mine"),
+    ).run()
+
+    ours, theirs = job.output("mine"), job.output()
+    assert len(ours) > 2
+    assert schema_of(job, "mine") == schema_of(job, "out")
+    assert shown(ours) == shown(theirs)
+
+
+def schema_of(job: JobUnderTest, path: str) -> dict[str, str]:
+    return dict(job.spark.read.parquet(str(job.root / path)).dtypes)
+
+
+def most(window: Any, rows: list[Row]) -> Iterator[Row]:
+    """A window function: the row with the greatest value, and how many there are."""
+    best = max(rows, key=lambda row: (row["v"], row["id"]))
+    yield {"k": window.key["k"], "until": window.end, "best": best["id"], "at": best["ts"]}
+    yield {"k": window.key["k"], "until": window.end, "best": -len(rows)}
+
+
+def test_a_function_over_the_rows_of_a_window(job: JobUnderTest) -> None:
+    rows = batch_of(0)
+    vertex = window(
+        {"tumbling": "5s"},
+        aggregate=None,
+        function="tests.integration.spark.test_buffered_windows:most",
+        output="k STRING, until TIMESTAMP, best BIGINT, at TIMESTAMP",
+    )
+    job.define(table(rows), vertex, files_sink("windows")).run()
+
+    groups: dict[tuple[Any, int], list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row["k"], time_of(row) // 5 * 5 + 5].append(row)
+    expected: Emitted = []
+    for (key, end), members in groups.items():
+        best = max(members, key=lambda row: (row["v"], row["id"]))
+        expected.append((key, second(end), best["id"], second(time_of(best))))
+        expected.append((key, second(end), -len(members), None))
+    assert shown(job.output()) == sorted(expected, key=repr)
+
+
+def test_by_processing_time_nothing_is_lost_at_the_end(job: JobUnderTest) -> None:
+    trigger = {"processing_time": "1h"}
+    job.define(
+        table(batch_of(0)), window({"global": True}, trigger=trigger), files_sink("windows")
+    ).run()
+
+    by_key: dict[Any, list[Row]] = defaultdict(list)
+    for row in sorted(batch_of(0), key=time_of):
+        by_key[row["k"]].append(row)
+    assert shown(job.output()) == sorted(
+        ((k, 1, [r["id"] for r in rows], sum(r["v"] for r in rows)) for k, rows in by_key.items()),
+        key=repr,
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"aggregate": {"x": "sum(nosuch)"}}, r"vertex windows: \[UNRESOLVED_COLUMN"),
+        ({"aggregate": {"x": "sum(k)"}}, r"vertex windows: aggregate: 'sum\(k\)' is of a STRING"),
+        (
+            {"window": {"global": True}, "trigger": {"delta": "k", "threshold": 1}},
+            "vertex windows: trigger.delta: 'k' is a STRING, not a number",
+        ),
+        ({"window": {"tumbling": "5s"}, "time": "v", "evictor": {"count": 1}}, "time: column 'v'"),
+        (
+            {"aggregate": None, "function": "nosuch:f", "output": "x INT"},
+            "vertex windows: function: 'nosuch:f': module 'nosuch' cannot be imported",
+        ),
+    ],
+)
+def test_what_cannot_be_computed_is_told_with_the_vertex(
+    job: JobUnderTest, fields: Row, told: str
+) -> None:
+    vertices = [table(batch_of(0)), window({"count": 2}) | fields, files_sink("windows")]
+
+    with pytest.raises(InvalidVertex, match=told):
+        job.define(*vertices).start()
