@@ -45,13 +45,16 @@ class _Folded:
     def __init__(self, spec: WindowSpec) -> None:
         self._folds = [fold_of(one) for one in spec.folds]
         self._start = [fold.start for fold in self._folds]
+        # bound once: they are called for every window of every key
+        self._adds = [(at, fold.add) for at, fold in enumerate(self._folds)]
+        self._results = [fold.result for fold in self._folds]
 
     def new(self) -> Any:
         return self._start.copy()
 
     def add(self, content: Any, columns: Columns, begin: int, end: int) -> None:
-        for at, fold in enumerate(self._folds):
-            content[at] = fold.add(content[at], columns, begin, end)
+        for at, add in self._adds:
+            content[at] = add(content[at], columns, begin, end)
 
     def merge(self, content: Any, other: Any) -> Any:
         return [
@@ -61,9 +64,10 @@ class _Folded:
 
     def emit(self, content: Any, frame: Frame) -> Results:
         key, start, end, pane = frame
-        window = (pane,) if pane is not None else (start, end)
-        results = [fold.result(kept) for fold, kept in zip(self._folds, content, strict=True)]
-        return [(*key, *window, *results)]
+        results = [result(kept) for result, kept in zip(self._results, content)]  # noqa: B905
+        if pane is not None:
+            return ((*key, pane, *results),)
+        return ((*key, start, end, *results),)
 
 
 class _Rows:

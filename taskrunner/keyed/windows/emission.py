@@ -33,10 +33,4 @@ class Emission:
             none = (None,) * (len(self._names) - width - 1)
             rows = [(*row, None, *(None,) * width) for row in rows]
             rows += [(*none, LATE, *row) for row in self._late]
-        columns = zip(*rows, strict=True) if rows else [()] * len(self._names)
-        return pd.DataFrame(
-            {
-                name: pd.Series(list(values), dtype=object)
-                for name, values in zip(self._names, columns, strict=True)
-            }
-        )
+        return pd.DataFrame(rows, columns=list(self._names), dtype=object)

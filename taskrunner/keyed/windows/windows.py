@@ -80,12 +80,13 @@ class PaneWindows:
         if entry is None:
             entry = book.keys[key] = [self._contents.new(), None, 0]
         cuts, entry[_MEMORY] = policies.cuts(self._trigger, entry[_MEMORY], columns, begin, end)
+        take_in = self._contents.add
         for cut in cuts:
-            self._contents.add(entry[_CONTENT], columns, begin, cut)
+            take_in(entry[_CONTENT], columns, begin, cut)
             self._emit(key, entry, out)
             begin = cut
         if begin < end:
-            self._contents.add(entry[_CONTENT], columns, begin, end)
+            take_in(entry[_CONTENT], columns, begin, end)
         if isinstance(self._trigger, EveryInterval):
             if entry[_MEMORY] is None:
                 entry[_MEMORY] = next_tick(self._trigger, now)
