@@ -17,8 +17,9 @@ from taskrunner.api.process import ProcessFunction
 from taskrunner.keyed.arrow_batches import ArrowFunction
 from taskrunner.keyed.cogroup import CogroupOperator
 from taskrunner.keyed.operator import GroupOperator
-from taskrunner.keyed.process import ProcessOperator, Subject
+from taskrunner.keyed.process import ProcessOperator
 from taskrunner.keyed.reduce import ReduceOperator
+from taskrunner.keyed.subject import Subject
 from taskrunner.spark import accumulators, key_groups
 from taskrunner.spark.invalid_vertex import InvalidVertex
 
@@ -31,9 +32,7 @@ def process(vertex: Process, rows: DataFrame, max_parallelism: int) -> DataFrame
         raise InvalidVertex(
             vertex.id, f"function: {vertex.function!r} is no subclass of ProcessFunction"
         )
-    _check_columns(
-        vertex, rows, [*vertex.key, *([vertex.time_column or ""] if vertex.time_column else [])]
-    )
+    _check_columns(vertex, rows, filter(None, [*vertex.key, vertex.time_column]))
     output = StructType.fromDDL(vertex.output)
     make = partial(_process_operator, _subject(vertex, vertex.key, rows, output), vertex)
     return key_groups.apply_by_group(

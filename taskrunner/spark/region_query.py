@@ -72,6 +72,7 @@ class RegionQuery:
         self._connectors = _connectors(graph, region)
         vertices = [graph.vertex(vertex) for vertex in region.vertices]
         self._waits = any(map(waits_for_time, vertices))
+        self._has_clock = any(map(goes_by_the_clock, vertices))
         self._totals = Totals(spark, region.id, spark_checkpoint_dir)
 
     @property
@@ -145,7 +146,7 @@ class RegionQuery:
             return False
         if self.log.last_begun() == last:
             mark(last)
-            self.log.begin_last_batch()
+            self.log.begin_last_batch(clocks_too=self._has_clock)
         self.start(one_batch=True)
         return True
 
@@ -192,7 +193,7 @@ class RegionQuery:
         if self.phase is Phase.FAILED:
             return
         if self.log.last_begun() == self.log.last_committed():
-            self.log.begin_last_batch()
+            self.log.begin_last_batch(clocks_too=self._has_clock)
             self.phase = Phase.DRAINING
         self.start()
 
@@ -228,6 +229,11 @@ def waits_for_time(vertex: Vertex) -> bool:
     if isinstance(vertex, Process):
         return vertex.time is not Clock.NONE
     return isinstance(vertex, Window)
+
+
+def goes_by_the_clock(vertex: Vertex) -> bool:
+    """Whether it may emit when the time of day moves."""
+    return isinstance(vertex, Process) and vertex.time is Clock.PROCESSING
 
 
 def _connectors(graph: JobGraph, region: Region) -> dict[VertexId, SourceConnector]:

@@ -165,13 +165,17 @@ def test_a_batch_job_runs_a_process_function_to_the_end_of_time(job: JobUnderTes
     [
         (
             process("Raising"),
-            "ValueError: thirteen is bad luck (in tests.support.user_code:Raising.process of "
-            "vertex code, key 'k1')",
+            (
+                "ValueError: thirteen is bad luck (in tests.support.user_code:Raising.process of "
+                "vertex code, key 'k1')"
+            ),
         ),
         (
             process("Misfit"),
-            "column 'n' of output is int64, and 'many' is not (given by "
-            "tests.support.user_code:Misfit of vertex code)",
+            (
+                "column 'n' of output is int64, and 'many' is not (given by "
+                "tests.support.user_code:Misfit of vertex code)"
+            ),
         ),
     ],
     ids=["raises", "wrong type"],
