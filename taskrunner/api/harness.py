@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from jobmanager.core.clocks import Clock
 from taskrunner.api import accumulators
-from taskrunner.api.process import ProcessFunction, Row, as_milliseconds, states_of
+from taskrunner.api.process import ProcessFunction, Row, as_milliseconds
 from taskrunner.core.end_of_time import END_OF_TIME_MS
-from taskrunner.keyed import group_state
+from taskrunner.keyed import group_state, showing
 from taskrunner.keyed.group_state import Key
 from taskrunner.keyed.operator import NO_WATERMARK_MS, Moment
 from taskrunner.keyed.process import Processing, Timed
@@ -41,7 +41,6 @@ class ProcessHarness:
         """`time` and `key` are as in the graph; `time_column` is the column of the watermark."""
         self._key = (key,) if isinstance(key, str) else tuple(key)
         self._time_column = time_column
-        self._states = states_of(function)
         self._output: list[Row] = []
         subject = Subject("harness", function.__name__, self._key, pa.schema([]))
         clock = Clock(time)
@@ -88,8 +87,7 @@ class ProcessHarness:
     def state(self, key: Any) -> dict[str, Any]:
         """What is kept for a key, by state name; empty if nothing is."""
         blob = self._read().blobs.get(self._as_key(key))
-        held = {} if blob is None else group_state.unpack_key(blob)
-        return {name: self._states[name].shown(value) for name, value in held.items()}
+        return {} if blob is None else showing.states_of(group_state.unpack_key(blob))
 
     def timers(self, key: Any) -> list[int]:
         """The timers of a key in milliseconds, the earliest first."""

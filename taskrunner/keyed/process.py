@@ -109,7 +109,7 @@ class Processing:
         states = states_of(type(self._function))
         for name, state in states.items():
             setattr(self._function, name, state.bound(self._cells))
-        return states
+        return {state.cell: state for state in states.values()}
 
     def _process_key(self, mine: Sequence[Timed], now: int) -> None:
         ctx, cells, process = self._ctx, self._cells, self._function.process
@@ -172,7 +172,7 @@ class Processing:
             group.timers[key] = self._ctx.timers
 
     def _kept(self, values: dict[str, Any], now: int) -> dict[str, Any]:
-        """Without what has expired, and without states that the class has no more."""
+        """Without what has expired. States that the class has no more stay as they are."""
         found = {}
         for name, held in values.items():
             state = self._states.get(name)
