@@ -60,6 +60,10 @@ class LogNotFound(NotFound):
     title = "No log yet"
 
 
+class TaskNotFound(NotFound):
+    title = "No such task"
+
+
 class StateNotFound(NotFound):
     title = "No such state"
 
