@@ -3,7 +3,7 @@
     DomainError
       NotFound
         JobNotFound, CheckpointNotFound, SavepointNotFound, OperationNotFound,
-        RunnerNotFound, LogNotFound, StateNotFound
+        RunnerNotFound, LogNotFound, TaskNotFound, StateNotFound
       Conflict
         JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused, SavepointInUse,
         StopUnderWay, SinkInUse, NothingToChange, NoStateYet
