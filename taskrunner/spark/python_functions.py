@@ -33,7 +33,7 @@ def process(vertex: Process, rows: DataFrame, max_parallelism: int) -> DataFrame
             vertex.id, f"function: {vertex.function!r} is no subclass of ProcessFunction"
         )
     _check_columns(vertex, rows, filter(None, [*vertex.key, vertex.time_column]))
-    output = StructType.fromDDL(vertex.output)
+    output = _output(vertex)
     make = partial(_process_operator, _subject(vertex, vertex.key, rows, output), vertex)
     return key_groups.apply_by_group(
         rows,
@@ -69,7 +69,7 @@ def cogroup(vertex: Cogroup, left: DataFrame, right: DataFrame, max_parallelism:
     _loaded(vertex)
     for rows in (left, right):
         _check_columns(vertex, rows, vertex.key)
-    output = StructType.fromDDL(vertex.output)
+    output = _output(vertex)
     subject = _subject(vertex, vertex.key, left, output)
     calls = _CogroupCalls(
         partial(_cogroup_operator, subject, vertex.function, _times(right)),
@@ -89,7 +89,7 @@ def cogroup(vertex: Cogroup, left: DataFrame, right: DataFrame, max_parallelism:
 
 def python(vertex: Python, rows: DataFrame) -> DataFrame:
     _loaded(vertex)
-    output = StructType.fromDDL(vertex.output)
+    output = _output(vertex)
     calls = _ArrowCalls(
         partial(_arrow_function, vertex.function, vertex.id, to_arrow_schema(output)),
         accumulators.reporter(rows.sparkSession, vertex.id),
@@ -157,6 +157,13 @@ def _arrow_function(function: str, vertex: str, output: pa.Schema) -> ArrowFunct
 
 def _subject(vertex: _Vertex, key: tuple[str, ...], rows: DataFrame, output: StructType) -> Subject:
     return Subject(vertex.id, vertex.function, key, to_arrow_schema(output), _times(rows))
+
+
+def _output(vertex: Process | Cogroup | Python) -> StructType:
+    found = StructType.fromDDL(vertex.output)
+    if not isinstance(found, StructType):
+        raise InvalidVertex(vertex.id, f"output: {vertex.output!r} is a type, not columns")
+    return found
 
 
 def _times(rows: DataFrame) -> frozenset[str]:
