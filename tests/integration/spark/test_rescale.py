@@ -53,6 +53,8 @@ class Operator:
     expected: Callable[[list[Row]], Results]
     emits_once: bool = False
     """A result comes when its window is closed; otherwise with each change."""
+    is_long: bool = False
+    """Run by `make chaos` only: another entry stands for it."""
 
     def __str__(self) -> str:
         return self.name
@@ -180,6 +182,7 @@ OPERATORS = [
         [code("process", "Sums", output="k STRING, n BIGINT, total BIGINT")],
         ["key.__headgate_group"],
         lambda rows: oracle.sums(rows, "k"),
+        is_long=True,
     ),
     Operator(
         "process function with timers",
@@ -209,6 +212,7 @@ OPERATORS = [
         ],
         ["key.__headgate_group"],
         lambda rows: oracle.sums(rows, "k"),
+        is_long=True,
     ),
 ]  # fmt: skip
 
@@ -304,7 +308,11 @@ def check_places(
             assert row["partition_id"] == owner(layout, row["key_group"], parallelism)
 
 
-@pytest.mark.parametrize("operator", OPERATORS, ids=str)
+@pytest.mark.parametrize(
+    "operator",
+    [pytest.param(one, marks=[pytest.mark.long] * one.is_long) for one in OPERATORS],
+    ids=str,
+)
 def test_rescaled(spark: SparkSession, job: JobUnderTest, operator: Operator) -> None:
     source = files_source(schema="id BIGINT, k STRING, g BIGINT, v BIGINT, ts TIMESTAMP")
     vertices = [source, *operator.vertices, files_sink(operator.last)]
