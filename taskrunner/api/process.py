@@ -12,7 +12,7 @@ class Reminder(ProcessFunction):
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,30 +30,35 @@ class Context:
 
     __slots__ = (
         "_clock",
-        "_emitted",
-        "_timers",
+        "emit",
+        "emitted",
         "key",
         "processing_ms",
+        "timers",
         "timestamp_ms",
         "watermark_ms",
     )
+    emit: Callable[[Mapping[str, Any]], None]
+    """Gives a row out, in the columns of the vertex's `output`. A column left out is null."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._emitted: list[Mapping[str, Any]] = []
-        self._timers: list[int] = []
+        self.timers: list[int] = []
+        """Those of the key, ascending, in milliseconds. To be changed by the methods only."""
         self.key: Any = None
         """The value of the key column; a tuple if there are several, or none."""
         self.timestamp_ms: int | None = None
         """The event time of the row, or the time of the timer. None: the row has none."""
-        self.watermark_ms = 0
-        """The event time that was reached before this batch; very small if there is none."""
-        self.processing_ms = 0
-        """The time of this batch. A batch that is run again has the same."""
+        self.begin_batch(0, 0)
 
-    def emit(self, row: Mapping[str, Any]) -> None:
-        """Gives a row out, in the columns of the vertex's `output`. One left out is null."""
-        self._emitted.append(row)
+    def begin_batch(self, watermark_ms: int, processing_ms: int) -> None:
+        """Not for users."""
+        self.watermark_ms = watermark_ms
+        """The event time that was reached before this batch; very small if there is none."""
+        self.processing_ms = processing_ms
+        """The time of this batch. A batch that is run again has the same."""
+        self.emitted: list[Mapping[str, Any]] = []
+        self.emit = self.emitted.append  # called for each row, so without a step between
 
     def register_timer(self, at: int | datetime) -> None:
         """Lets `on_timer` be called for this key when its time has come.
@@ -64,15 +69,15 @@ class Context:
         if self._clock is Clock.NONE:
             raise RuntimeError("this vertex has time: none, so there are no timers")
         time_ms = as_milliseconds(at)
-        place = bisect_left(self._timers, time_ms)
-        if place == len(self._timers) or self._timers[place] != time_ms:
-            insort(self._timers, time_ms)
+        place = bisect_left(self.timers, time_ms)
+        if place == len(self.timers) or self.timers[place] != time_ms:
+            insort(self.timers, time_ms)
 
     def delete_timer(self, at: int | datetime) -> None:
         """Takes a timer of this key back. Nothing happens if there is none."""
         time_ms = as_milliseconds(at)
-        if time_ms in self._timers:
-            self._timers.remove(time_ms)
+        if time_ms in self.timers:
+            self.timers.remove(time_ms)
 
 
 class ProcessFunction:

@@ -19,6 +19,10 @@ from typing import Any, Generic, TypeVar
 
 from jobmanager.core import durations
 
+TTL_MARK = "~ttl"
+"""Behind the name of a state with a time to live, where each thing is a pair of what it is and
+when it expires.
+"""
 K = TypeVar("K")
 T = TypeVar("T")
 Own = TypeVar("Own", bound="State")
@@ -37,15 +41,18 @@ class Cells:
 class State:
     """What the three kinds have in common."""
 
-    __slots__ = ("_cells", "name", "ttl_ms")
+    __slots__ = ("_cells", "cell", "name", "ttl_ms")
 
     def __init__(self, *, ttl: str | timedelta | None = None) -> None:
         self.name = ""
+        self.cell = ""
+        """Under which it is kept: what has a time to live is kept in another way."""
         self.ttl_ms = _milliseconds(ttl)
         self._cells = Cells()
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
+        self.cell = name if self.ttl_ms is None else name + TTL_MARK
 
     def bound(self: Own, cells: Cells) -> Own:
         """The same state, for one function object."""
@@ -55,7 +62,7 @@ class State:
 
     def clear(self) -> None:
         """Forgets what is kept for this key."""
-        self._cells.values.pop(self.name, None)
+        self._cells.values.pop(self.cell, None)
 
     def expiry_of(self, held: Any) -> int | None:
         """When nothing will be left of `held`; None: never."""
@@ -63,10 +70,6 @@ class State:
 
     def swept(self, held: Any, now_ms: int) -> Any:
         """What is left of `held`; None: nothing."""
-        raise NotImplementedError
-
-    def shown(self, held: Any) -> Any:
-        """`held` as the user knows it."""
         raise NotImplementedError
 
     def _expiry(self) -> int:
@@ -90,7 +93,7 @@ class ValueState(State, Generic[T]):
 
     def value(self) -> Any:
         """What was kept last; the default if there is nothing."""
-        held = self._cells.values.get(self.name)
+        held = self._cells.values.get(self.cell)
         if held is None:
             return self.default
         if self.ttl_ms is None:
@@ -103,18 +106,15 @@ class ValueState(State, Generic[T]):
         if value is None:
             self.clear()
         elif self.ttl_ms is None:
-            self._cells.values[self.name] = value
+            self._cells.values[self.cell] = value
         else:
-            self._cells.values[self.name] = (value, self._expiry())
+            self._cells.values[self.cell] = (value, self._expiry())
 
     def expiry_of(self, held: Any) -> int | None:
         return None if self.ttl_ms is None else int(held[1])
 
     def swept(self, held: Any, now_ms: int) -> Any:
         return held if self.ttl_ms is None or held[1] > now_ms else None
-
-    def shown(self, held: Any) -> Any:
-        return held if self.ttl_ms is None else held[0]
 
 
 class ListState(State, Generic[T]):
@@ -124,7 +124,7 @@ class ListState(State, Generic[T]):
 
     def get(self) -> list[T]:
         """A copy of the list, in the order of adding."""
-        held = self._cells.values.get(self.name, ())
+        held = self._cells.values.get(self.cell, ())
         if self.ttl_ms is None:
             return list(held)
         now = self._cells.now_ms
@@ -132,7 +132,7 @@ class ListState(State, Generic[T]):
 
     def add(self, value: T) -> None:
         entry = value if self.ttl_ms is None else (value, self._expiry())
-        self._cells.values.setdefault(self.name, []).append(entry)
+        self._cells.values.setdefault(self.cell, []).append(entry)
 
     def add_all(self, values: Iterable[T]) -> None:
         for value in values:
@@ -152,9 +152,6 @@ class ListState(State, Generic[T]):
             return held or None
         return [entry for entry in held if entry[1] > now_ms] or None
 
-    def shown(self, held: Any) -> Any:
-        return held if self.ttl_ms is None else [value for value, _ in held]
-
 
 class MapState(State, Generic[K, T]):
     """A mapping for each key."""
@@ -172,7 +169,7 @@ class MapState(State, Generic[K, T]):
 
     def put(self, key: K, value: T) -> None:
         entry = value if self.ttl_ms is None else (value, self._expiry())
-        self._cells.values.setdefault(self.name, {})[key] = entry
+        self._cells.values.setdefault(self.cell, {})[key] = entry
 
     def put_all(self, entries: dict[K, T]) -> None:
         for key, value in entries.items():
@@ -206,11 +203,8 @@ class MapState(State, Generic[K, T]):
             return held or None
         return {key: entry for key, entry in held.items() if entry[1] > now_ms} or None
 
-    def shown(self, held: Any) -> Any:
-        return held if self.ttl_ms is None else {key: value for key, (value, _) in held.items()}
-
     def _held(self) -> dict[K, Any]:
-        held: dict[K, Any] = self._cells.values.get(self.name, {})
+        held: dict[K, Any] = self._cells.values.get(self.cell, {})
         return held
 
     def _live(self) -> Iterator[tuple[K, T]]:

@@ -8,8 +8,8 @@ import pandas as pd
 from taskrunner.keyed import rows
 from taskrunner.keyed.errors import UserCodeError
 from taskrunner.keyed.group_state import Key
-from taskrunner.keyed.process import Subject
 from taskrunner.keyed.rows import Row
+from taskrunner.keyed.subject import Subject
 
 Join = Callable[[Any, list[Row], list[Row]], Iterable[Mapping[str, Any]] | None]
 

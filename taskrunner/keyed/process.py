@@ -7,48 +7,23 @@ At the end of time every timer that is there fires; those that `on_timer` regist
 dropped, or a function with a timer for every minute would never come to an end.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 
 from jobmanager.core.clocks import Clock
 from taskrunner.api.process import Context, ProcessFunction, Row, states_of
 from taskrunner.api.state import Cells, State
 from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.keyed import group_state, rows, times
-from taskrunner.keyed.errors import UserCodeError
 from taskrunner.keyed.group_state import GroupState, Key
 from taskrunner.keyed.operator import Moment, Outcome
+from taskrunner.keyed.subject import Subject
 
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The vertex that an operator works for."""
-
-    vertex: str
-    function: str
-    """As the graph names it."""
-    key: tuple[str, ...]
-    output: pa.Schema
-    aware: frozenset[str] = frozenset()
-    """Input columns that are a TIMESTAMP, which has a zone."""
-
-    def failed(self, error: BaseException, method: str, key: Any) -> UserCodeError:
-        name = f"{self.function}.{method}" if method else self.function
-        return UserCodeError.raised(error, self.vertex, name, key)
-
-    def shown(self, key: Key) -> Any:
-        """The key as users know it: the value of the only column, or a tuple."""
-        return key[0] if len(key) == 1 else key
-
-    def no_key(self, key: Key) -> UserCodeError:
-        return UserCodeError(
-            f"{key!r} cannot be a key: a list, a map or a struct has no hash; take a text of it "
-            f"(key of vertex {self.vertex})"
-        )
+Timed = tuple[Row, int | None]
+"""A row, and its event time in milliseconds."""
 
 
 class ProcessOperator:
@@ -62,8 +37,36 @@ class ProcessOperator:
         time: str | None = None,
     ) -> None:
         self._subject = subject
-        self._clock = clock
         self._time = time
+        self._processing = Processing(function, subject, clock, has_time=time is not None)
+
+    def take(self, state: bytes | None, frame: pd.DataFrame | None, moment: Moment) -> Outcome:
+        group = group_state.unpack(state)
+        given = {} if frame is None else self._by_key(frame)
+        emitted = self._processing.run(group, given, moment)
+        subject = self._subject
+        found = rows.frame_of(emitted, subject.output, subject.vertex, subject.function)
+        return Outcome(found, group_state.pack(group), self._processing.next_timer(group))
+
+    def _by_key(self, frame: pd.DataFrame) -> dict[Key, list[Timed]]:
+        columns = rows.columns_of(frame, self._subject.aware)
+        keys = rows.keys_of(columns, self._subject.key, len(frame))
+        moments: Iterable[int | None] = repeat(None)
+        if self._time is not None:
+            moments = times.milliseconds_of(frame[self._time])
+        items = list(zip(rows.rows_of(columns), moments, strict=False))
+        return rows.grouped(keys, items, self._subject.no_key)
+
+
+class Processing:
+    """The function, bound to states and timers of one key after the other. Knows no frames."""
+
+    def __init__(
+        self, function: type[ProcessFunction], subject: Subject, clock: Clock, *, has_time: bool
+    ) -> None:
+        self._subject = subject
+        self._clock = clock
+        self._has_time = has_time
         self._cells = Cells()
         self._ctx = Context(clock)
         try:
@@ -74,48 +77,45 @@ class ProcessOperator:
             raise subject.failed(error, "open", None) from error
         self._has_ttl = any(state.ttl_ms is not None for state in self._states.values())
 
-    def take(self, state: bytes | None, rows: pd.DataFrame | None, moment: Moment) -> Outcome:
-        group = group_state.unpack(state)
+    def run(
+        self, group: GroupState, given: Mapping[Key, Sequence[Timed]], moment: Moment
+    ) -> list[Mapping[str, Any]]:
+        """Changes the group; the rows that were emitted. `given` is in the order of time."""
         now = moment.watermark_ms if self._clock is Clock.EVENT else moment.processing_ms
         ctx = self._ctx
-        ctx._emitted = []
-        ctx.watermark_ms, ctx.processing_ms = moment.watermark_ms, moment.processing_ms
+        ctx.begin_batch(moment.watermark_ms, moment.processing_ms)
         if self._clock is not Clock.NONE:
             self._fire_due(group, now)
-        if rows is not None:
-            self._process(group, rows, now)
+        for key, mine in given.items():
+            self._begin(group, key)
+            try:
+                self._process_key(mine, now)
+            except Exception as error:
+                raise self._subject.failed(error, "process", ctx.key) from error
+            if ctx.timers and ctx.timers[0] <= now:
+                self._fire(now)
+            self._end(group, key, now)
         if self._has_ttl:
             self._sweep(group, now)
-        found = self._frame(ctx._emitted)
-        return Outcome(found, group_state.pack(group), self._next(group))
+        return ctx.emitted
+
+    def next_timer(self, group: GroupState) -> int | None:
+        """When the group has something to do: a timer, or a key to forget."""
+        if self._clock is Clock.NONE:
+            return None
+        ahead = [mine[0] for mine in group.timers.values()]
+        return min([*ahead, *group.expiries.values()], default=None)
 
     def _bind(self) -> Mapping[str, State]:
         states = states_of(type(self._function))
         for name, state in states.items():
             setattr(self._function, name, state.bound(self._cells))
-        return states
+        return {state.cell: state for state in states.values()}
 
-    def _process(self, group: GroupState, frame: pd.DataFrame, now: int) -> None:
-        columns = rows.columns_of(frame, self._subject.aware)
-        keys = rows.keys_of(columns, self._subject.key, len(frame))
-        moments: Sequence[int | None] = [None] * len(frame)
-        if self._time is not None:
-            moments = times.milliseconds_of(frame[self._time])
-        items = list(zip(rows.rows_of(columns), moments, strict=True))
-        for key, mine in rows.grouped(keys, items, self._subject.no_key).items():
-            self._begin(group, key)
-            try:
-                self._process_key(mine, now)
-            except Exception as error:
-                raise self._subject.failed(error, "process", self._ctx.key) from error
-            if self._ctx._timers and self._ctx._timers[0] <= now:
-                self._fire(now)
-            self._end(group, key, now)
-
-    def _process_key(self, mine: Sequence[tuple[Row, int | None]], now: int) -> None:
+    def _process_key(self, mine: Sequence[Timed], now: int) -> None:
         ctx, cells, process = self._ctx, self._cells, self._function.process
         cells.now_ms = now
-        if self._time is None:
+        if not self._has_time:
             for row, _ in mine:
                 process(row, ctx)
             return
@@ -134,23 +134,26 @@ class ProcessOperator:
 
     def _fire(self, now: int) -> None:
         ctx = self._ctx
-        is_over = now >= END_OF_TIME_MS
-        if is_over:
-            due, ctx._timers = ctx._timers, []
-        while due[:1] if is_over else ctx._timers and ctx._timers[0] <= now:
-            time_ms = due.pop(0) if is_over else ctx._timers.pop(0)
-            ctx.timestamp_ms = self._cells.now_ms = time_ms
-            try:
-                self._function.on_timer(time_ms, ctx)
-            except Exception as error:
-                raise self._subject.failed(error, "on_timer", ctx.key) from error
-        if is_over:
-            ctx._timers = []
+        if now < END_OF_TIME_MS:
+            while ctx.timers and ctx.timers[0] <= now:
+                self._call_timer(ctx.timers.pop(0))
+            return
+        last, ctx.timers = ctx.timers, []
+        for time_ms in last:
+            self._call_timer(time_ms)
+        ctx.timers = []
+
+    def _call_timer(self, time_ms: int) -> None:
+        self._ctx.timestamp_ms = self._cells.now_ms = time_ms
+        try:
+            self._function.on_timer(time_ms, self._ctx)
+        except Exception as error:
+            raise self._subject.failed(error, "on_timer", self._ctx.key) from error
 
     def _begin(self, group: GroupState, key: Key) -> None:
         blob = group.blobs.get(key)
         self._cells.values = {} if blob is None else group_state.unpack_key(blob)
-        self._ctx._timers = group.timers.pop(key, [])
+        self._ctx.timers = group.timers.pop(key, [])
         self._ctx.key = self._subject.shown(key)
         self._ctx.timestamp_ms = None
 
@@ -166,11 +169,11 @@ class ProcessOperator:
                 raise self._subject.failed(error, "process", self._ctx.key) from error
         else:
             group.blobs.pop(key, None)
-        if self._ctx._timers:
-            group.timers[key] = self._ctx._timers
+        if self._ctx.timers:
+            group.timers[key] = self._ctx.timers
 
     def _kept(self, values: dict[str, Any], now: int) -> dict[str, Any]:
-        """Without what has expired, and without states that the class has no more."""
+        """Without what has expired. States that the class has no more stay as they are."""
         found = {}
         for name, held in values.items():
             state = self._states.get(name)
@@ -194,13 +197,3 @@ class ProcessOperator:
         for key in [key for key, end in group.expiries.items() if end <= now]:
             del group.expiries[key]
             group.blobs.pop(key, None)
-
-    def _next(self, group: GroupState) -> int | None:
-        if self._clock is Clock.NONE:
-            return None
-        ahead = [mine[0] for mine in group.timers.values()]
-        return min([*ahead, *group.expiries.values()], default=None)
-
-    def _frame(self, emitted: list[Mapping[str, Any]]) -> pd.DataFrame:
-        subject = self._subject
-        return rows.frame_of(emitted, subject.output, subject.vertex, subject.function)

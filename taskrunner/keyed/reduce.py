@@ -12,7 +12,7 @@ import pandas as pd
 from taskrunner.keyed import group_state, rows
 from taskrunner.keyed.errors import UserCodeError
 from taskrunner.keyed.operator import Moment, Outcome
-from taskrunner.keyed.process import Subject
+from taskrunner.keyed.subject import Subject
 
 Combine = Callable[[dict[str, Any], dict[str, Any]], Mapping[str, Any]]
 _RESULT = "result"

@@ -17,8 +17,9 @@ from taskrunner.api.process import ProcessFunction
 from taskrunner.keyed.arrow_batches import ArrowFunction
 from taskrunner.keyed.cogroup import CogroupOperator
 from taskrunner.keyed.operator import GroupOperator
-from taskrunner.keyed.process import ProcessOperator, Subject
+from taskrunner.keyed.process import ProcessOperator
 from taskrunner.keyed.reduce import ReduceOperator
+from taskrunner.keyed.subject import Subject
 from taskrunner.spark import accumulators, key_groups
 from taskrunner.spark.invalid_vertex import InvalidVertex
 
@@ -31,10 +32,8 @@ def process(vertex: Process, rows: DataFrame, max_parallelism: int) -> DataFrame
         raise InvalidVertex(
             vertex.id, f"function: {vertex.function!r} is no subclass of ProcessFunction"
         )
-    _check_columns(
-        vertex, rows, [*vertex.key, *([vertex.time_column or ""] if vertex.time_column else [])]
-    )
-    output = StructType.fromDDL(vertex.output)
+    _check_columns(vertex, rows, filter(None, [*vertex.key, vertex.time_column]))
+    output = _output(vertex)
     make = partial(_process_operator, _subject(vertex, vertex.key, rows, output), vertex)
     return key_groups.apply_by_group(
         rows,
@@ -70,7 +69,7 @@ def cogroup(vertex: Cogroup, left: DataFrame, right: DataFrame, max_parallelism:
     _loaded(vertex)
     for rows in (left, right):
         _check_columns(vertex, rows, vertex.key)
-    output = StructType.fromDDL(vertex.output)
+    output = _output(vertex)
     subject = _subject(vertex, vertex.key, left, output)
     calls = _CogroupCalls(
         partial(_cogroup_operator, subject, vertex.function, _times(right)),
@@ -84,18 +83,30 @@ def cogroup(vertex: Cogroup, left: DataFrame, right: DataFrame, max_parallelism:
         .groupBy(key_groups.GROUP)
         for rows in (left, right)
     ]
-    results = sides[0].cogroup(sides[1]).applyInPandas(calls.run, key_groups.with_micros(output))
+
+    # a plain function: of a method Spark would count one argument too many
+    def run(of_left: pd.DataFrame, of_right: pd.DataFrame) -> pd.DataFrame:
+        return calls.run(of_left, of_right)
+
+    results = sides[0].cogroup(sides[1]).applyInPandas(run, key_groups.with_micros(output))
     return key_groups.from_raw(results, output)
 
 
 def python(vertex: Python, rows: DataFrame) -> DataFrame:
     _loaded(vertex)
-    output = StructType.fromDDL(vertex.output)
+    output = _output(vertex)
+    zone = rows.sparkSession.conf.get("spark.sql.session.timeZone")
     calls = _ArrowCalls(
-        partial(_arrow_function, vertex.function, vertex.id, to_arrow_schema(output)),
+        partial(
+            _arrow_function, vertex.function, vertex.id, to_arrow_schema(output, timezone=zone)
+        ),
         accumulators.reporter(rows.sparkSession, vertex.id),
     )
-    return rows.mapInArrow(calls.run, output)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return calls.run(batches)
+
+    return rows.mapInArrow(run, output)
 
 
 class _CogroupCalls:
@@ -157,7 +168,16 @@ def _arrow_function(function: str, vertex: str, output: pa.Schema) -> ArrowFunct
 
 
 def _subject(vertex: _Vertex, key: tuple[str, ...], rows: DataFrame, output: StructType) -> Subject:
-    return Subject(vertex.id, vertex.function, key, to_arrow_schema(output), _times(rows))
+    return Subject(
+        vertex.id, vertex.function, key, to_arrow_schema(output, timezone="UTC"), _times(rows)
+    )
+
+
+def _output(vertex: Process | Cogroup | Python) -> StructType:
+    found = StructType.fromDDL(vertex.output)
+    if not isinstance(found, StructType):
+        raise InvalidVertex(vertex.id, f"output: {vertex.output!r} is a type, not columns")
+    return found
 
 
 def _times(rows: DataFrame) -> frozenset[str]:

@@ -74,7 +74,7 @@ class RegionQuery:
         self._connectors = _connectors(graph, region)
         vertices = [graph.vertex(vertex) for vertex in region.vertices]
         self._waits = any(map(waits_for_time, vertices))
-        self._waits_for_day = any(map(waits_for_time_of_day, vertices))
+        self._has_clock = any(map(goes_by_the_clock, vertices))
         self._totals = Totals(spark, region.id, spark_checkpoint_dir)
 
     @property
@@ -92,7 +92,7 @@ class RegionQuery:
             .foreachBatch(self._take_batch)
         )
         interval = milliseconds(self._graph.execution.batch_interval)
-        if self._waits_for_day and not interval:
+        if self._has_clock and not interval:
             # for the time of day Spark looks again and again, without a pause
             interval = _LOOK_MS
         if one_batch:
@@ -151,7 +151,7 @@ class RegionQuery:
             return False
         if self.log.last_begun() == last:
             mark(last)
-            self.log.begin_last_batch(by_time_of_day=self._waits_for_day)
+            self.log.begin_last_batch(clocks_too=self._has_clock)
         self.start(one_batch=True)
         return True
 
@@ -198,7 +198,7 @@ class RegionQuery:
         if self.phase is Phase.FAILED:
             return
         if self.log.last_begun() == self.log.last_committed():
-            self.log.begin_last_batch(by_time_of_day=self._waits_for_day)
+            self.log.begin_last_batch(clocks_too=self._has_clock)
             self.phase = Phase.DRAINING
         self.start()
 
@@ -236,8 +236,10 @@ def waits_for_time(vertex: Vertex) -> bool:
     return isinstance(vertex, Window) and vertex.clock is not Clock.NONE
 
 
-def waits_for_time_of_day(vertex: Vertex) -> bool:
-    """Whether it is a window that may emit when no rows come and the watermark stands still."""
+def goes_by_the_clock(vertex: Vertex) -> bool:
+    """Whether it may emit when the time of day moves."""
+    if isinstance(vertex, Process):
+        return vertex.time is Clock.PROCESSING
     return isinstance(vertex, Window) and vertex.clock is Clock.PROCESSING
 
 

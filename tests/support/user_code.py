@@ -1,6 +1,7 @@
 """Functions as users write them, for tests: they are imported by name, in Python workers."""
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -50,7 +51,8 @@ class Tumbling(ProcessFunction):
     def on_timer(self, time_ms: int, ctx: Context) -> None:
         n, total = self.windows.get(time_ms - 10_000)
         self.windows.remove(time_ms - 10_000)
-        ctx.emit({"k": ctx.key, "start_ms": time_ms - 10_000, "n": n, "total": total})
+        start, end = (datetime.fromtimestamp(t / 1000, UTC) for t in (time_ms - 10_000, time_ms))
+        ctx.emit({"k": ctx.key, "window_start": start, "window_end": end, "n": n, "total": total})
 
 
 class Batches(ProcessFunction):
@@ -105,3 +107,7 @@ def both_sides(key: Any, left: list[Row], right: list[Row]) -> Iterable[Mapping[
         "rights": len(right),
         "total": sum(row["v"] for row in left) - sum(row["w"] for row in right),
     }
+
+
+def summed(one: Row, other: Row) -> Row:
+    return {"n": one["n"] + other["n"], "total": one["total"] + other["total"]}

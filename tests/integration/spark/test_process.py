@@ -1,7 +1,7 @@
 """Python vertices give what plain Python says, whatever the batches and the parallelism."""
 
-from collections import Counter, defaultdict
-from datetime import datetime
+from collections import Counter
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,9 +13,11 @@ from tests.integration.spark.fed_files import files_source, wait_until_read
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink, some_rows, table
 from tests.integration.spark.test_rescale import feed, is_late, read
 from tests.integration.spark.test_savepoints import stop
+from tests.support import oracle
 
 FILES = 4
 OUTPUT = "k STRING, n BIGINT, total BIGINT"
+WINDOWS = "k STRING, window_start TIMESTAMP, window_end TIMESTAMP, n BIGINT, total BIGINT"
 
 
 def python_vertex(op: str, name: str, after: str = "rows", **fields: Any) -> Row:
@@ -55,20 +57,14 @@ def tallies(job: JobUnderTest) -> dict[str, int | float]:
     [2, pytest.param(1, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.long)],
 )
 def test_windows_by_timers_are_those_of_plain_python(job: JobUnderTest, parallelism: int) -> None:
-    output = "k STRING, start_ms BIGINT, n BIGINT, total BIGINT"
+    found = run_fed(job, process("Tumbling", "event", WINDOWS), parallelism)
 
-    found = run_fed(job, process("Tumbling", "event", output), parallelism)
-
-    wanted: dict[tuple[Any, int], list[int]] = defaultdict(lambda: [0, 0])
-    for row in read(FILES):
-        if not is_late(row):
-            start = int(datetime.fromisoformat(row["ts"]).timestamp()) // 10 * 10_000
-            wanted[row["k"], start][0] += 1
-            wanted[row["k"], start][1] += row["v"]
-    assert sorted(
-        ((r["k"], r["start_ms"]), [r["n"], r["total"]]) for r in found if r["k"]
-    ) == sorted((key, value) for key, value in wanted.items() if key[0])
-    assert len(found) == len(wanted)
+    in_time = [row for row in read(FILES) if not is_late(row)]
+    ten = timedelta(seconds=10)
+    assert {
+        (r["k"], r["window_start"], r["window_end"]): (r["n"], r["total"]) for r in found
+    } == oracle.windows(in_time, ten, ten, "k")
+    assert len(found) == len(oracle.windows(in_time, ten, ten, "k"))
     assert tallies(job) == {"late": sum(map(is_late, read(FILES)))}
 
 
@@ -150,14 +146,14 @@ def test_a_cogroup_has_all_rows_of_a_key_from_both_sides(job: JobUnderTest) -> N
 
 
 def test_a_batch_job_runs_a_process_function_to_the_end_of_time(job: JobUnderTest) -> None:
-    output = "k STRING, start_ms BIGINT, n BIGINT, total BIGINT"
     rows = some_rows(200)
-    vertex = process("Tumbling", "event", output)
 
+    vertex = process("Tumbling", "event", WINDOWS)
     job.define(table(rows), vertex, files_sink("code"), mode="batch").run()
 
     wanted = Counter((r["k"], datetime.fromisoformat(r["ts"]).timestamp() // 10) for r in rows)
-    assert {(r["k"], r["start_ms"] / 10_000): r["n"] for r in job.output()} == wanted
+    found = {(r["k"], r["window_start"].timestamp() / 10): r["n"] for r in job.output()}
+    assert found == wanted
 
 
 @pytest.mark.parametrize(
@@ -165,13 +161,17 @@ def test_a_batch_job_runs_a_process_function_to_the_end_of_time(job: JobUnderTes
     [
         (
             process("Raising"),
-            "ValueError: thirteen is bad luck (in tests.support.user_code:Raising.process of "
-            "vertex code, key 'k1')",
+            (
+                "ValueError: thirteen is bad luck (in tests.support.user_code:Raising.process of "
+                "vertex code, key 'k1')"
+            ),
         ),
         (
             process("Misfit"),
-            "column 'n' of output is int64, and 'many' is not (given by "
-            "tests.support.user_code:Misfit of vertex code)",
+            (
+                "column 'n' of output is int64, and 'many' is not (given by "
+                "tests.support.user_code:Misfit of vertex code)"
+            ),
         ),
     ],
     ids=["raises", "wrong type"],
