@@ -1,14 +1,15 @@
 """From the vertices of a region to a Spark DataFrame, streaming or batch."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import assert_never
+from typing import Self, assert_never
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from jobmanager.core.durations import milliseconds
+from jobmanager.core.errors import Fault
 from jobmanager.core.graph import (
     KEYED,
     Aggregate,
@@ -27,6 +28,7 @@ from jobmanager.core.graph import (
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
 from jobmanager.core.plan import Region
+from taskrunner.spark.blame import faults_of
 
 ReadSource = Callable[[Source], DataFrame]
 _WINDOW = "__headgate_window"
@@ -36,9 +38,17 @@ _GROUP = "__headgate_group"
 class InvalidVertex(Exception):
     """Spark refuses what a vertex says."""
 
-    def __init__(self, vertex: VertexId, message: str) -> None:
+    def __init__(
+        self, vertex: VertexId, message: str, faults: Sequence[Fault] | None = None
+    ) -> None:
         self.vertex = vertex
+        self.faults = list(faults or [Fault(vertex, "", message)])
         super().__init__(f"vertex {vertex}: {message}")
+
+    @classmethod
+    def of(cls, vertex: VertexId, faults: Sequence[Fault]) -> Self:
+        said = [f"{one.field}: {one.message}" if one.field else one.message for one in faults]
+        return cls(vertex, "; ".join(said), faults)
 
 
 class Compiler:
@@ -62,6 +72,10 @@ class Compiler:
         into = [self._frame(sink) for sink in region.sinks]
         return into[0] if region.root in region.sinks else self._frame(region.root)
 
+    def check(self, vertex: VertexId) -> None:
+        """Raises `InvalidVertex` if Spark refuses the vertex, or one behind it."""
+        self._frame(vertex)
+
     def rows_after(self, root: VertexId, sink: Sink, rows: DataFrame) -> DataFrame:
         """The rows for a sink, from `rows` of the vertex where the region's sinks part."""
         rest = Compiler(self._graph, self._parallelism, self._read, given={root: rows})
@@ -71,7 +85,7 @@ class Compiler:
         if vertex_id not in self._compiled:
             vertex = self._graph.vertex(vertex_id)
             inputs = [self._input(vertex, one) for one in vertex.inputs]
-            with _naming(vertex_id):
+            with _naming(vertex, inputs):
                 self._compiled[vertex_id] = self._compile(vertex, inputs)
         return self._compiled[vertex_id]
 
@@ -115,11 +129,11 @@ def column(name: str) -> Column:
 
 
 @contextmanager
-def _naming(vertex: VertexId) -> Iterator[None]:
+def _naming(vertex: Vertex, inputs: list[DataFrame]) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        raise InvalidVertex(vertex, str(error)) from error
+        raise InvalidVertex.of(vertex.id, faults_of(vertex, inputs, error)) from error
 
 
 def _map(vertex: Map, rows: DataFrame) -> DataFrame:
