@@ -12,6 +12,7 @@ from typing import Any
 
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input
+from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
 
 
 class Mode(StrEnum):
@@ -218,14 +219,30 @@ class Sink:
     parallelism: int | None = None
 
 
-Vertex = Source | Map | Filter | Union | Aggregate | Window | Sink
-KEYED = (Aggregate, Window)
+Vertex = (
+    Source
+    | Map
+    | Filter
+    | Union
+    | Aggregate
+    | Window
+    | Process
+    | KeyedReduce
+    | Cogroup
+    | Python
+    | Sink
+)
+KEYED = (Aggregate, Window, Process, KeyedReduce, Cogroup)
+GROUPED = (Process, KeyedReduce, Cogroup)
+"""Keyed vertices that are called once for a key group."""
+_OPS = {KeyedReduce: "reduce"}
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 def op_of(vertex: Vertex) -> str:
     """The operator's name in the job-graph language."""
-    return _CAPITAL.sub(r"_\1", type(vertex).__name__).lower()
+    known = _OPS.get(type(vertex))  # type: ignore[arg-type]
+    return known or _CAPITAL.sub(r"_\1", type(vertex).__name__).lower()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,14 @@
 """From the vertices of a region to a Spark DataFrame, streaming or batch."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Self, assert_never
+from typing import assert_never
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from jobmanager.core.durations import milliseconds
-from jobmanager.core.errors import Fault
 from jobmanager.core.graph import (
     KEYED,
     Aggregate,
@@ -28,27 +27,15 @@ from jobmanager.core.graph import (
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
 from jobmanager.core.plan import Region
+from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
+from taskrunner.spark import python_functions
 from taskrunner.spark.blame import faults_of
+from taskrunner.spark.invalid_vertex import InvalidVertex
 
+__all__ = ["Compiler", "InvalidVertex", "ReadSource", "column"]
 ReadSource = Callable[[Source], DataFrame]
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
-
-
-class InvalidVertex(Exception):
-    """Spark refuses what a vertex says."""
-
-    def __init__(
-        self, vertex: VertexId, message: str, faults: Sequence[Fault] | None = None
-    ) -> None:
-        self.vertex = vertex
-        self.faults = list(faults or [Fault(vertex, "", message)])
-        super().__init__(f"vertex {vertex}: {message}")
-
-    @classmethod
-    def of(cls, vertex: VertexId, faults: Sequence[Fault]) -> Self:
-        said = [f"{one.field}: {one.message}" if one.field else one.message for one in faults]
-        return cls(vertex, "; ".join(said), faults)
 
 
 class Compiler:
@@ -117,6 +104,15 @@ class Compiler:
                 return inputs[0].groupBy(*keys).agg(*_results(vertex))
             case Window():
                 return _window(vertex, inputs[0])
+            case Process():
+                return python_functions.process(vertex, inputs[0], self._graph.max_parallelism)
+            case KeyedReduce():
+                return python_functions.reduce(vertex, inputs[0], self._graph.max_parallelism)
+            case Cogroup():
+                left, right = inputs
+                return python_functions.cogroup(vertex, left, right, self._graph.max_parallelism)
+            case Python():
+                return python_functions.python(vertex, inputs[0])
             case Sink():
                 return inputs[0]
             case _:
