@@ -1,17 +1,16 @@
 """From the vertices of a region to a Spark DataFrame, streaming or batch."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import assert_never
+from typing import Protocol, assert_never
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from jobmanager.core import spark_order
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph import (
-    KEYED,
     Aggregate,
+    FileFormat,
+    FilesSink,
     Filter,
     JobGraph,
     Map,
@@ -26,18 +25,23 @@ from jobmanager.core.graph import (
 )
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
+from jobmanager.core.plan import ship_of
+from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
+from jobmanager.core.traits import streamed_inputs
+from taskrunner.spark.frames import InvalidVertex as InvalidVertex
+from taskrunner.spark.frames import column as column
+from taskrunner.spark.frames import naming
+from taskrunner.spark.queries import query
+from taskrunner.spark.relational import distinct, flat_map, join
 
-ReadSource = Callable[[Source], DataFrame]
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
 
 
-class InvalidVertex(Exception):
-    """Spark refuses what a vertex says."""
-
-    def __init__(self, vertex: VertexId, message: str) -> None:
-        self.vertex = vertex
-        super().__init__(f"vertex {vertex}: {message}")
+class ReadSource(Protocol):
+    def __call__(self, source: Source, *, is_static: bool = False) -> DataFrame:
+        """Its rows; of one that is static as a whole, whatever the mode."""
+        ...
 
 
 class Compiler:
@@ -47,44 +51,61 @@ class Compiler:
         self._graph = graph
         self._parallelism = parallelism
         self._read = read
-        self._compiled: dict[VertexId, DataFrame] = {}
+        self._compiled: dict[tuple[VertexId, bool], DataFrame] = {}
 
     def rows_into(self, sink: Sink) -> DataFrame:
         """The rows that the region's sink is given."""
-        return self._input(sink, sink.inputs[0])
+        rows = self._input(sink, sink.inputs[0], is_static=False)
+        check_text(sink, rows)
+        return rows
 
-    def _frame(self, vertex_id: VertexId) -> DataFrame:
-        if vertex_id not in self._compiled:
+    def _frame(self, vertex_id: VertexId, is_static: bool) -> DataFrame:
+        if (vertex_id, is_static) not in self._compiled:
             vertex = self._graph.vertex(vertex_id)
-            inputs = [self._input(vertex, one) for one in vertex.inputs]
-            with _naming(vertex_id):
-                self._compiled[vertex_id] = self._compile(vertex, inputs)
-        return self._compiled[vertex_id]
+            streamed = streamed_inputs(vertex)
+            inputs = [
+                self._input(vertex, one, is_static=is_static or one not in streamed)
+                for one in vertex.inputs
+            ]
+            with naming(vertex_id):
+                rows = self._compile(vertex, inputs, is_static)
+                self._compiled[vertex_id, is_static] = rows
+        return self._compiled[vertex_id, is_static]
 
-    def _input(self, vertex: Vertex, one: Input) -> DataFrame:
+    def _input(self, vertex: Vertex, one: Input, *, is_static: bool) -> DataFrame:
         """The rows of one input, spread over subtasks as its edge says.
 
-        A keyed vertex shuffles by its key itself, so no other shuffle is put before it.
+        A keyed vertex shuffles by its key itself, so no other shuffle is put before it; a join
+        takes its hint from the edge.
         """
-        frame = self._frame(one.vertex)
-        if isinstance(vertex, KEYED):
-            return frame
-        ship = one.ship or (Ship.FORWARD if vertex.parallelism is None else Ship.REBALANCE)
-        if ship is Ship.REBALANCE:
-            return frame.repartition(vertex.parallelism or self._parallelism)
-        return frame
+        frame = self._frame(one.vertex, is_static)
+        match ship_of(vertex, one):
+            case Ship.REBALANCE:
+                return frame.repartition(vertex.parallelism or self._parallelism)
+            case Ship.BROADCAST if isinstance(vertex, Sql):
+                return frame.hint("broadcast")
+            case _:
+                return frame
 
-    def _compile(self, vertex: Vertex, inputs: list[DataFrame]) -> DataFrame:
+    def _compile(self, vertex: Vertex, inputs: list[DataFrame], is_static: bool) -> DataFrame:
         match vertex:
             case Source():
-                return self._read(vertex)
+                return self._read(vertex, is_static=is_static)
             case Map():
                 return _map(vertex, inputs[0])
             case Filter():
                 return inputs[0].where(vertex.where)
             case Union():
                 return _union(inputs)
-            case Aggregate():
+            case FlatMap():
+                return flat_map(vertex, inputs[0])
+            case Join():
+                return join(vertex, *inputs)
+            case Distinct():
+                return distinct(vertex, inputs[0])
+            case Sql():
+                return self._query(vertex, inputs)
+            case Aggregate() | Reduce():
                 keys = [column(name) for name in vertex.key]
                 return inputs[0].groupBy(*keys).agg(*_results(vertex))
             case Window():
@@ -94,18 +115,20 @@ class Compiler:
             case _:
                 assert_never(vertex)
 
+    def _query(self, vertex: Sql, inputs: list[DataFrame]) -> DataFrame:
+        named = {one.vertex: rows for one, rows in zip(vertex.inputs, inputs, strict=True)}
+        with_state = [name for name in named if spark_order.keyed(self._graph, name)]
+        return query(vertex, named, with_state)
 
-def column(name: str) -> Column:
-    """The column of that very name, whatever characters are in it."""
-    return sql.col("`" + name.replace("`", "``") + "`")
 
-
-@contextmanager
-def _naming(vertex: VertexId) -> Iterator[None]:
-    try:
-        yield
-    except PySparkException as error:
-        raise InvalidVertex(vertex, str(error)) from error
+def check_text(sink: Sink, rows: DataFrame) -> None:
+    """Spark would say it batch after batch."""
+    files = sink.connector
+    if isinstance(files, FilesSink) and files.format is FileFormat.TEXT:
+        written = [one for one in rows.schema.fields if one.name not in files.partition_by]
+        if [one.dataType.simpleString() for one in written] != ["string"]:
+            found = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in written)
+            raise InvalidVertex(sink.id, f"format: text is one column of texts, here come {found}")
 
 
 def _map(vertex: Map, rows: DataFrame) -> DataFrame:
@@ -128,7 +151,7 @@ def _union(inputs: list[DataFrame]) -> DataFrame:
     return rows
 
 
-def _results(vertex: Aggregate | Window) -> list[Column]:
+def _results(vertex: Aggregate | Reduce | Window) -> list[Column]:
     return [sql.expr(text).alias(name) for name, text in vertex.aggregate.items()]
 
 

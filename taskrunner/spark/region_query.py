@@ -19,9 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobmanager.core.durations import milliseconds
-from jobmanager.core.graph import JobGraph, Source, SourceConnector, Window
+from jobmanager.core.graph import JobGraph, Source, SourceConnector
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan import Region
+from jobmanager.core.traits import waits_for_watermark
 from jobmanager.protocol.messages import RegionProgress
 from taskrunner.core import exhaustion
 from taskrunner.snapshots.snapshot import offsets_by_source
@@ -67,8 +68,8 @@ class RegionQuery:
         self._sink = sink
         self._meter = ProgressMeter(graph, region.id, self.log)
         self._connectors = _connectors(graph, region)
-        vertices = [graph.vertex(vertex) for vertex in region.vertices]
-        self._has_windows = any(isinstance(vertex, Window) for vertex in vertices)
+        vertices = [graph.vertex(vertex) for vertex in region.streamed]
+        self._has_windows = any(waits_for_watermark(vertex) for vertex in vertices)
 
     @property
     def id(self) -> RegionId:
@@ -76,7 +77,7 @@ class RegionQuery:
 
     def start(self, *, one_batch: bool = False) -> None:
         """Starts the query from where its directory says, for all batches or just the next."""
-        # only windows have something to emit when the watermark moves and no rows come
+        # only windows and outer joins have rows to emit when the watermark moves and none come
         self._spark.conf.set(_NO_DATA_BATCHES, str(self._has_windows).lower())
         writer = (
             self._rows.writeStream.queryName(f"{self.id}-{uuid4().hex[:8]}")
