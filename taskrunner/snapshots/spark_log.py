@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.snapshots import durable
 
-END_OF_TIME_MS = 253_402_300_799_000
-"""The last second of the year 9999: a watermark after every event."""
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
