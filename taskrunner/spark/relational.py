@@ -123,7 +123,8 @@ def _time_bound(vertex: Join, left: DataFrame, right: DataFrame) -> list[Column]
         at = [one.lower() for one in vertex.on].index(times[0].lower()) if hidden else 0
         found.append(_of(name, f"{_RIGHT}{at}" if hidden else times[0]))
     mine, theirs = found
-    bound = sql.expr(f"make_dt_interval(0, 0, 0, {milliseconds(vertex.within) / 1000:.3f})")
+    # a literal: Spark clears state by it, and understands nothing else
+    bound = sql.expr(f"INTERVAL {milliseconds(vertex.within)} MILLISECONDS")
     return [mine >= theirs - bound, mine <= theirs + bound]
 
 
