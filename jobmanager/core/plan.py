@@ -5,14 +5,14 @@ await?) and the runner (which Spark queries do I start?), so the two cannot
 disagree.
 
 * A **task** is a chain of vertices joined by forward edges.
-* A **region** is everything behind one sink: one Spark query. A vertex that two
-  sinks share is in both regions, and runs once in each.
+* A **region** is everything behind one sink, or behind several that share their keyed
+  vertices (`regions.py`): one Spark query. A vertex that two regions share runs once in each.
 * A **subtask** acks. A keyed vertex has one for each of its state partitions. A
   source has one, since Spark keeps one offset a source and query; a sink has
   one, since a batch is committed once, by the driver.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -30,8 +30,9 @@ from jobmanager.core.graph import (
 )
 from jobmanager.core.ids import RegionId, SubtaskRef, VertexId
 from jobmanager.core.inputs import Input, Ship
+from jobmanager.core.regions import Query, ancestors, output_mode_of, queries_of
 from jobmanager.core.relational_vertices import Join, Reduce, Sql, SqlState
-from jobmanager.core.traits import emits_updates, is_keyed, streamed_inputs
+from jobmanager.core.traits import is_keyed
 
 
 class SnapshotKind(StrEnum):
@@ -61,9 +62,13 @@ class Task:
 class Region:
     id: RegionId
     vertices: tuple[VertexId, ...]
-    """In an order in which every vertex follows its inputs; the sink is last."""
+    """In an order in which every vertex follows its inputs."""
     streamed: tuple[VertexId, ...]
     """The same without what is only read as a whole: the static side of a join."""
+    root: VertexId
+    """The vertex whose rows the query computes: the sink, or where several sinks part."""
+    sinks: tuple[VertexId, ...]
+    """The first names the region."""
     sources: tuple[VertexId, ...]
     keyed: tuple[VertexId, ...]
     output_mode: OutputMode
@@ -86,7 +91,7 @@ def plan_of(graph: JobGraph, parallelism: int | None = None) -> Plan:
     return Plan(
         tasks=tuple(_tasks(order, edges, p)),
         edges=edges,
-        regions=tuple(_region(graph, v) for v in graph.vertices if isinstance(v, Sink)),
+        regions=tuple(_region(graph, query) for query in queries_of(graph)),
     )
 
 
@@ -199,34 +204,22 @@ def _tasks(order: tuple[Vertex, ...], edges: tuple[Edge, ...], parallelism: int)
         yield Task(head, tuple(vertices), width[head])
 
 
-def _region(graph: JobGraph, sink: Sink) -> Region:
-    behind = _ancestors(graph, sink, lambda vertex: vertex.inputs)
+def _region(graph: JobGraph, query: Query) -> Region:
+    behind = set[VertexId]().union(
+        *(ancestors(graph, sink, with_static=True) for sink in query.sinks)
+    )
     vertices = tuple(v for v in in_order(graph) if v.id in behind)
-    behind = _ancestors(graph, sink, streamed_inputs)
+    behind = set[VertexId]().union(*(ancestors(graph, sink) for sink in query.sinks))
     streamed = [v for v in vertices if v.id in behind]
     sources = [v for v in streamed if isinstance(v, Source)]
-    updates = any(emits_updates(v) for v in streamed)
-    default = OutputMode.UPDATE if updates else OutputMode.APPEND
     return Region(
-        id=RegionId(sink.id),
+        id=RegionId(query.sinks[0]),
         vertices=tuple(v.id for v in vertices),
         streamed=tuple(v.id for v in streamed),
+        root=query.root,
+        sinks=query.sinks,
         sources=tuple(v.id for v in sources),
         keyed=tuple(v.id for v in streamed if is_keyed(v)),
-        output_mode=sink.mode or default,
+        output_mode=output_mode_of(graph, query.sinks[0]),
         is_bounded=all(is_bounded(source, graph.mode) for source in sources),
     )
-
-
-def _ancestors(
-    graph: JobGraph, vertex: Vertex, inputs: Callable[[Vertex], tuple[Input, ...]]
-) -> set[VertexId]:
-    """The vertex, and every vertex its rows come through."""
-    found: set[VertexId] = set()
-    ahead = [vertex.id]
-    while ahead:
-        one = ahead.pop()
-        if one not in found:
-            found.add(one)
-            ahead.extend(into.vertex for into in inputs(graph.vertex(one)))
-    return found

@@ -1,11 +1,11 @@
 """From the vertices of a region to a Spark DataFrame, streaming or batch."""
 
+from collections.abc import Mapping
 from typing import Protocol, assert_never
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from jobmanager.core import spark_order
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph import (
     Aggregate,
@@ -25,9 +25,10 @@ from jobmanager.core.graph import (
 )
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
-from jobmanager.core.plan import ship_of
+from jobmanager.core.plan import Region, ship_of
+from jobmanager.core.regions import ancestors
 from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
-from jobmanager.core.traits import streamed_inputs
+from jobmanager.core.traits import is_keyed, streamed_inputs
 from taskrunner.spark.frames import InvalidVertex as InvalidVertex
 from taskrunner.spark.frames import column as column
 from taskrunner.spark.frames import naming
@@ -47,19 +48,34 @@ class ReadSource(Protocol):
 class Compiler:
     """Compiles the vertices of one region. A vertex that is used twice is compiled once."""
 
-    def __init__(self, graph: JobGraph, parallelism: int, read: ReadSource) -> None:
+    def __init__(
+        self,
+        graph: JobGraph,
+        parallelism: int,
+        read: ReadSource,
+        given: Mapping[VertexId, DataFrame] | None = None,
+    ) -> None:
+        """`given` are vertices that are computed already."""
         self._graph = graph
         self._parallelism = parallelism
         self._read = read
-        self._compiled: dict[tuple[VertexId, bool], DataFrame] = {}
+        self._compiled: dict[tuple[VertexId, bool], DataFrame] = {
+            (vertex, False): rows for vertex, rows in (given or {}).items()
+        }
+        """By vertex, and whether it is read as a whole beside a stream."""
 
-    def rows_into(self, sink: Sink) -> DataFrame:
-        """The rows that the region's sink is given."""
-        rows = self._input(sink, sink.inputs[0], is_static=False)
-        check_text(sink, rows)
-        return rows
+    def rows_of(self, region: Region) -> DataFrame:
+        """The rows that the region's query computes. Everything behind its sinks is compiled."""
+        into = [self._frame(sink) for sink in region.sinks]
+        return into[0] if region.root in region.sinks else self._frame(region.root)
 
-    def _frame(self, vertex_id: VertexId, is_static: bool) -> DataFrame:
+    def rows_after(self, root: VertexId, sink: Sink, rows: DataFrame) -> DataFrame:
+        """The rows for a sink, from `rows` of the vertex where the region's sinks part."""
+        rest = Compiler(self._graph, self._parallelism, self._read, given={root: rows})
+        rest._compiled |= {key: frame for key, frame in self._compiled.items() if key[1]}
+        return rest._frame(sink.id)
+
+    def _frame(self, vertex_id: VertexId, is_static: bool = False) -> DataFrame:
         if (vertex_id, is_static) not in self._compiled:
             vertex = self._graph.vertex(vertex_id)
             streamed = streamed_inputs(vertex)
@@ -111,17 +127,22 @@ class Compiler:
             case Window():
                 return _window(vertex, inputs[0])
             case Sink():
+                _check_text(vertex, inputs[0])
                 return inputs[0]
             case _:
                 assert_never(vertex)
 
     def _query(self, vertex: Sql, inputs: list[DataFrame]) -> DataFrame:
         named = {one.vertex: rows for one, rows in zip(vertex.inputs, inputs, strict=True)}
-        with_state = [name for name in named if spark_order.keyed(self._graph, name)]
+        with_state = [
+            name
+            for name in named
+            if any(is_keyed(self._graph.vertex(one)) for one in ancestors(self._graph, name))
+        ]
         return query(vertex, named, with_state)
 
 
-def check_text(sink: Sink, rows: DataFrame) -> None:
+def _check_text(sink: Sink, rows: DataFrame) -> None:
     """Spark would say it batch after batch."""
     files = sink.connector
     if isinstance(files, FilesSink) and files.format is FileFormat.TEXT:
