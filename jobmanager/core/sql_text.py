@@ -7,6 +7,7 @@ do not agree the query is refused. One query has one stateful operator at most.
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from jobmanager.core.relational_vertices import SqlState
 
@@ -15,55 +16,16 @@ _NOT_CODE = re.compile(
 )
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[(),.;]")
 _AGGREGATES = frozenset(
-    [
-        "any",
-        "any_value",
-        "approx_count_distinct",
-        "approx_percentile",
-        "array_agg",
-        "avg",
-        "bit_and",
-        "bit_or",
-        "bit_xor",
-        "bool_and",
-        "bool_or",
-        "collect_list",
-        "collect_set",
-        "corr",
-        "count",
-        "count_if",
-        "covar_pop",
-        "covar_samp",
-        "every",
-        "first",
-        "first_value",
-        "kurtosis",
-        "last",
-        "last_value",
-        "listagg",
-        "max",
-        "max_by",
-        "mean",
-        "median",
-        "min",
-        "min_by",
-        "mode",
-        "percentile",
-        "percentile_approx",
-        "skewness",
-        "some",
-        "std",
-        "stddev",
-        "stddev_pop",
-        "stddev_samp",
-        "string_agg",
-        "sum",
-        "try_avg",
-        "try_sum",
-        "var_pop",
-        "var_samp",
-        "variance",
-    ]
+    " ".join(
+        [
+            "any any_value approx_count_distinct approx_percentile array_agg avg bit_and",
+            "bit_or bit_xor bool_and bool_or collect_list collect_set corr count count_if",
+            "covar_pop covar_samp every first first_value kurtosis last last_value listagg",
+            "max max_by mean median min min_by mode percentile percentile_approx skewness",
+            "some std stddev stddev_pop stddev_samp string_agg sum try_avg try_sum var_pop",
+            "var_samp variance",
+        ]
+    ).split()
 )
 _WINDOWS = frozenset(["window", "session_window"])
 _JOINING = "join"
@@ -92,8 +54,7 @@ def _words(query: str) -> list[str]:
 
 
 def _refuse_sets(words: Sequence[str]) -> None:
-    following = [*words[1:], ""]
-    for word, then in zip(words, following, strict=True):
+    for word, then in pairwise([*words, ""]):
         if (word, then) == ("select", "distinct"):
             raise TooMuch(
                 "SELECT DISTINCT would give a row again whenever it comes: use a distinct vertex"
@@ -106,11 +67,10 @@ def _refuse_sets(words: Sequence[str]) -> None:
 
 def _aggregations(words: Sequence[str]) -> Iterator[SqlState]:
     for scope in _scopes(words):
-        pairs = list(zip(scope, [*scope[1:], ""], strict=True))
+        pairs = list(pairwise([*scope, ""]))
         if ("group", "by") in pairs:
             by = scope[pairs.index(("group", "by")) :]
-            calls = zip(by, [*by[1:], ""], strict=True)
-            is_window = any(word in _WINDOWS and then == "(" for word, then in calls)
+            is_window = any(word in _WINDOWS and then == "(" for word, then in pairwise(by))
             yield SqlState.WINDOW if is_window else SqlState.AGGREGATE
         elif any(word in _AGGREGATES and then == "(" for word, then in pairs):
             yield SqlState.TOTAL

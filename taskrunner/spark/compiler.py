@@ -83,7 +83,7 @@ class Compiler:
                 self._input(vertex, one, is_static=is_static or one not in streamed)
                 for one in vertex.inputs
             ]
-            with naming(vertex_id):
+            with naming(vertex_id, _field(vertex)):
                 rows = self._compile(vertex, inputs, is_static)
                 self._compiled[vertex_id, is_static] = rows
         return self._compiled[vertex_id, is_static]
@@ -142,6 +142,21 @@ class Compiler:
         return query(vertex, named, with_state)
 
 
+def _field(vertex: Vertex) -> str:
+    """The field that has the expressions, for Spark to complain of."""
+    match vertex:
+        case Map():
+            return "add" if vertex.select is None else "select"
+        case Filter():
+            return "where"
+        case Aggregate() | Reduce() | Window():
+            return "aggregate"
+        case Union():
+            return "inputs"
+        case _:
+            return ""
+
+
 def _check_text(sink: Sink, rows: DataFrame) -> None:
     """Spark would say it batch after batch."""
     files = sink.connector
@@ -149,7 +164,9 @@ def _check_text(sink: Sink, rows: DataFrame) -> None:
         written = [one for one in rows.schema.fields if one.name not in files.partition_by]
         if [one.dataType.simpleString() for one in written] != ["string"]:
             found = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in written)
-            raise InvalidVertex(sink.id, f"format: text is one column of texts, here come {found}")
+            raise InvalidVertex(
+                sink.id, f"text is one column of texts, here come {found}", "format"
+            )
 
 
 def _map(vertex: Map, rows: DataFrame) -> DataFrame:
@@ -160,7 +177,7 @@ def _map(vertex: Map, rows: DataFrame) -> DataFrame:
     missing = [name for name in vertex.drop if name not in added.columns]
     if missing:
         raise InvalidVertex(
-            vertex.id, f"drop: there is no column {', '.join(missing)}, only {added.columns}"
+            vertex.id, f"there is no column {', '.join(missing)}, only {added.columns}", "drop"
         )
     return added.drop(*vertex.drop)
 

@@ -13,9 +13,13 @@ from jobmanager.core.ids import VertexId
 class InvalidVertex(Exception):
     """Spark refuses what a vertex says."""
 
-    def __init__(self, vertex: VertexId, message: str) -> None:
+    def __init__(self, vertex: VertexId, message: str, field: str = "") -> None:
         self.vertex = vertex
-        super().__init__(f"vertex {vertex}: {message}")
+        self.field = field
+        """Of the vertex; empty: no one of them."""
+        super().__init__(
+            f"vertex {vertex}: {field}: {message}" if field else f"vertex {vertex}: {message}"
+        )
 
 
 def column(name: str) -> Column:
@@ -29,5 +33,4 @@ def naming(vertex: VertexId, field: str = "") -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        where = f"{field}: " if field else ""
-        raise InvalidVertex(vertex, f"{where}{error}") from error
+        raise InvalidVertex(vertex, str(error), field) from error

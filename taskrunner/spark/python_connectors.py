@@ -15,14 +15,14 @@ def register(spark: SparkSession, vertex: VertexId, reference: str, needs: str =
     try:
         found: Any = functions.load(reference)
     except Exception as error:
-        raise InvalidVertex(vertex, f"class: {error}") from error
+        raise InvalidVertex(vertex, str(error), "class") from error
     if not isinstance(found, type) or not issubclass(found, DataSource):
         raise InvalidVertex(
-            vertex, f"class: {reference} is no subclass of pyspark.sql.datasource.DataSource"
+            vertex, f"{reference} is no subclass of pyspark.sql.datasource.DataSource", "class"
         )
     if needs and getattr(found, needs) is getattr(DataSource, needs):
         raise InvalidVertex(
-            vertex, f"class: {reference} has no {needs}, which every batch is given to"
+            vertex, f"{reference} has no {needs}, which every batch is given to", "class"
         )
     name = f"headgate_{vertex}"
     spark.dataSource.register(type(found.__name__, (found,), {"name": classmethod(lambda _: name)}))

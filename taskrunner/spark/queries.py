@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jobmanager.core.ids import VertexId
 from jobmanager.core.relational_vertices import Sql, SqlState
 from jobmanager.core.traits import streamed_inputs
-from taskrunner.spark.frames import InvalidVertex
+from taskrunner.spark.frames import InvalidVertex, naming
 
 _views = Lock()
 _STATEFUL = ("Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct")
@@ -27,7 +27,8 @@ def query(
 ) -> DataFrame:
     """The query's rows. `with_state` are the inputs that have stateful vertices behind them."""
     spark = next(iter(inputs.values())).sparkSession
-    rows = _run(spark, vertex, inputs)
+    with naming(vertex.id, "query"):
+        rows = _run(spark, vertex, inputs)
     if rows.isStreaming:
         _check(vertex, rows, with_state)
     return rows
@@ -59,7 +60,7 @@ def _check(vertex: Sql, rows: DataFrame, with_state: Collection[VertexId]) -> No
     definitions = {int(one.id()): one for one in _named(plan, "CTERelationDef")}
     references = [int(one.cteId()) for one in _named(plan, "CTERelationRef")]
     if len(references) != len(set(references)):
-        raise InvalidVertex(vertex.id, "query: in a stream a WITH query can be used once only")
+        raise InvalidVertex(vertex.id, "in a stream a WITH query can be used once only", "query")
     in_log = [one for one in _steps(plan, inputs, {}) if isinstance(one, _Use)]
     _check_inputs(vertex, [one.input for one in in_log])
     _check_state(vertex, list(_steps(plan, inputs, definitions)), with_state)
@@ -72,12 +73,13 @@ def _check_inputs(vertex: Sql, used: Sequence[VertexId]) -> None:
         if streamed.count(name) != 1:
             how = "twice" if name in streamed else "not at all"
             raise InvalidVertex(
-                vertex.id, f"query: it reads the stream {name!r} {how}: a stream is read once"
+                vertex.id, f"it reads the stream {name!r} {how}: a stream is read once", "query"
             )
     if streamed != wanted:
         raise InvalidVertex(
             vertex.id,
-            f"inputs: the query reads its streams in another order: write {', '.join(streamed)}",
+            f"the query reads its streams in another order: write {', '.join(streamed)}",
+            "inputs",
         )
 
 
@@ -91,14 +93,15 @@ def _check_state(
         found = ", ".join(states) or "none"
         raise InvalidVertex(
             vertex.id,
-            f"query: it was taken to keep the state of {vertex.state}, and Spark keeps {found}: "
+            f"it was taken to keep the state of {vertex.state}, and Spark keeps {found}: "
             "use aggregate, window, join and distinct vertices",
+            "query",
         )
     if states:
         before = [one.input for one in steps[: steps.index(states[0])] if isinstance(one, _Use)]
         if any(one in with_state for one in before):
             raise InvalidVertex(
-                vertex.id, "query: put what keeps state first, or into a vertex of its own"
+                vertex.id, "put what keeps state first, or into a vertex of its own", "query"
             )
 
 

@@ -12,7 +12,7 @@ from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Ship
 from jobmanager.core.plan import ship_of
 from jobmanager.core.relational_vertices import ONLY_LEFT, Distinct, FlatMap, Join
-from taskrunner.spark.frames import InvalidVertex, column
+from taskrunner.spark.frames import InvalidVertex, column, naming
 
 _SPARK_TYPES = {
     "inner": "inner",
@@ -34,9 +34,11 @@ def flat_map(vertex: FlatMap, rows: DataFrame) -> DataFrame:
     kept = rows.columns if vertex.keep is None else vertex.keep
     clash = [name for name in vertex.names if name.lower() in {one.lower() for one in kept}]
     if clash:
-        raise InvalidVertex(vertex.id, f"as: column {clash[0]!r} is there already")
-    exploded = sql.explode(sql.expr(vertex.explode)).alias(*vertex.names)
-    return rows.select(*(column(name) for name in kept), exploded)
+        raise InvalidVertex(vertex.id, f"column {clash[0]!r} is there already", "as")
+    _need(vertex.id, "keep", tuple(kept), rows)
+    with naming(vertex.id, "explode"):
+        exploded = sql.explode(sql.expr(vertex.explode)).alias(*vertex.names)
+        return rows.select(*(column(name) for name in kept), exploded)
 
 
 def distinct(vertex: Distinct, rows: DataFrame) -> DataFrame:
@@ -53,7 +55,7 @@ def distinct(vertex: Distinct, rows: DataFrame) -> DataFrame:
     if vertex.within is None:
         return rows.dropDuplicates(key)
     if len(times) != 1:
-        raise InvalidVertex(vertex.id, _which_time("within", times))
+        raise InvalidVertex(vertex.id, _which_time(times), "within")
     # Spark remembers a key for the delay that is noted with its time column: ours, meanwhile
     delay = rows.schema[times[0]].metadata[_DELAY]
     remembering = _with_delay(rows, times[0], milliseconds(vertex.within))
@@ -62,8 +64,8 @@ def distinct(vertex: Distinct, rows: DataFrame) -> DataFrame:
 
 def join(vertex: Join, left: DataFrame, right: DataFrame) -> DataFrame:
     """The `on` columns once, then the rest of the left, then of the right."""
-    _need(vertex.id, f"on, of {vertex.left!r}", vertex.on, left)
-    _need(vertex.id, f"on, of {vertex.right!r}", vertex.on, right)
+    _need(vertex.id, "on", vertex.on, left, f"of {vertex.left!r}: ")
+    _need(vertex.id, "on", vertex.on, right, f"of {vertex.right!r}: ")
     if vertex.type not in ONLY_LEFT:
         _check_names(vertex, left, right)
     condition = _time_bound(vertex, left, right)
@@ -76,11 +78,13 @@ def join(vertex: Join, left: DataFrame, right: DataFrame) -> DataFrame:
     for name, other in hidden.items():
         condition.append(_of(vertex.left, name) == _of(vertex.right, other))
     if vertex.where is not None:
-        condition.append(sql.expr(vertex.where))
+        with naming(vertex.id, "where"):
+            condition.append(sql.expr(vertex.where))
     whole = condition[0]
     for one in condition[1:]:
         whole = whole & one
-    joined = _hinted_left(vertex, sides[0]).join(sides[1], whole, _SPARK_TYPES[vertex.type])
+    with naming(vertex.id, "where" if vertex.where else "on"):
+        joined = _hinted_left(vertex, sides[0]).join(sides[1], whole, _SPARK_TYPES[vertex.type])
     return joined.select(*_results(vertex, hidden, left, right))
 
 
@@ -118,7 +122,7 @@ def _time_bound(vertex: Join, left: DataFrame, right: DataFrame) -> list[Column]
     for name, rows in ((vertex.left, left), (vertex.right, right)):
         times = time_columns(rows)
         if len(times) != 1:
-            raise InvalidVertex(vertex.id, _which_time(f"within, of {name!r}", times))
+            raise InvalidVertex(vertex.id, f"of {name!r}: {_which_time(times)}", "within")
         hidden = _is_in(times[0], vertex.on) and name == vertex.right
         at = [one.lower() for one in vertex.on].index(times[0].lower()) if hidden else 0
         found.append(_of(name, f"{_RIGHT}{at}" if hidden else times[0]))
@@ -151,20 +155,21 @@ def _hint(vertex: Join, position: int) -> str | None:
 def _check_names(vertex: Join, left: DataFrame, right: DataFrame) -> None:
     for name in left.columns:
         if not _is_in(name, vertex.on) and _is_in(name, right.columns):
-            raise InvalidVertex(vertex.id, f"inputs: {twice(name, vertex.left, vertex.right)}")
+            raise InvalidVertex(vertex.id, twice(name, vertex.left, vertex.right), "inputs")
 
 
-def _need(vertex: VertexId, field: str, names: tuple[str, ...], rows: DataFrame) -> None:
+def _need(
+    vertex: VertexId, field: str, names: tuple[str, ...], rows: DataFrame, of: str = ""
+) -> None:
     missing = [name for name in names if not _is_in(name, rows.columns)]
     if missing:
-        raise InvalidVertex(
-            vertex, f"{field}: there is no column {', '.join(missing)}, only {rows.columns}"
-        )
+        message = f"{of}there is no column {', '.join(missing)}, only {rows.columns}"
+        raise InvalidVertex(vertex, message, field)
 
 
-def _which_time(field: str, times: list[str]) -> str:
+def _which_time(times: list[str]) -> str:
     found = ", ".join(times) or "none"
-    return f"{field}: one column with a watermark is needed, and there is {found}"
+    return f"one column with a watermark is needed, and there is {found}"
 
 
 def _with_delay(rows: DataFrame, time: str, delay_ms: int) -> DataFrame:
