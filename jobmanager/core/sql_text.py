@@ -16,16 +16,13 @@ _NOT_CODE = re.compile(
 )
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[(),.;]")
 _AGGREGATES = frozenset(
-    " ".join(
-        [
-            "any any_value approx_count_distinct approx_percentile array_agg avg bit_and",
-            "bit_or bit_xor bool_and bool_or collect_list collect_set corr count count_if",
-            "covar_pop covar_samp every first first_value kurtosis last last_value listagg",
-            "max max_by mean median min min_by mode percentile percentile_approx skewness",
-            "some std stddev stddev_pop stddev_samp string_agg sum try_avg try_sum var_pop",
-            "var_samp variance",
-        ]
-    ).split()
+    """
+    any any_value approx_count_distinct approx_percentile array_agg avg bit_and bit_or bit_xor
+    bool_and bool_or collect_list collect_set corr count count_if covar_pop covar_samp every
+    first first_value kurtosis last last_value listagg max max_by mean median min min_by mode
+    percentile percentile_approx skewness some std stddev stddev_pop stddev_samp string_agg sum
+    try_avg try_sum var_pop var_samp variance
+    """.split()  # noqa: SIM905
 )
 _WINDOWS = frozenset(["window", "session_window"])
 _JOINING = "join"

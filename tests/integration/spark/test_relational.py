@@ -26,7 +26,7 @@ from jobmanager.core.plan import plan_of
 from taskrunner.spark.compiler import Compiler, InvalidVertex
 from tests.integration.spark.fed_files import files_source, wait_until_read
 from tests.integration.spark.jobs import OUT, JobUnderTest, Row, files_sink, some_rows, table
-from tests.integration.spark.relational_operators import OTHER, RELATIONAL, join
+from tests.integration.spark.relational_operators import OTHER, RELATIONAL, join, joined
 from tests.integration.spark.test_rescale import (
     Operator,
     expected,
