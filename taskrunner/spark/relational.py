@@ -12,6 +12,7 @@ from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Ship
 from jobmanager.core.plan import ship_of
 from jobmanager.core.relational_vertices import ONLY_LEFT, Distinct, FlatMap, Join
+from taskrunner.core.state_view import HIDDEN
 from taskrunner.spark.frames import InvalidVertex, column, naming
 
 _SPARK_TYPES = {
@@ -27,7 +28,6 @@ TIME = "headgate.time"
 """Marks the time column in a batch, as Spark does in a stream."""
 _DELAY = "spark.watermarkDelayMs"
 _FIRST = "__headgate_first"
-_RIGHT = "__headgate_right_"
 
 
 def flat_map(vertex: FlatMap, rows: DataFrame) -> DataFrame:
@@ -70,7 +70,7 @@ def join(vertex: Join, left: DataFrame, right: DataFrame) -> DataFrame:
         _check_names(vertex, left, right)
     condition = _time_bound(vertex, left, right)
     # the names of `on` are on both sides: those of the right are hidden meanwhile
-    hidden = {name: f"{_RIGHT}{at}" for at, name in enumerate(vertex.on)}
+    hidden = {name: f"{HIDDEN}{at}" for at, name in enumerate(vertex.on)}
     sides = (
         left.alias(vertex.left),
         _hinted(vertex, right.withColumnsRenamed(hidden)).alias(vertex.right),
@@ -125,7 +125,7 @@ def _time_bound(vertex: Join, left: DataFrame, right: DataFrame) -> list[Column]
             raise InvalidVertex(vertex.id, f"of {name!r}: {_which_time(times)}", "within")
         hidden = _is_in(times[0], vertex.on) and name == vertex.right
         at = [one.lower() for one in vertex.on].index(times[0].lower()) if hidden else 0
-        found.append(_of(name, f"{_RIGHT}{at}" if hidden else times[0]))
+        found.append(_of(name, f"{HIDDEN}{at}" if hidden else times[0]))
     mine, theirs = found
     # a literal: Spark clears state by it, and understands nothing else
     bound = sql.expr(f"INTERVAL {milliseconds(vertex.within)} MILLISECONDS")

@@ -23,6 +23,19 @@ from pyspark.sql.datasource import (
 )
 
 from jobmanager.core.plan import plan_of
+from jobmanager.protocol.inspection import (
+    AnswerBody,
+    ListStates,
+    Place,
+    Question,
+    QuestionBody,
+    ReadRows,
+    Rows,
+    StateRef,
+    StateRow,
+    States,
+)
+from taskrunner.inspector.desk import Desk
 from taskrunner.spark.compiler import Compiler, InvalidVertex
 from tests.integration.spark.fed_files import files_source, wait_until_read
 from tests.integration.spark.jobs import OUT, JobUnderTest, Row, files_sink, some_rows, table
@@ -485,3 +498,60 @@ class _Writing(DataSourceWriter):
 class _Written(WriterCommitMessage):
     def __init__(self, rows: list[list[Any]]) -> None:
         self.rows = rows
+
+
+def test_the_state_of_a_join_is_read_by_side_and_key(job: JobUnderTest) -> None:
+    rows = [{**row, "g": row["id"] % 3} for row in some_rows(30)]
+    source = table(rows, schema="id BIGINT, k STRING, g BIGINT, v BIGINT, ts TIMESTAMP")
+    questions = Questions(job, source, *join("inner", within="5s"))
+
+    found = {(one.vertex, one.name): one for one in questions.states().states}
+
+    assert set(found) == {("pairs", "left"), ("pairs", "right")}
+    assert [one.name for one in found["pairs", "left"].key] == ["k"]
+    assert [one.name for one in found["pairs", "right"].value][:3] == ["oid", "w", "ots"]
+    left = questions.rows("pairs", "left", "k1")
+    assert sorted(one.value["id"] for one in left) == [r["id"] for r in rows if r["k"] == "k1"]
+    right = questions.rows("pairs", "right", "k1")
+    assert sorted(one.value["oid"] for one in right) == [
+        r["id"] for r in rows if r["k"] == "k1" and r["g"] == 0
+    ]
+    assert {one.key["k"] for one in [*left, *right]} == {"k1"}
+
+
+def test_the_state_of_distinct_rows_is_their_keys(job: JobUnderTest) -> None:
+    rows = some_rows(30)
+    first = {"id": "first", "op": "distinct", "inputs": ["rows"], "key": ["k"], "within": "1h"}
+    questions = Questions(job, table(rows), first)
+
+    [state] = questions.states().states
+    assert (state.vertex, state.name) == ("first", "default")
+    found = questions.rows("first", "default", None)
+    assert sorted(one.key["k"] for one in found) == sorted({row["k"] for row in rows})
+
+
+class Questions:
+    """Asks about the savepoint of a job that has read everything."""
+
+    def __init__(self, job: JobUnderTest, *vertices: Row) -> None:
+        job.define(*vertices, files_sink(vertices[-1]["id"]))
+        job.start()
+        job.wait_for_commit(lambda log, batch: True)
+        job.stop_at_boundary()
+        root = job.savepoint().as_uri()
+        self._place = Place(root=root, manifest="manifest.json", graph=job.document)
+        self._desk = Desk(job.spark, job.root / "scratch")
+
+    def states(self) -> States:
+        answer = self._ask(ListStates(place=self._place))
+        assert isinstance(answer, States), answer
+        return answer
+
+    def rows(self, vertex: str, name: str, key: str | None) -> list[StateRow]:
+        state = StateRef(region="out", vertex=vertex, name=name)
+        answer = self._ask(ReadRows(place=self._place, state=state, key=key, limit=100))
+        assert isinstance(answer, Rows), answer
+        return answer.rows
+
+    def _ask(self, body: QuestionBody) -> AnswerBody:
+        return self._desk.answer(Question(id=1, within_ms=60_000, body=body))
