@@ -9,11 +9,13 @@ from datetime import datetime, timedelta
 from typing import Any, NotRequired, TypedDict
 
 from tests.support import oracle
-from tests.support.oracle import Results, Row
+from tests.support.oracle import Results
+
+Row = dict[str, Any]
 
 WITHIN = timedelta(seconds=5)
 SUMS = {"n": "count(*)", "total": "sum(v)"}
-OTHER = [
+OTHER: list[Row] = [
     {"id": "some", "op": "filter", "inputs": ["rows"], "where": "g = 0"},
     {
         "id": "other",
@@ -22,7 +24,7 @@ OTHER = [
         "select": {"oid": "id", "k": "k", "w": "v", "ots": "ts"},
     },
 ]
-MINE = {
+MINE: Row = {
     "id": "mine",
     "op": "map",
     "inputs": ["rows"],
@@ -32,7 +34,7 @@ MINE = {
 
 class Entry(TypedDict):
     name: str
-    vertices: Sequence[dict[str, Any]]
+    vertices: Sequence[Row]
     states: Sequence[str | None]
     expected: Callable[[list[Row]], Results]
     emits_once: NotRequired[bool]
@@ -40,7 +42,7 @@ class Entry(TypedDict):
     is_long: NotRequired[bool]
 
 
-def join(kind: str, **fields: Any) -> list[dict[str, Any]]:
+def join(kind: str, **fields: Any) -> list[Row]:
     """The join, and a map that makes a result `n`, `total` of each pair."""
     vertex = {"id": "pairs", "op": "join", "inputs": ["mine", "other"], "on": ["k"], "type": kind}
     of_other = kind not in ("left_semi", "left_anti")
@@ -93,7 +95,7 @@ def first_of_slot(rows: list[Row]) -> Results:
     return {(k, int(at.total_seconds()) // 10): (1, 0) for k, at in moments}
 
 
-def distinct(*key: str, **fields: Any) -> list[dict[str, Any]]:
+def distinct(*key: str, **fields: Any) -> list[Row]:
     columns = {name: name for name in key}
     return [
         {
@@ -112,7 +114,7 @@ def distinct(*key: str, **fields: Any) -> list[dict[str, Any]]:
     ]
 
 
-def sql(query: str, *inputs: str) -> dict[str, Any]:
+def sql(query: str, *inputs: str) -> Row:
     return {"id": "query", "op": "sql", "inputs": list(inputs or ["rows"]), "query": query}
 
 

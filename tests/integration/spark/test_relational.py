@@ -6,7 +6,7 @@ Streams are cut into batches of one file each, with rows out of order and rows t
 import json
 import socketserver
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -76,7 +76,7 @@ def cases() -> Iterator[Any]:
             )
 
 
-@pytest.mark.parametrize(("operator", "parallelism"), cases())
+@pytest.mark.parametrize(("operator", "parallelism"), list(cases()))
 def test_streamed(job: JobUnderTest, operator: Operator, parallelism: int) -> None:
     job.define(SOURCE, *operator.vertices, files_sink(operator.last), parallelism=parallelism)
     feed(job, 0)
@@ -124,7 +124,7 @@ def test_a_batch_keeps_the_earliest_row_of_a_key(job: JobUnderTest) -> None:
     assert {r["k"]: r["id"] for r in rows} == {key: row["id"] for key, row in first.items()}
 
 
-STATIC = {
+STATIC: dict[str, Callable[[Any], bool]] = {
     "inner": lambda k: k in ("key 1", "key 2", "key 3"),
     "left": lambda k: True,
     "left_semi": lambda k: k in ("key 1", "key 2", "key 3"),
