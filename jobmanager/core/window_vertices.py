@@ -116,6 +116,12 @@ class Window:
     """Some vertex takes the rows that came too late."""
 
     @property
+    def window_columns(self) -> tuple[str, ...]:
+        """What comes out between the key and the results."""
+        is_timed = isinstance(self.window, TIME_WINDOWS)
+        return ("window_start", "window_end") if is_timed else ("pane",)
+
+    @property
     def is_buffered(self) -> bool:
         """Computed in Python, by key group."""
         return (

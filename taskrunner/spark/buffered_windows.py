@@ -53,7 +53,12 @@ _ORDERED = ("min", "max", "min_by", "max_by")
 
 
 class Unusable(Exception):
-    """What a window says cannot be computed. The message begins with the field."""
+    """What a window says cannot be computed."""
+
+    def __init__(self, field: str, message: str) -> None:
+        self.field = field
+        self.message = message
+        super().__init__(f"{field}: {message}")
 
 
 def buffered_window(vertex: Window, rows: DataFrame, max_parallelism: int) -> DataFrame:
@@ -153,7 +158,7 @@ class _Compilation:
         if vertex.function is not None:
             names = [field.name for field in self._output.fields]
         else:
-            names = [*vertex.key, *self._window_columns(), *self._call_columns()]
+            names = [*vertex.key, *self._vertex.window_columns, *self._call_columns()]
         columns = [field.column.alias(name) for field, name in zip(results, names, strict=True)]
         if late is not None:
             inputs = [
@@ -164,7 +169,7 @@ class _Compilation:
         shown = given.select(*columns)
         if vertex.function is not None:
             return shown
-        kept = [_column(name) for name in (*vertex.key, *self._window_columns())]
+        kept = [_column(name) for name in (*vertex.key, *self._vertex.window_columns)]
         computed = [
             sql.expr(text).alias(name)
             for name, text in zip(vertex.aggregate, self._around, strict=True)
@@ -200,7 +205,7 @@ class _Compilation:
     def _put_number(self, field: str, text: str) -> int:
         kind = self._type(text)
         if not isinstance(kind, types.NumericType):
-            raise Unusable(f"{field}: {text!r} is a {kind.simpleString().upper()}, not a number")
+            raise Unusable(field, f"{text!r} is a {kind.simpleString().upper()}, not a number")
         return self._put(f"CAST({text} AS DOUBLE)")
 
     def _type(self, text: str) -> types.DataType:
@@ -215,7 +220,7 @@ class _Compilation:
         kind = self._type(_quoted(vertex.time))
         if not is_time(kind):
             name = kind.simpleString().upper()
-            raise Unusable(f"time: column {vertex.time!r} is a {name}, not a TIMESTAMP")
+            raise Unusable("time", f"column {vertex.time!r} is a {name}, not a TIMESTAMP")
         return vertex.time
 
     def _trigger(self) -> told.Trigger:
@@ -284,11 +289,6 @@ class _Compilation:
             schema[aggregate_calls.column_of(number)].dataType for number in range(len(self._calls))
         ]
 
-    def _window_columns(self) -> list[str]:
-        if isinstance(self._vertex.window, TIME_WINDOWS):
-            return ["window_start", "window_end"]
-        return ["pane"]
-
     def _call_columns(self) -> list[str]:
         return [aggregate_calls.column_of(number) for number in range(len(self._calls))]
 
@@ -318,7 +318,7 @@ class _Compilation:
         try:
             functions.load(self._vertex.function)
         except functions.FunctionMissing as error:
-            raise Unusable(f"function: {error}") from error
+            raise Unusable("function", str(error)) from error
         given, output = self._rows.schema.fields, self._output.fields
         return told.Function(
             vertex=self._vertex.id,
@@ -340,11 +340,12 @@ def _check_types(call: Call, kinds: Sequence[types.DataType]) -> None:
         is_hashed = call.is_distinct or call.function == "collect_set"
         is_compared = call.function in _ORDERED and at == len(kinds) - 1
         if call.function in _NUMBERS and not isinstance(kind, types.NumericType):
-            raise Unusable(f"aggregate: {call.text!r} is of a {name}, not of a number")
+            raise Unusable("aggregate", f"{call.text!r} is of a {name}, not of a number")
         if (is_hashed or is_compared) and is_nested(kind):
             raise Unusable(
-                f"aggregate: {call.text!r} compares values of {name}, which this kind of window "
-                "cannot: use a function of your own (function and output)"
+                "aggregate",
+                f"{call.text!r} compares values of {name}, which this kind of window "
+                "cannot: use a function of your own (function and output)",
             )
 
 

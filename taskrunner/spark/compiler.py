@@ -1,17 +1,19 @@
 """From the vertices of a region to a Spark DataFrame, streaming or batch."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from jobmanager.core.durations import milliseconds
+from jobmanager.core.errors import Fault
 from jobmanager.core.graph import (
-    KEYED,
     Aggregate,
+    FileFormat,
+    FilesSink,
     Filter,
     JobGraph,
     Map,
@@ -22,22 +24,34 @@ from jobmanager.core.graph import (
 )
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
-from jobmanager.core.plan import Region
+from jobmanager.core.plan import Region, ship_of
 from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
+from jobmanager.core.regions import ancestors
+from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
+from jobmanager.core.traits import is_keyed, streamed_inputs
 from jobmanager.core.window_vertices import (
     SessionWindow,
     SlidingWindow,
     TumblingWindow,
     Window,
 )
+from taskrunner.core import spark_messages
 from taskrunner.spark import python_functions, sides
+from taskrunner.spark.blame import faults_of
 from taskrunner.spark.buffered_windows import Unusable, buffered_window
-from taskrunner.spark.invalid_vertex import InvalidVertex
+from taskrunner.spark.frames import column as column
+from taskrunner.spark.invalid_vertex import InvalidVertex as InvalidVertex
+from taskrunner.spark.queries import query
+from taskrunner.spark.relational import distinct, flat_map, join
 
-__all__ = ["Compiler", "InvalidVertex", "ReadSource", "column"]
-ReadSource = Callable[[Source], DataFrame]
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
+
+
+class ReadSource(Protocol):
+    def __call__(self, source: Source, *, is_static: bool = False) -> DataFrame:
+        """Its rows; of one that is static as a whole, whatever the mode."""
+        ...
 
 
 class Compiler:
@@ -54,50 +68,73 @@ class Compiler:
         self._graph = graph
         self._parallelism = parallelism
         self._read = read
-        self._compiled: dict[VertexId, DataFrame] = dict(given or {})
+        self._compiled: dict[tuple[VertexId, bool], DataFrame] = {
+            (vertex, False): rows for vertex, rows in (given or {}).items()
+        }
+        """By vertex, and whether it is read as a whole beside a stream."""
 
     def rows_of(self, region: Region) -> DataFrame:
         """The rows that the region's query computes. Everything behind its sinks is compiled."""
         into = [self._frame(sink) for sink in region.sinks]
         return into[0] if region.root in region.sinks else self._frame(region.root)
 
+    def check(self, vertex: VertexId) -> None:
+        """Raises `InvalidVertex` if Spark refuses the vertex, or one behind it."""
+        self._frame(vertex)
+
     def rows_after(self, root: VertexId, sink: Sink, rows: DataFrame) -> DataFrame:
         """The rows for a sink, from `rows` of the vertex where the region's sinks part."""
         rest = Compiler(self._graph, self._parallelism, self._read, given={root: rows})
+        rest._compiled |= {key: frame for key, frame in self._compiled.items() if key[1]}
         return rest._frame(sink.id)
 
-    def _frame(self, vertex_id: VertexId) -> DataFrame:
-        if vertex_id not in self._compiled:
+    def _frame(self, vertex_id: VertexId, is_static: bool = False) -> DataFrame:
+        if (vertex_id, is_static) not in self._compiled:
             vertex = self._graph.vertex(vertex_id)
-            inputs = [self._input(vertex, one) for one in vertex.inputs]
-            with _naming(vertex_id):
-                self._compiled[vertex_id] = self._compile(vertex, inputs)
-        return self._compiled[vertex_id]
+            streamed = streamed_inputs(vertex)
+            inputs = [
+                self._input(vertex, one, is_static=is_static or one not in streamed)
+                for one in vertex.inputs
+            ]
+            with _naming(vertex, inputs):
+                rows = self._compile(vertex, inputs, is_static)
+                self._compiled[vertex_id, is_static] = rows
+        return self._compiled[vertex_id, is_static]
 
-    def _input(self, vertex: Vertex, one: Input) -> DataFrame:
+    def _input(self, vertex: Vertex, one: Input, *, is_static: bool) -> DataFrame:
         """The rows of one input, spread over subtasks as its edge says.
 
-        A keyed vertex shuffles by its key itself, so no other shuffle is put before it.
+        A keyed vertex shuffles by its key itself, so no other shuffle is put before it; a join
+        takes its hint from the edge.
         """
-        frame = sides.taken(self._frame(one.vertex), one.side)
-        if isinstance(vertex, KEYED):
-            return frame
-        ship = one.ship or (Ship.FORWARD if vertex.parallelism is None else Ship.REBALANCE)
-        if ship is Ship.REBALANCE:
-            return frame.repartition(vertex.parallelism or self._parallelism)
-        return frame
+        frame = sides.taken(self._frame(one.vertex, is_static), one.side)
+        match ship_of(vertex, one):
+            case Ship.REBALANCE:
+                return frame.repartition(vertex.parallelism or self._parallelism)
+            case Ship.BROADCAST if isinstance(vertex, Sql):
+                return frame.hint("broadcast")
+            case _:
+                return frame
 
-    def _compile(self, vertex: Vertex, inputs: list[DataFrame]) -> DataFrame:
+    def _compile(self, vertex: Vertex, inputs: list[DataFrame], is_static: bool) -> DataFrame:
         match vertex:
             case Source():
-                return self._read(vertex)
+                return self._read(vertex, is_static=is_static)
             case Map():
                 return _map(vertex, inputs[0])
             case Filter():
                 return inputs[0].where(vertex.where)
             case Union():
                 return _union(inputs)
-            case Aggregate():
+            case FlatMap():
+                return flat_map(vertex, inputs[0])
+            case Join():
+                return join(vertex, *inputs)
+            case Distinct():
+                return distinct(vertex, inputs[0])
+            case Sql():
+                return self._query(vertex, inputs)
+            case Aggregate() | Reduce():
                 keys = [column(name) for name in vertex.key]
                 return inputs[0].groupBy(*keys).agg(*_results(vertex))
             case Window(is_buffered=True):
@@ -114,22 +151,58 @@ class Compiler:
             case Python():
                 return python_functions.python(vertex, inputs[0])
             case Sink():
+                _check_text(vertex, inputs[0])
                 return inputs[0]
             case _:
                 assert_never(vertex)
 
-
-def column(name: str) -> Column:
-    """The column of that very name, whatever characters are in it."""
-    return sql.col("`" + name.replace("`", "``") + "`")
+    def _query(self, vertex: Sql, inputs: list[DataFrame]) -> DataFrame:
+        named = {one.vertex: rows for one, rows in zip(vertex.inputs, inputs, strict=True)}
+        with_state = [
+            name
+            for name in named
+            if any(is_keyed(self._graph.vertex(one)) for one in ancestors(self._graph, name))
+        ]
+        return query(vertex, named, with_state)
 
 
 @contextmanager
-def _naming(vertex: VertexId) -> Iterator[None]:
+def _naming(vertex: Vertex, inputs: list[DataFrame]) -> Iterator[None]:
     try:
         yield
-    except (PySparkException, Unusable) as error:
-        raise InvalidVertex(vertex, str(error)) from error
+    except Unusable as error:
+        raise InvalidVertex(vertex.id, error.message, error.field) from error
+    except PySparkException as error:
+        found = faults_of(vertex, inputs)
+        told = [Fault(vertex.id, _field(vertex), spark_messages.telling(str(error)))]
+        raise InvalidVertex.of(vertex.id, found or told) from error
+
+
+def _field(vertex: Vertex) -> str:
+    """The field that has the expressions, for Spark to complain of."""
+    match vertex:
+        case Map():
+            return "add" if vertex.select is None else "select"
+        case Filter():
+            return "where"
+        case Aggregate() | Reduce() | Window():
+            return "aggregate"
+        case Union():
+            return "inputs"
+        case _:
+            return ""
+
+
+def _check_text(sink: Sink, rows: DataFrame) -> None:
+    """Spark would say it batch after batch."""
+    files = sink.connector
+    if isinstance(files, FilesSink) and files.format is FileFormat.TEXT:
+        written = [one for one in rows.schema.fields if one.name not in files.partition_by]
+        if [one.dataType.simpleString() for one in written] != ["string"]:
+            found = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in written)
+            raise InvalidVertex(
+                sink.id, f"text is one column of texts, here come {found}", "format"
+            )
 
 
 def _map(vertex: Map, rows: DataFrame) -> DataFrame:
@@ -140,7 +213,7 @@ def _map(vertex: Map, rows: DataFrame) -> DataFrame:
     missing = [name for name in vertex.drop if name not in added.columns]
     if missing:
         raise InvalidVertex(
-            vertex.id, f"drop: there is no column {', '.join(missing)}, only {added.columns}"
+            vertex.id, f"there is no column {', '.join(missing)}, only {added.columns}", "drop"
         )
     return added.drop(*vertex.drop)
 
@@ -152,7 +225,7 @@ def _union(inputs: list[DataFrame]) -> DataFrame:
     return rows
 
 
-def _results(vertex: Aggregate | Window) -> list[Column]:
+def _results(vertex: Aggregate | Reduce | Window) -> list[Column]:
     return [sql.expr(text).alias(name) for name, text in vertex.aggregate.items()]
 
 
