@@ -80,6 +80,18 @@ PATHS: dict[str, dict[str, Any]] = {
         "key": ["k"],
         "function": "bench.python_paths:combined",
     },
+    "count window": {
+        "op": "window",
+        "key": ["k"],
+        "window": {"count": 3},
+        "aggregate": {"n": "count(*)", "total": "sum(v)", "highest": "max(v)"},
+    },
+    "sliding count window": {
+        "op": "window",
+        "key": ["k"],
+        "window": {"count": 5, "every": 2},
+        "aggregate": {"n": "count(*)", "total": "sum(v)", "highest": "max(v)"},
+    },
     "sql (map)": {"op": "map", "select": {"k": "k", "v": "v * 2"}},
     "python": {
         "op": "python",
