@@ -4,12 +4,13 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input
 
@@ -218,13 +219,27 @@ class Sink:
     parallelism: int | None = None
 
 
-Vertex = Source | Map | Filter | Union | Aggregate | Window | Sink
+Vertex = (
+    Source
+    | Map
+    | Filter
+    | Union
+    | Aggregate
+    | Window
+    | Sink
+    | Iterate
+    | DeltaIterate
+    | GraphAlgorithm
+    | Ml
+)
 KEYED = (Aggregate, Window)
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 def op_of(vertex: Vertex) -> str:
     """The operator's name in the job-graph language."""
+    if isinstance(vertex, GraphAlgorithm):
+        return "graph"
     return _CAPITAL.sub(r"_\1", type(vertex).__name__).lower()
 
 
@@ -243,3 +258,12 @@ class JobGraph:
 
     def vertex(self, vertex_id: VertexId) -> Vertex:
         return next(vertex for vertex in self.vertices if vertex.id == vertex_id)
+
+    def every_vertex(self) -> Iterator[Vertex]:
+        """The vertices, and those in the bodies of loops."""
+        ahead = list(reversed(self.vertices))
+        while ahead:
+            vertex = ahead.pop()
+            yield vertex
+            if isinstance(vertex, Iterate | DeltaIterate):
+                ahead.extend(reversed(vertex.body))

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from jobmanager.core.batch_document import readers as batch_readers
+from jobmanager.core.body_document import Body, read_body
 from jobmanager.core.connector_document import sink_connector, source_connector
 from jobmanager.core.document_fields import Faults, Fields
 from jobmanager.core.graph import (
@@ -36,7 +38,6 @@ from jobmanager.core.inputs import Input, Ship
 
 NOT_YET = frozenset(
     ["flat_map", "join", "cogroup", "reduce", "distinct", "process", "python", "spark", "sql"]
-    + ["iterate", "delta_iterate", "graph", "ml"]
 )
 KEYED_OPS = ("aggregate", "window")
 _SOME = timedelta(seconds=1)
@@ -215,6 +216,10 @@ def _sink(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: 
     return Sink(vertex_id, inputs, connector, fields.settings("options"))
 
 
+def _body(fields: Fields, inputs: tuple[Input, ...], mode: Mode, results: tuple[str, ...]) -> Body:
+    return read_body(fields, inputs, mode, results, read, finish)
+
+
 _Reader = Callable[[Fields, VertexId, tuple[Input, ...], Mode], Vertex]
 _READERS: Mapping[str, _Reader] = {
     "source": _source,
@@ -224,6 +229,7 @@ _READERS: Mapping[str, _Reader] = {
     "aggregate": _aggregate,
     "window": _window,
     "sink": _sink,
+    **batch_readers(_body),
 }
 
 
@@ -237,8 +243,8 @@ class _Behind:
         found: dict[str, Draft] = {}
         ahead = [vertex_id]
         while ahead:
-            draft = self._drafts[ahead.pop()]
-            if draft.id not in found:
+            draft = self._drafts.get(ahead.pop())  # None: the input of a loop, in its body
+            if draft is not None and draft.id not in found:
                 found[draft.id] = draft
                 ahead.extend(one.vertex for one in draft.inputs)
         return list(found.values())

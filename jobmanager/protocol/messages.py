@@ -170,6 +170,21 @@ class Directives(Message):
 # ── what a runner reports ─────────────────────────────────────────────────────
 
 
+class LoopProgress(Message):
+    """How far a loop inside of a batch job is."""
+
+    vertex: str
+    iteration: int
+    """Rounds done."""
+    max_iterations: int
+    rows: int
+    """That the last round gave or, where a loop only touches what changed, that it left to do."""
+    duration_ms: int
+    """Of the last round."""
+    is_converged: bool
+    is_running: bool = True
+
+
 class RegionProgress(Message):
     region: str
     batch: int | None
@@ -204,6 +219,8 @@ class RegionProgress(Message):
     """Of the last batches with input."""
     activity: str | None = None
     """What Spark says it is doing."""
+    loops: list[LoopProgress] = []
+    """Of a batch job."""
 
 
 class Heartbeat(Message):

@@ -1,13 +1,13 @@
 """From the vertices of a region to a Spark DataFrame, streaming or batch."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import assert_never
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph import (
     KEYED,
@@ -26,28 +26,47 @@ from jobmanager.core.graph import (
 )
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
+from taskrunner.spark.frames import InvalidVertex as InvalidVertex
+from taskrunner.spark.frames import column as column
+from taskrunner.spark.frames import naming
+from taskrunner.spark.graphs.algorithms import graph
+from taskrunner.spark.iterations import delta_iterate, iterate
+from taskrunner.spark.loops import AnalysedLoops, Loops
+from taskrunner.spark.ml import Models, NoModels, ml
 
 ReadSource = Callable[[Source], DataFrame]
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
 
 
-class InvalidVertex(Exception):
-    """Spark refuses what a vertex says."""
-
-    def __init__(self, vertex: VertexId, message: str) -> None:
-        self.vertex = vertex
-        super().__init__(f"vertex {vertex}: {message}")
-
-
 class Compiler:
-    """Compiles the vertices of one region. A vertex that is used twice is compiled once."""
+    """Compiles the vertices of one region. A vertex that is used twice is compiled once.
 
-    def __init__(self, graph: JobGraph, parallelism: int, read: ReadSource) -> None:
+    By itself it computes nothing. With `RunningLoops` it runs what cannot be one Spark query:
+    loops, and the fitting of models. The rows of the vertices in `shared` are kept by Spark.
+    `given` are the inputs of the loop `within`, whose body is compiled.
+    """
+
+    def __init__(
+        self,
+        graph: JobGraph,
+        parallelism: int,
+        read: ReadSource,
+        *,
+        loops: Loops | None = None,
+        models: Models | None = None,
+        shared: Collection[VertexId] = (),
+        given: Mapping[VertexId, DataFrame] | None = None,
+        within: str = "",
+    ) -> None:
         self._graph = graph
         self._parallelism = parallelism
         self._read = read
-        self._compiled: dict[VertexId, DataFrame] = {}
+        self._loops = loops or AnalysedLoops()
+        self._models = models or NoModels()
+        self._shared = shared
+        self._within = within
+        self._compiled: dict[VertexId, DataFrame] = dict(given or {})
 
     def rows_into(self, sink: Sink) -> DataFrame:
         """The rows that the region's sink is given."""
@@ -57,8 +76,11 @@ class Compiler:
         if vertex_id not in self._compiled:
             vertex = self._graph.vertex(vertex_id)
             inputs = [self._input(vertex, one) for one in vertex.inputs]
-            with _naming(vertex_id):
-                self._compiled[vertex_id] = self._compile(vertex, inputs)
+            with naming(VertexId(self._within + vertex_id)):
+                rows = self._compile(vertex, inputs)
+            if vertex_id in self._shared:
+                [rows] = self._loops.reused([rows])
+            self._compiled[vertex_id] = rows
         return self._compiled[vertex_id]
 
     def _input(self, vertex: Vertex, one: Input) -> DataFrame:
@@ -91,21 +113,34 @@ class Compiler:
                 return _window(vertex, inputs[0])
             case Sink():
                 return inputs[0]
+            case Iterate():
+                return iterate(vertex, inputs, self._body(vertex), self._loops)
+            case DeltaIterate():
+                return delta_iterate(vertex, inputs, self._body(vertex), self._loops)
+            case GraphAlgorithm():
+                return graph(vertex, inputs, self._loops)
+            case Ml():
+                return ml(vertex, inputs, self._models)
             case _:
                 assert_never(vertex)
 
+    def _body(
+        self, loop: Iterate | DeltaIterate
+    ) -> Callable[[Sequence[DataFrame]], Callable[[VertexId], DataFrame]]:
+        ids = [one.vertex for one in loop.inputs]
 
-def column(name: str) -> Column:
-    """The column of that very name, whatever characters are in it."""
-    return sql.col("`" + name.replace("`", "``") + "`")
+        def given(frames: Sequence[DataFrame]) -> Callable[[VertexId], DataFrame]:
+            return Compiler(
+                replace(self._graph, vertices=loop.body),
+                self._parallelism,
+                self._read,
+                loops=self._loops,
+                models=self._models,
+                given=dict(zip(ids, frames, strict=True)),
+                within=f"{self._within}{loop.id}/",
+            )._frame
 
-
-@contextmanager
-def _naming(vertex: VertexId) -> Iterator[None]:
-    try:
-        yield
-    except PySparkException as error:
-        raise InvalidVertex(vertex, str(error)) from error
+        return given
 
 
 def _map(vertex: Map, rows: DataFrame) -> DataFrame:

@@ -1,0 +1,33 @@
+"""What everybody who compiles a vertex needs: its columns by name, and how to blame it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column
+from pyspark.sql import functions as sql
+
+from jobmanager.core.ids import VertexId
+
+
+class InvalidVertex(Exception):
+    """Spark refuses what a vertex says."""
+
+    def __init__(self, vertex: VertexId, message: str) -> None:
+        self.vertex = vertex
+        super().__init__(f"vertex {vertex}: {message}")
+
+
+def column(name: str) -> Column:
+    """The column of that very name, whatever characters are in it."""
+    return sql.col("`" + name.replace("`", "``") + "`")
+
+
+@contextmanager
+def naming(vertex: VertexId, field: str = "") -> Iterator[None]:
+    """Blames the vertex, and its field, for what Spark says."""
+    try:
+        yield
+    except PySparkException as error:
+        where = f"{field}: " if field else ""
+        raise InvalidVertex(vertex, f"{where}{error}") from error
