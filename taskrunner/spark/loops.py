@@ -53,10 +53,10 @@ class LoopStopped(Exception):
 
 
 class LoopFailed(Exception):
-    """A round could not be computed: the cause says why."""
+    """A round could not be computed, or what comes before the first: the cause says why."""
 
     def __init__(self, name: str, number: int) -> None:
-        super().__init__(f"round {number} of {name} failed")
+        super().__init__(f"{name} failed in round {number}")
 
 
 class Loops(Protocol):
@@ -68,7 +68,7 @@ class Loops(Protocol):
         """The same frames, which every round of a loop will read."""
         ...
 
-    def value(self, frame: DataFrame) -> Row | None:
+    def value(self, name: str, frame: DataFrame) -> Row | None:
         """The one row of a frame; None where nothing is to be computed."""
         ...
 
@@ -83,7 +83,7 @@ class AnalysedLoops:
     def reused(self, frames: Iterable[DataFrame]) -> list[DataFrame]:
         return list(frames)
 
-    def value(self, frame: DataFrame) -> Row | None:
+    def value(self, name: str, frame: DataFrame) -> Row | None:
         return None
 
 
@@ -150,9 +150,15 @@ class RunningLoops:
                 self._reused.append(frame.persist())
         return found
 
-    def value(self, frame: DataFrame) -> Row | None:
+    def value(self, name: str, frame: DataFrame) -> Row | None:
         self._check()
-        return frame.first()
+        try:
+            return frame.first()
+        except AnalysisException:
+            raise
+        except Exception as error:
+            self._check()
+            raise LoopFailed(name, 0) from error
 
     def close(self) -> None:
         """Lets go of everything that was kept."""

@@ -34,7 +34,7 @@ class Network:
 
     def count(self) -> int:
         """The number of vertices; 0 where nothing is computed."""
-        row = self.loops.value(self.vertices.agg(sql.count(sql.lit(1)).alias("n")))
+        row = self.loops.value(self.name, self.vertices.agg(sql.count(sql.lit(1)).alias("n")))
         return int(row["n"]) if row else 0
 
 

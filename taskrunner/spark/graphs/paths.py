@@ -39,7 +39,9 @@ def shortest_paths(network: Network, asked: ShortestPaths) -> DataFrame:
 
 
 def _check_sources(network: Network, asked: ShortestPaths, found: DataFrame) -> None:
-    known = network.loops.value(found.agg(sql.collect_set(sql.col("id").cast("string"))))
+    known = network.loops.value(
+        network.name, found.agg(sql.collect_set(sql.col("id").cast("string")))
+    )
     missing = [one for one in asked.sources if known and str(one) not in known[0]]
     if missing:
         raise InvalidVertex(network.name, f"algorithm.sssp.from: there is no vertex {missing[0]!r}")

@@ -1,5 +1,6 @@
 """The packaged graph algorithms, against networkx on random graphs."""
 
+import itertools
 import random
 from collections import Counter, defaultdict
 from collections.abc import Hashable
@@ -7,6 +8,7 @@ from typing import Any
 
 import networkx
 import pytest
+from networkx.algorithms.link_analysis.pagerank_alg import _pagerank_python  # needs no scipy
 
 from taskrunner.spark.frames import InvalidVertex
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink
@@ -82,9 +84,9 @@ def as_text(edges: list[Edge]) -> list[Edge]:
 
 
 def check_page_rank(job: JobUnderTest, edges: list[Edge]) -> None:
-    found = run(job, edges, weight=True, pagerank={"damping": 0.8, "tolerance": 1e-4})
+    found = run(job, edges, weight=True, pagerank={"damping": 0.8, "tolerance": 1e-3})
 
-    expected = networkx.pagerank(directed(edges), alpha=0.8, tol=1e-4)
+    expected = _pagerank_python(directed(edges), alpha=0.8, tol=1e-3)
     assert found == pytest.approx(expected, abs=1e-9)
     assert sum(found.values()) == pytest.approx(1)
 
@@ -140,6 +142,7 @@ def test_other_random_graphs(job: JobUnderTest, check: Any, edges: list[Edge]) -
     check(job, edges)
 
 
+@pytest.mark.long
 def test_ids_may_be_texts(job: JobUnderTest) -> None:
     edges = as_text(EDGES)
 
@@ -164,11 +167,12 @@ def test_a_graph_without_edges(job: JobUnderTest, algorithm: Row, alone: Any) ->
     assert run(job, [], **algorithm) == {LONE: alone}
 
 
+@pytest.mark.long
 def test_a_long_chain_takes_few_rounds(job: JobUnderTest) -> None:
     """Ids in random order, so that the smallest has to find its way through many others."""
     ids = list(range(300))
     random.Random(7).shuffle(ids)
-    edges = [(a, b, 1.0) for a, b in zip(ids, ids[1:], strict=False)]
+    edges = [(a, b, 1.0) for a, b in itertools.pairwise(ids)]
 
     found = run(job, edges, connected_components={})
 
@@ -210,7 +214,7 @@ def test_a_vertex_update_can_be_page_rank(job: JobUnderTest) -> None:
 
     graph = networkx.MultiDiGraph()
     graph.add_weighted_edges_from(ring)
-    expected = networkx.pagerank(graph, tol=1e-9)
+    expected = _pagerank_python(graph, tol=1e-9)
     del found[LONE]
     assert found == pytest.approx({v: 7 * rank for v, rank in expected.items()}, abs=0.01)
 
@@ -245,7 +249,7 @@ def test_what_does_not_fit_is_told(job: JobUnderTest, algorithm: Row, told: str)
 
 
 def test_a_negative_weight_is_a_failure(job: JobUnderTest) -> None:
-    with pytest.raises(Exception, match="round 1 of algorithm failed") as raised:
+    with pytest.raises(Exception, match="algorithm failed in round 0") as raised:
         run(job, [(0, 1, -2.0)], weight=True, sssp={"from": 0})
 
     assert "an edge has the w -2.0" in str(raised.value.__cause__)

@@ -154,13 +154,19 @@ def test_fitting_is_for_batch_alone() -> None:
     assert "model.fit: a pipeline is fitted in batch mode" in faults_of(ML, mode="streaming")[0]
 
 
+NOT_AN_ID = (
+    "loop/Wrong.id: 'Wrong' is not an id: lower-case letters, digits and _, a letter first, "
+    "63 characters at most"
+)
+
+
 def test_faults_in_a_body_name_the_loop_and_the_vertex_all_at_once() -> None:
     body = [
         {"id": "a", "op": "map", "inputs": ["rows"], "selct": {"x": "1"}},
         {"id": "b", "op": "fliter", "inputs": ["a"], "where": "true"},
         {"id": "c", "op": "filter", "inputs": ["nobody"]},
         {"id": "d", "op": "sink", "inputs": ["c"], "connector": "blackhole"},
-        {"id": "rows", "op": "filter", "inputs": ["a"], "where": "true"},
+        {"id": "rows", "op": "filter", "inputs": ["c"], "where": "true"},
         {"id": "Wrong", "op": "filter", "inputs": ["a"], "where": "true"},
         7,
     ]
@@ -172,8 +178,7 @@ def test_faults_in_a_body_name_the_loop_and_the_vertex_all_at_once() -> None:
         "loop/a.selct: unknown field 'selct': did you mean 'select'?",
         "loop/b.op: there is no operator 'fliter': did you mean 'filter'?",
         "loop/c.where: missing: a text is needed",
-        "loop/Wrong.id: 'Wrong' is not an id: lower-case letters, digits and _, a letter first, "
-        "63 characters at most",
+        NOT_AN_ID,
         "loop.body[6]: 7 is not a mapping",
         "loop/c.inputs: there is no vertex 'nobody'",
         "loop/d.op: a body has no sink: put it outside of the loop",
@@ -230,7 +235,7 @@ def test_loops_cannot_be_ever_deeper() -> None:
         ({**GRAPH, "algorithm": "pagerank"}, "ranks.algorithm: 'pagerank' is not one of"),
         (
             {**GRAPH, "algorithm": {"pagerank": {"dampening": 1}}},
-            "ranks.algorithm.pagerank.dampening: unknown field 'dampening': did you mean 'damping'?",
+            "ranks.algorithm.pagerank.dampening: unknown field 'dampening': did you mean",
         ),
         (
             {**GRAPH, "algorithm": {"pagerank": {"damping": 2}}},
