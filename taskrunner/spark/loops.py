@@ -90,9 +90,12 @@ class AnalysedLoops:
 class RunningLoops:
     """The loops of one attempt of a batch job. One thread runs them, any may stop them."""
 
-    def __init__(self, directory: Path, cut_every: int = CUT_EVERY) -> None:
+    def __init__(
+        self, directory: Path, cut_every: int = CUT_EVERY, keep: Keep | None = None
+    ) -> None:
         self._directory = directory
         self._cut_every = cut_every
+        self._keep = keep or _on_executors
         self._stopping = Event()
         self._lock = Lock()
         self._progress: dict[str, LoopProgress] = {}
@@ -115,7 +118,7 @@ class RunningLoops:
             began = time.monotonic()
             try:
                 self._check()
-                following, judge = step(state, _keeping(kept, self._check))
+                following, judge = step(state, self._keeping(kept))
                 verdict = judge()
             except (LoopStopped, AnalysisException):
                 _release(kept)
@@ -174,6 +177,15 @@ class RunningLoops:
     def _check(self) -> None:
         if self._stopping.is_set():
             raise LoopStopped
+
+    def _keeping(self, kept: list[DataFrame]) -> Keep:
+        def keep(frame: DataFrame) -> DataFrame:
+            self._check()
+            rows = self._keep(frame)
+            kept.append(rows)
+            return rows
+
+        return keep
 
     def _write(self, name: str, number: int, state: Frames) -> Frames:
         """The same frames, from files. Those of earlier rounds are no longer needed."""
@@ -247,14 +259,8 @@ def _merged(solution: DataFrame, delta: DataFrame, key: Sequence[str]) -> DataFr
     return kept.unionByName(delta)
 
 
-def _keeping(kept: list[DataFrame], check: Callable[[], None]) -> Keep:
-    def keep(frame: DataFrame) -> DataFrame:
-        check()
-        rows = frame.localCheckpoint(eager=True)
-        kept.append(rows)
-        return rows
-
-    return keep
+def _on_executors(frame: DataFrame) -> DataFrame:
+    return frame.localCheckpoint(eager=True)
 
 
 def _release(frames: Iterable[DataFrame]) -> None:
