@@ -93,6 +93,6 @@ class BatchRegion:
     def _compute(self) -> int:
         try:
             with self._work.turn(lambda: self.phase is Phase.RUNNING):
-                return self._sink.write(self._work.rows_into(self.id), 0)
+                return self._sink.write(self._work.rows_of(self.region), 0)
         finally:
             self._work.leave(self.id)

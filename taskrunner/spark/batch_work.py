@@ -12,8 +12,8 @@ from threading import Lock
 
 from pyspark.sql import DataFrame
 
-from jobmanager.core.graph import JobGraph, Sink
-from jobmanager.core.ids import RegionId, VertexId
+from jobmanager.core.graph import JobGraph
+from jobmanager.core.ids import RegionId
 from jobmanager.core.plan import Region, shared_by_regions
 from jobmanager.protocol.messages import LoopProgress
 from taskrunner.spark.compiler import Compiler, ReadSource
@@ -35,7 +35,6 @@ class BatchWork:
         models: Models,
         directory: Path,
     ) -> None:
-        self._graph = graph
         self._loops = RunningLoops(directory)
         self._compiler = Compiler(
             graph,
@@ -62,11 +61,9 @@ class BatchWork:
         finally:
             self._turn.release()
 
-    def rows_into(self, region: RegionId) -> DataFrame:
+    def rows_of(self, region: Region) -> DataFrame:
         """The rows that the region's sink is given. Loops in front of it have then been run."""
-        sink = self._graph.vertex(VertexId(region))
-        assert isinstance(sink, Sink)
-        return self._compiler.rows_into(sink)
+        return self._compiler.rows_of(region)
 
     def stop(self) -> None:
         """No further round of any loop begins."""

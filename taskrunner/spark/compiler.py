@@ -26,6 +26,7 @@ from jobmanager.core.graph import (
 )
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
+from jobmanager.core.plan import Region
 from taskrunner.spark.frames import InvalidVertex as InvalidVertex
 from taskrunner.spark.frames import column as column
 from taskrunner.spark.frames import naming
@@ -44,7 +45,7 @@ class Compiler:
 
     By itself it computes nothing. With `RunningLoops` it runs what cannot be one Spark query:
     loops, and the fitting of models. The rows of the vertices in `shared` are kept by Spark.
-    `given` are the inputs of the loop `within`, whose body is compiled.
+    `given` are vertices that are computed already: of the body of a loop, `within`, its inputs.
     """
 
     def __init__(
@@ -68,9 +69,14 @@ class Compiler:
         self._within = within
         self._compiled: dict[VertexId, DataFrame] = dict(given or {})
 
-    def rows_into(self, sink: Sink) -> DataFrame:
-        """The rows that the region's sink is given."""
-        return self._input(sink, sink.inputs[0])
+    def rows_of(self, region: Region) -> DataFrame:
+        """The rows that the region's query computes. Everything behind its sinks is compiled."""
+        into = [self._frame(sink) for sink in region.sinks]
+        return into[0] if region.root in region.sinks else self._frame(region.root)
+
+    def rows_after(self, root: VertexId, sink: Sink, rows: DataFrame) -> DataFrame:
+        """The rows for a sink, from `rows` of the vertex where the region's sinks part."""
+        return self._with(self._graph, {root: rows}, self._within)._frame(sink.id)
 
     def _frame(self, vertex_id: VertexId) -> DataFrame:
         if vertex_id not in self._compiled:
@@ -130,17 +136,25 @@ class Compiler:
         ids = [one.vertex for one in loop.inputs]
 
         def given(frames: Sequence[DataFrame]) -> Callable[[VertexId], DataFrame]:
-            return Compiler(
-                replace(self._graph, vertices=loop.body),
-                self._parallelism,
-                self._read,
-                loops=self._loops,
-                models=self._models,
-                given=dict(zip(ids, frames, strict=True)),
-                within=f"{self._within}{loop.id}/",
-            )._frame
+            body = replace(self._graph, vertices=loop.body)
+            inputs = dict(zip(ids, frames, strict=True))
+            return self._with(body, inputs, f"{self._within}{loop.id}/")._frame
 
         return given
+
+    def _with(
+        self, graph: JobGraph, given: Mapping[VertexId, DataFrame], within: str
+    ) -> "Compiler":
+        """A compiler of the same job, to which some vertices are given."""
+        return Compiler(
+            graph,
+            self._parallelism,
+            self._read,
+            loops=self._loops,
+            models=self._models,
+            given=given,
+            within=within,
+        )
 
 
 def _map(vertex: Map, rows: DataFrame) -> DataFrame:

@@ -10,7 +10,7 @@ to a path that is there adds a version and makes it the current one, in one step
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
@@ -35,8 +35,15 @@ class SeenModels:
     """Loads models and fits none: for looking at a graph, and for streams."""
 
     resolve: Callable[[str], Path]
+    loaded: dict[str, PipelineModel] = field(default_factory=dict)
+    """What was current when it was first asked for."""
 
     def load(self, vertex: VertexId, path: str) -> PipelineModel:
+        if path not in self.loaded:
+            self.loaded[path] = self._load(vertex, path)
+        return self.loaded[path]
+
+    def _load(self, vertex: VertexId, path: str) -> PipelineModel:
         place = self.resolve(path)
         pointer = place / CURRENT
         version = place / pointer.read_text().strip() if pointer.exists() else place
