@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
@@ -36,6 +36,7 @@ from taskrunner.spark.loops import AnalysedLoops, Loops
 from taskrunner.spark.ml import Models, NoModels, ml
 
 ReadSource = Callable[[Source], DataFrame]
+_Long = TypeVar("_Long", Iterate, DeltaIterate, GraphAlgorithm, Ml)
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
 
@@ -120,15 +121,19 @@ class Compiler:
             case Sink():
                 return inputs[0]
             case Iterate():
-                return iterate(vertex, inputs, self._body(vertex), self._loops)
+                return iterate(self._named(vertex), inputs, self._body(vertex), self._loops)
             case DeltaIterate():
-                return delta_iterate(vertex, inputs, self._body(vertex), self._loops)
+                return delta_iterate(self._named(vertex), inputs, self._body(vertex), self._loops)
             case GraphAlgorithm():
-                return graph(vertex, inputs, self._loops)
+                return graph(self._named(vertex), inputs, self._loops)
             case Ml():
-                return ml(vertex, inputs, self._models)
+                return ml(self._named(vertex), inputs, self._models)
             case _:
                 assert_never(vertex)
+
+    def _named(self, vertex: _Long) -> _Long:
+        """The vertex under its whole name: that of the loop it is in, too."""
+        return replace(vertex, id=VertexId(self._within + vertex.id))
 
     def _body(
         self, loop: Iterate | DeltaIterate

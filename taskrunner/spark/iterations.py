@@ -57,8 +57,7 @@ def delta_iterate(
             )
         return bool(found["is_last"])
 
-    if vertex.until:
-        solution.selectExpr(vertex.until)  # for Spark to analyse
+    _judging(solution, vertex.until)  # for Spark to analyse
     return delta_rounds(
         loops, vertex.id, solution, workset, vertex.key, advance, vertex.max_iterations, judge
     )

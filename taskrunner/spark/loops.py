@@ -194,7 +194,7 @@ class RunningLoops:
         read: list[DataFrame] = []
         for position, frame in enumerate(state):
             place = (directory / f"round-{number}" / str(position)).as_uri()
-            frame.write.parquet(place)
+            frame.write.mode("overwrite").parquet(place)
             read.append(frame.sparkSession.read.schema(frame.schema).parquet(place))
         for one in earlier:
             shutil.rmtree(one, ignore_errors=True)

@@ -78,10 +78,15 @@ class JobModels:
             return PipelineModel.load((place / version).as_uri())
         if place is not None:
             _check_place(vertex.id, place)
+        is_kept = rows.storageLevel.useMemory
         try:
-            model = pipeline.fit(rows)
+            # which reads them again and again
+            model = pipeline.fit(rows if is_kept else rows.persist())
         except PySparkException as error:
             raise FitFailed(vertex.id) from error
+        finally:
+            if not is_kept:
+                rows.unpersist()
         if place is not None:
             self._save(model, place, version)
         return model
