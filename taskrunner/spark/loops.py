@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, Row
 
 from jobmanager.protocol.messages import LoopProgress
 from taskrunner import logs
-from taskrunner.spark.frames import column
+from taskrunner.spark.frames import InvalidVertex, column
 
 CUT_EVERY = 10
 """Rounds from one that is written to files to the next."""
@@ -120,7 +120,7 @@ class RunningLoops:
                 self._check()
                 following, judge = step(state, self._keeping(kept))
                 verdict = judge()
-            except (LoopStopped, AnalysisException):
+            except (LoopStopped, AnalysisException, InvalidVertex):
                 _release(kept)
                 raise
             except Exception as error:

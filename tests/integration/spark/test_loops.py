@@ -92,7 +92,7 @@ def collatz(n: int, most: int) -> tuple[int, int]:
     return x, steps
 
 
-@pytest.mark.parametrize("most", [12, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("most", [5, pytest.param(200, marks=pytest.mark.long)])
 def test_a_delta_iterate_ends_with_its_workset(job: JobUnderTest, most: int) -> None:
     collatz_job(job, max_iterations=most).run()
 

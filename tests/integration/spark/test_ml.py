@@ -78,6 +78,7 @@ def test_a_fitted_regression_is_saved_and_scores_a_stream(job: JobUnderTest) -> 
     assert {row["id"]: row["prediction"] for row in stream.output("scored")} == batch
 
 
+@pytest.mark.long
 def test_another_job_saves_another_version_beside_it(job: JobUnderTest) -> None:
     model = {**REGRESSION, "inputs": ["train"], "save": "models/m"}
 
@@ -172,6 +173,7 @@ def test_k_means_finds_the_groups_that_lloyd_finds(job: JobUnderTest) -> None:
     assert sorted(map(sorted, groups.values())) == sorted(map(sorted, expected.values()))
 
 
+@pytest.mark.long
 def test_texts_become_features(job: JobUnderTest) -> None:
     rows = [
         {"id": n, "k": "abc"[n % 3], "y": {"a": 1.0, "b": 5.0, "c": 3.0}["abc"[n % 3]]}
@@ -254,6 +256,7 @@ def test_what_does_not_fit_is_told(job: JobUnderTest, fields: Row, told: str) ->
         ).start()
 
 
+@pytest.mark.long
 def test_a_killed_save_leaves_no_half_model(job: JobUnderTest) -> None:
     place = Path(job.root / "models/regression")
     (place / ".draft-of-a-killed-attempt").mkdir(parents=True)
