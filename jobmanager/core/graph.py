@@ -13,6 +13,7 @@ from typing import Any
 from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input
+from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
 
 
 class Mode(StrEnum):
@@ -226,21 +227,27 @@ Vertex = (
     | Union
     | Aggregate
     | Window
-    | Sink
+    | Process
+    | KeyedReduce
+    | Cogroup
+    | Python
     | Iterate
     | DeltaIterate
     | GraphAlgorithm
     | Ml
+    | Sink
 )
-KEYED = (Aggregate, Window)
+KEYED = (Aggregate, Window, Process, KeyedReduce, Cogroup)
+GROUPED = (Process, KeyedReduce, Cogroup)
+"""Keyed vertices that are called once for a key group."""
+_OPS: Mapping[type, str] = {KeyedReduce: "reduce", GraphAlgorithm: "graph"}
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 def op_of(vertex: Vertex) -> str:
     """The operator's name in the job-graph language."""
-    if isinstance(vertex, GraphAlgorithm):
-        return "graph"
-    return _CAPITAL.sub(r"_\1", type(vertex).__name__).lower()
+    known = _OPS.get(type(vertex))
+    return known or _CAPITAL.sub(r"_\1", type(vertex).__name__).lower()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from jobmanager.core.inputs import Input
 
 _ID = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _NO_INPUTS = ("source",)
-_ONE_INPUT = ("map", "filter", "aggregate", "window", "sink")
+_ONE_INPUT = ("map", "filter", "aggregate", "window", "sink", "process", "reduce", "python")
 
 
 class Shape:

@@ -18,6 +18,7 @@ from enum import StrEnum
 
 from jobmanager.core import key_groups
 from jobmanager.core.graph import (
+    GROUPED,
     KEYED,
     Aggregate,
     GeneratorSource,
@@ -148,6 +149,8 @@ def layout_of(vertex: Vertex) -> key_groups.Layout:
     """Where Spark keeps this keyed vertex's state."""
     if isinstance(vertex, Aggregate) and not vertex.key:
         return key_groups.Layout.SINGLE
+    if isinstance(vertex, GROUPED):
+        return key_groups.Layout.GROUPED
     return key_groups.Layout.HASHED
 
 

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from jobmanager.core.ids import RegionId
 from jobmanager.core.plan import Region
 from jobmanager.protocol.messages import RegionProgress
+from taskrunner.spark.accumulators import Totals
 from taskrunner.spark.batch_sinks import BatchSink
 from taskrunner.spark.batch_work import BatchWork
 from taskrunner.spark.region_query import Phase
@@ -30,6 +31,7 @@ class BatchRegion:
         self._spark = spark
         self._work = work
         self._sink = sink
+        self._totals = Totals(spark, region.id, None)
         self._thread = Thread(target=self._run, name=f"batch-{region.id}", daemon=True)
 
     @property
@@ -75,13 +77,16 @@ class BatchRegion:
             batches=int(is_done),
             is_active=self.phase is Phase.RUNNING,
             output_rows=self.output_rows,
+            accumulators=self._totals.read(),
             activity=self._work.activity() if self.phase is Phase.RUNNING else None,
             loops=self._work.progress(self.region),
         )
 
     def _run(self) -> None:
         try:
+            self._totals.begin()
             self.output_rows = self._compute()
+            self._totals.add(0)
         except BaseException as error:
             if self.phase is Phase.RUNNING:
                 self.error = error

@@ -1,9 +1,11 @@
 """From the vertices of a region to a Spark DataFrame, streaming or batch."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar, assert_never
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
@@ -27,14 +29,17 @@ from jobmanager.core.graph import (
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
 from jobmanager.core.plan import Region
-from taskrunner.spark.frames import InvalidVertex as InvalidVertex
-from taskrunner.spark.frames import column as column
-from taskrunner.spark.frames import naming
+from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
+from taskrunner.spark import python_functions
+from taskrunner.spark.blame import faults_of
+from taskrunner.spark.frames import column
 from taskrunner.spark.graphs.algorithms import graph
+from taskrunner.spark.invalid_vertex import InvalidVertex
 from taskrunner.spark.iterations import delta_iterate, iterate
 from taskrunner.spark.loops import AnalysedLoops, Loops
 from taskrunner.spark.ml import Models, NoModels, ml
 
+__all__ = ["Compiler", "InvalidVertex", "ReadSource", "column"]
 ReadSource = Callable[[Source], DataFrame]
 _Long = TypeVar("_Long", Iterate, DeltaIterate, GraphAlgorithm, Ml)
 _WINDOW = "__headgate_window"
@@ -75,6 +80,10 @@ class Compiler:
         into = [self._frame(sink) for sink in region.sinks]
         return into[0] if region.root in region.sinks else self._frame(region.root)
 
+    def check(self, vertex: VertexId) -> None:
+        """Raises `InvalidVertex` if Spark refuses the vertex, or one behind it."""
+        self._frame(vertex)
+
     def rows_after(self, root: VertexId, sink: Sink, rows: DataFrame) -> DataFrame:
         """The rows for a sink, from `rows` of the vertex where the region's sinks part."""
         return self._with(self._graph, {root: rows}, self._within)._frame(sink.id)
@@ -83,7 +92,7 @@ class Compiler:
         if vertex_id not in self._compiled:
             vertex = self._graph.vertex(vertex_id)
             inputs = [self._input(vertex, one) for one in vertex.inputs]
-            with naming(VertexId(self._within + vertex_id)):
+            with _naming(replace(vertex, id=VertexId(self._within + vertex_id)), inputs):
                 rows = self._compile(vertex, inputs)
             if vertex_id in self._shared:
                 [rows] = self._loops.reused([rows])
@@ -118,6 +127,15 @@ class Compiler:
                 return inputs[0].groupBy(*keys).agg(*_results(vertex))
             case Window():
                 return _window(vertex, inputs[0])
+            case Process():
+                return python_functions.process(vertex, inputs[0], self._graph.max_parallelism)
+            case KeyedReduce():
+                return python_functions.reduce(vertex, inputs[0], self._graph.max_parallelism)
+            case Cogroup():
+                left, right = inputs
+                return python_functions.cogroup(vertex, left, right, self._graph.max_parallelism)
+            case Python():
+                return python_functions.python(vertex, inputs[0])
             case Sink():
                 return inputs[0]
             case Iterate():
@@ -160,6 +178,14 @@ class Compiler:
             given=given,
             within=within,
         )
+
+
+@contextmanager
+def _naming(vertex: Vertex, inputs: list[DataFrame]) -> Iterator[None]:
+    try:
+        yield
+    except PySparkException as error:
+        raise InvalidVertex.of(vertex.id, faults_of(vertex, inputs, error)) from error
 
 
 def _map(vertex: Map, rows: DataFrame) -> DataFrame:

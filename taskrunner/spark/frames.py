@@ -7,15 +7,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
+from jobmanager.core.errors import Fault
 from jobmanager.core.ids import VertexId
-
-
-class InvalidVertex(Exception):
-    """Spark refuses what a vertex says."""
-
-    def __init__(self, vertex: VertexId, message: str) -> None:
-        self.vertex = vertex
-        super().__init__(f"vertex {vertex}: {message}")
+from taskrunner.core import spark_messages
+from taskrunner.spark.invalid_vertex import InvalidVertex as InvalidVertex
 
 
 def column(name: str) -> Column:
@@ -29,5 +24,5 @@ def naming(vertex: VertexId, field: str = "") -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        where = f"{field}: " if field else ""
-        raise InvalidVertex(vertex, f"{where}{error}") from error
+        fault = Fault(vertex, field, spark_messages.telling(str(error)))
+        raise InvalidVertex.of(vertex, [fault]) from error

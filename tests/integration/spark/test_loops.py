@@ -119,7 +119,7 @@ def test_a_delta_with_two_rows_for_a_key_is_told(job: JobUnderTest) -> None:
             {"n": "n", "guess": "1", "change": "change"},
             "guess is INT and was DOUBLE: cast it",
         ),
-        ({"n": "nosuch"}, r"vertex roots/step: \[UNRESOLVED_COLUMN"),
+        ({"n": "nosuch"}, r"vertex roots/step: select.n: \[UNRESOLVED_COLUMN"),
     ],
 )
 def test_a_body_that_does_not_fit_is_told_before_anything_runs(
