@@ -114,6 +114,13 @@ class Fields:
             self.fault(field, f"{value!r} is not one of {', '.join(choices)}")
             return first
 
+    def flag(self, field: str, default: bool) -> bool:
+        value = self._take(field, default, "true or false")
+        if not isinstance(value, bool):
+            self.fault(field, f"{value!r} is not true or false")
+            return default
+        return value
+
     def expressions(self, field: str, *, required: bool = True) -> dict[str, str]:
         """A mapping of column names to Spark SQL expressions."""
         value = self._take(field, _REQUIRED if required else {}, "a mapping column: expression")

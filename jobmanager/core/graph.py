@@ -14,6 +14,7 @@ from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input
 from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
+from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
 
 
 class Mode(StrEnum):
@@ -25,6 +26,8 @@ class FileFormat(StrEnum):
     PARQUET = "parquet"
     JSON = "json"
     CSV = "csv"
+    ORC = "orc"
+    TEXT = "text"
 
 
 class Visibility(StrEnum):
@@ -35,8 +38,14 @@ class Visibility(StrEnum):
 
 
 class OutputMode(StrEnum):
+    """What of a changing result comes out of a batch."""
+
     APPEND = "append"
+    """Rows that will never change."""
     UPDATE = "update"
+    """Those that changed."""
+    COMPLETE = "complete"
+    """All of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,8 @@ class FilesSource:
     format: FileFormat
     path: str
     max_files_per_batch: int | None = None
+    is_bounded: bool = False
+    """In a stream: the files that are there at the start, for the static side of a join."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +120,19 @@ class TableSource:
     rows: tuple[Mapping[str, Any], ...]
 
 
-SourceConnector = FilesSource | GeneratorSource | TableSource
+@dataclass(frozen=True, slots=True)
+class SocketSource:
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class PythonSource:
+    function: str
+    """`module:Class`, a data source of Spark's Python API."""
+
+
+SourceConnector = FilesSource | GeneratorSource | TableSource | SocketSource | PythonSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +153,13 @@ class BlackholeSink:
     pass
 
 
-SinkConnector = FilesSink | ConsoleSink | BlackholeSink
+@dataclass(frozen=True, slots=True)
+class PythonSink:
+    function: str
+    """`module:Class`, a data source of Spark's Python API that has a writer."""
+
+
+SinkConnector = FilesSink | ConsoleSink | BlackholeSink | PythonSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +247,8 @@ class Sink:
     connector: SinkConnector
     options: Mapping[str, str] = field(default_factory=dict)
     parallelism: int | None = None
+    mode: OutputMode | None = None
+    """None: what follows from the operators."""
 
 
 Vertex = (
@@ -231,13 +262,19 @@ Vertex = (
     | KeyedReduce
     | Cogroup
     | Python
+    | FlatMap
+    | Join
+    | Distinct
+    | Reduce
+    | Sql
     | Iterate
     | DeltaIterate
     | GraphAlgorithm
     | Ml
     | Sink
 )
-KEYED = (Aggregate, Window, Process, KeyedReduce, Cogroup)
+KEYED = (Aggregate, Window, Distinct, Reduce, Process, KeyedReduce, Cogroup)
+"""Those that always keep state by key; `traits.is_keyed` knows the others too."""
 GROUPED = (Process, KeyedReduce, Cogroup)
 """Keyed vertices that are called once for a key group."""
 _OPS: Mapping[type, str] = {KeyedReduce: "reduce", GraphAlgorithm: "graph"}

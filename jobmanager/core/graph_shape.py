@@ -9,7 +9,11 @@ from jobmanager.core.inputs import Input
 
 _ID = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _NO_INPUTS = ("source",)
-_ONE_INPUT = ("map", "filter", "aggregate", "window", "sink", "process", "reduce", "python")
+_ONE_INPUT = (
+    *("map", "filter", "aggregate", "window", "sink", "flat_map", "distinct", "reduce"),
+    *("process", "python"),
+)
+_TWO_INPUTS = ("join",)
 
 
 class Shape:
@@ -96,6 +100,8 @@ def _check_inputs(
         faults.add(
             vertex_id, "inputs", f"a {op} has one input, not {len(inputs)}: put a union before it"
         )
+    if op in _TWO_INPUTS and inputs and len(inputs) != 2:
+        faults.add(vertex_id, "inputs", f"a {op} has two inputs, not {len(inputs)}")
     for one in inputs:
         if one.vertex not in ids:
             faults.add(vertex_id, "inputs", f"there is no vertex {one.vertex!r}")

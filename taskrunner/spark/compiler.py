@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar, assert_never
+from typing import Protocol, TypeVar, assert_never
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
@@ -11,12 +11,15 @@ from pyspark.sql import functions as sql
 
 from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.durations import milliseconds
+from jobmanager.core.errors import Fault
 from jobmanager.core.graph import (
-    KEYED,
     Aggregate,
+    FileFormat,
+    FilesSink,
     Filter,
     JobGraph,
     Map,
+    Mode,
     SessionWindow,
     Sink,
     SlidingWindow,
@@ -28,22 +31,32 @@ from jobmanager.core.graph import (
 )
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
-from jobmanager.core.plan import Region
+from jobmanager.core.plan import Region, ship_of
 from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
+from jobmanager.core.regions import ancestors
+from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
+from jobmanager.core.traits import is_keyed, streamed_inputs
+from taskrunner.core import spark_messages
 from taskrunner.spark import python_functions
 from taskrunner.spark.blame import faults_of
-from taskrunner.spark.frames import column
+from taskrunner.spark.frames import column as column
 from taskrunner.spark.graphs.algorithms import graph
-from taskrunner.spark.invalid_vertex import InvalidVertex
+from taskrunner.spark.invalid_vertex import InvalidVertex as InvalidVertex
 from taskrunner.spark.iterations import delta_iterate, iterate
 from taskrunner.spark.loops import AnalysedLoops, Loops
 from taskrunner.spark.ml import Models, NoModels, ml
+from taskrunner.spark.queries import query
+from taskrunner.spark.relational import distinct, flat_map, join
 
-__all__ = ["Compiler", "InvalidVertex", "ReadSource", "column"]
-ReadSource = Callable[[Source], DataFrame]
 _Long = TypeVar("_Long", Iterate, DeltaIterate, GraphAlgorithm, Ml)
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
+
+
+class ReadSource(Protocol):
+    def __call__(self, source: Source, *, is_static: bool = False) -> DataFrame:
+        """Its rows; of one that is static as a whole, whatever the mode."""
+        ...
 
 
 class Compiler:
@@ -73,7 +86,10 @@ class Compiler:
         self._models = models or NoModels()
         self._shared = shared
         self._within = within
-        self._compiled: dict[VertexId, DataFrame] = dict(given or {})
+        self._compiled: dict[tuple[VertexId, bool], DataFrame] = {
+            (vertex, False): rows for vertex, rows in (given or {}).items()
+        }
+        """By vertex, and whether it is read as a whole beside a stream."""
 
     def rows_of(self, region: Region) -> DataFrame:
         """The rows that the region's query computes. Everything behind its sinks is compiled."""
@@ -86,43 +102,60 @@ class Compiler:
 
     def rows_after(self, root: VertexId, sink: Sink, rows: DataFrame) -> DataFrame:
         """The rows for a sink, from `rows` of the vertex where the region's sinks part."""
-        return self._with(self._graph, {root: rows}, self._within)._frame(sink.id)
+        rest = self._with(self._graph, {root: rows}, self._within)
+        rest._compiled |= {key: frame for key, frame in self._compiled.items() if key[1]}
+        return rest._frame(sink.id)
 
-    def _frame(self, vertex_id: VertexId) -> DataFrame:
-        if vertex_id not in self._compiled:
+    def _frame(self, vertex_id: VertexId, is_static: bool = False) -> DataFrame:
+        is_static = is_static and self._graph.mode is Mode.STREAMING  # in batch everything is
+        if (vertex_id, is_static) not in self._compiled:
             vertex = self._graph.vertex(vertex_id)
-            inputs = [self._input(vertex, one) for one in vertex.inputs]
+            streamed = streamed_inputs(vertex)
+            inputs = [
+                self._input(vertex, one, is_static=is_static or one not in streamed)
+                for one in vertex.inputs
+            ]
             with _naming(replace(vertex, id=VertexId(self._within + vertex_id)), inputs):
-                rows = self._compile(vertex, inputs)
+                rows = self._compile(vertex, inputs, is_static)
             if vertex_id in self._shared:
                 [rows] = self._loops.reused([rows])
-            self._compiled[vertex_id] = rows
-        return self._compiled[vertex_id]
+            self._compiled[vertex_id, is_static] = rows
+        return self._compiled[vertex_id, is_static]
 
-    def _input(self, vertex: Vertex, one: Input) -> DataFrame:
+    def _input(self, vertex: Vertex, one: Input, *, is_static: bool) -> DataFrame:
         """The rows of one input, spread over subtasks as its edge says.
 
-        A keyed vertex shuffles by its key itself, so no other shuffle is put before it.
+        A keyed vertex shuffles by its key itself, so no other shuffle is put before it; a join
+        takes its hint from the edge.
         """
-        frame = self._frame(one.vertex)
-        if isinstance(vertex, KEYED):
-            return frame
-        ship = one.ship or (Ship.FORWARD if vertex.parallelism is None else Ship.REBALANCE)
-        if ship is Ship.REBALANCE:
-            return frame.repartition(vertex.parallelism or self._parallelism)
-        return frame
+        frame = self._frame(one.vertex, is_static)
+        match ship_of(vertex, one):
+            case Ship.REBALANCE:
+                return frame.repartition(vertex.parallelism or self._parallelism)
+            case Ship.BROADCAST if isinstance(vertex, Sql):
+                return frame.hint("broadcast")
+            case _:
+                return frame
 
-    def _compile(self, vertex: Vertex, inputs: list[DataFrame]) -> DataFrame:
+    def _compile(self, vertex: Vertex, inputs: list[DataFrame], is_static: bool) -> DataFrame:
         match vertex:
             case Source():
-                return self._read(vertex)
+                return self._read(vertex, is_static=is_static)
             case Map():
                 return _map(vertex, inputs[0])
             case Filter():
                 return inputs[0].where(vertex.where)
             case Union():
                 return _union(inputs)
-            case Aggregate():
+            case FlatMap():
+                return flat_map(vertex, inputs[0])
+            case Join():
+                return join(vertex, *inputs)
+            case Distinct():
+                return distinct(vertex, inputs[0])
+            case Sql():
+                return self._query(vertex, inputs)
+            case Aggregate() | Reduce():
                 keys = [column(name) for name in vertex.key]
                 return inputs[0].groupBy(*keys).agg(*_results(vertex))
             case Window():
@@ -137,6 +170,7 @@ class Compiler:
             case Python():
                 return python_functions.python(vertex, inputs[0])
             case Sink():
+                _check_text(vertex, inputs[0])
                 return inputs[0]
             case Iterate():
                 return iterate(self._named(vertex), inputs, self._body(vertex), self._loops)
@@ -179,13 +213,52 @@ class Compiler:
             within=within,
         )
 
+    def _query(self, vertex: Sql, inputs: list[DataFrame]) -> DataFrame:
+        named = {one.vertex: rows for one, rows in zip(vertex.inputs, inputs, strict=True)}
+        with_state = [
+            name
+            for name in named
+            if self._graph.mode is Mode.STREAMING
+            and any(is_keyed(self._graph.vertex(one)) for one in ancestors(self._graph, name))
+        ]
+        return query(vertex, named, with_state)
+
 
 @contextmanager
 def _naming(vertex: Vertex, inputs: list[DataFrame]) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        raise InvalidVertex.of(vertex.id, faults_of(vertex, inputs, error)) from error
+        found = faults_of(vertex, inputs)
+        told = [Fault(vertex.id, _field(vertex), spark_messages.telling(str(error)))]
+        raise InvalidVertex.of(vertex.id, found or told) from error
+
+
+def _field(vertex: Vertex) -> str:
+    """The field that has the expressions, for Spark to complain of."""
+    match vertex:
+        case Map():
+            return "add" if vertex.select is None else "select"
+        case Filter():
+            return "where"
+        case Aggregate() | Reduce() | Window():
+            return "aggregate"
+        case Union():
+            return "inputs"
+        case _:
+            return ""
+
+
+def _check_text(sink: Sink, rows: DataFrame) -> None:
+    """Spark would say it batch after batch."""
+    files = sink.connector
+    if isinstance(files, FilesSink) and files.format is FileFormat.TEXT:
+        written = [one for one in rows.schema.fields if one.name not in files.partition_by]
+        if [one.dataType.simpleString() for one in written] != ["string"]:
+            found = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in written)
+            raise InvalidVertex(
+                sink.id, f"text is one column of texts, here come {found}", "format"
+            )
 
 
 def _map(vertex: Map, rows: DataFrame) -> DataFrame:
@@ -196,7 +269,7 @@ def _map(vertex: Map, rows: DataFrame) -> DataFrame:
     missing = [name for name in vertex.drop if name not in added.columns]
     if missing:
         raise InvalidVertex(
-            vertex.id, f"drop: there is no column {', '.join(missing)}, only {added.columns}"
+            vertex.id, f"there is no column {', '.join(missing)}, only {added.columns}", "drop"
         )
     return added.drop(*vertex.drop)
 
@@ -208,7 +281,7 @@ def _union(inputs: list[DataFrame]) -> DataFrame:
     return rows
 
 
-def _results(vertex: Aggregate | Window) -> list[Column]:
+def _results(vertex: Aggregate | Reduce | Window) -> list[Column]:
     return [sql.expr(text).alias(name) for name, text in vertex.aggregate.items()]
 
 

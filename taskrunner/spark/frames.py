@@ -7,10 +7,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
-from jobmanager.core.errors import Fault
 from jobmanager.core.ids import VertexId
-from taskrunner.core import spark_messages
-from taskrunner.spark.invalid_vertex import InvalidVertex as InvalidVertex
+from taskrunner.spark.invalid_vertex import InvalidVertex
 
 
 def column(name: str) -> Column:
@@ -24,5 +22,4 @@ def naming(vertex: VertexId, field: str = "") -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        fault = Fault(vertex, field, spark_messages.telling(str(error)))
-        raise InvalidVertex.of(vertex, [fault]) from error
+        raise InvalidVertex(vertex, str(error), field) from error

@@ -8,7 +8,8 @@ from pyspark.sql.types import StructType
 
 from jobmanager.core.batch_vertices import DeltaIterate, Iterate
 from jobmanager.core.ids import VertexId
-from taskrunner.spark.frames import InvalidVertex, column
+from taskrunner.spark.frames import column
+from taskrunner.spark.invalid_vertex import InvalidVertex
 from taskrunner.spark.loops import Frames, Judge, Keep, Loops, Verdict, delta_rounds
 
 Body = Callable[[Sequence[DataFrame]], Callable[[VertexId], DataFrame]]

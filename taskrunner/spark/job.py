@@ -13,6 +13,7 @@ from jobmanager.core.graph import (
     ConsoleSink,
     FilesSink,
     Mode,
+    PythonSink,
     Sink,
     Visibility,
 )
@@ -27,7 +28,14 @@ from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.snapshot import Subject
 from taskrunner.spark.batch_region import BatchRegion
-from taskrunner.spark.batch_sinks import BatchSink, Discarded, ExactlyOnceFiles, Shared, Shown
+from taskrunner.spark.batch_sinks import (
+    BatchSink,
+    Discarded,
+    ExactlyOnceFiles,
+    PythonWriter,
+    Shared,
+    Shown,
+)
 from taskrunner.spark.batch_work import BatchWork
 from taskrunner.spark.compiler import Compiler
 from taskrunner.spark.models import JobModels, SeenModels
@@ -193,6 +201,8 @@ class SparkJob:
                 return Shown(lambda text: log.info("console", sink=sink.id, text=text))
             case BlackholeSink():
                 return Discarded()
+            case PythonSink():
+                return PythonWriter(sink, sink.connector, self._spark, self._subject.job.hex)
             case _:
                 assert_never(sink.connector)
 

@@ -21,7 +21,8 @@ from pyspark.sql import DataFrame, Row
 
 from jobmanager.protocol.messages import LoopProgress
 from taskrunner import logs
-from taskrunner.spark.frames import InvalidVertex, column
+from taskrunner.spark.frames import column
+from taskrunner.spark.invalid_vertex import InvalidVertex
 
 CUT_EVERY = 10
 """Rounds from one that is written to files to the next."""

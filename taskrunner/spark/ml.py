@@ -29,7 +29,8 @@ from pyspark.sql.types import FloatType, StructField
 
 from jobmanager.core.batch_vertices import Ml, Stage, StageKind
 from jobmanager.core.ids import VertexId
-from taskrunner.spark.frames import InvalidVertex, column
+from taskrunner.spark.frames import column
+from taskrunner.spark.invalid_vertex import InvalidVertex
 
 _OURS = "__headgate_"
 _RAW, _PROBABILITY = f"{_OURS}raw", f"{_OURS}probability"

@@ -23,7 +23,7 @@ from jobmanager.core.ids import JobId, VertexId
 from taskrunner import logs
 from taskrunner.sinks.directory import Guard
 from taskrunner.snapshots import durable
-from taskrunner.spark.frames import InvalidVertex
+from taskrunner.spark.invalid_vertex import InvalidVertex
 from taskrunner.spark.ml import FitFailed
 
 CURRENT = "CURRENT"

@@ -9,9 +9,11 @@ from jobmanager.core.graph import (
     Aggregate,
     BlackholeSink,
     ConsoleSink,
+    FilesSink,
     Filter,
     JobGraph,
     Map,
+    PythonSink,
     Sink,
     Source,
     Union,
@@ -21,6 +23,8 @@ from jobmanager.core.graph import (
 )
 from jobmanager.core.ids import RegionId
 from jobmanager.core.plan import Plan, Task, plan_of
+from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
+from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
 
 
 def task_id(job: str, task: Task) -> str:
@@ -112,8 +116,21 @@ def _what(vertex: Vertex) -> str:
             return f"where={vertex.where}"
         case Union():
             return ""
-        case Aggregate():
+        case FlatMap():
+            return f"explode={vertex.explode}, as={list(vertex.names)}"
+        case Join():
+            condition = vertex.where or f"on={list(vertex.on)}"
+            return f"{vertex.type}, {condition}, within={vertex.within}, static={vertex.static}"
+        case Distinct():
+            return f"key={list(vertex.key)}, within={vertex.within}"
+        case Sql():
+            return vertex.query
+        case Aggregate() | Reduce():
             return f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
+        case Process() | KeyedReduce() | Cogroup():
+            return f"key={list(vertex.key)}, function={vertex.function}"
+        case Python():
+            return f"function={vertex.function}"
         case Window():
             keyed = f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
             return f"{keyed}, time={vertex.time}, window={vertex.window}"
@@ -131,7 +148,17 @@ def _what(vertex: Vertex) -> str:
 def _connector(vertex: Source | Sink) -> str:
     kind = type(vertex.connector).__name__.removesuffix("Source").removesuffix("Sink").lower()
     if isinstance(vertex, Sink):
-        at_least_once = isinstance(vertex.connector, ConsoleSink)
-        promise = "nothing kept" if isinstance(vertex.connector, BlackholeSink) else "exactly once"
-        return f"{kind}, {'at least once' if at_least_once else promise}"
+        return f"{kind}, {_promise(vertex)}"
     return kind
+
+
+def _promise(sink: Sink) -> str:
+    match sink.connector:
+        case FilesSink():
+            return "exactly once"
+        case ConsoleSink():
+            return "at least once"
+        case BlackholeSink():
+            return "nothing kept"
+        case PythonSink():
+            return "what its class gives"

@@ -8,7 +8,8 @@ from pyspark.sql import functions as sql
 
 from jobmanager.core.batch_vertices import GraphAlgorithm
 from jobmanager.core.ids import VertexId
-from taskrunner.spark.frames import InvalidVertex, column
+from taskrunner.spark.frames import column
+from taskrunner.spark.invalid_vertex import InvalidVertex
 from taskrunner.spark.loops import Loops
 
 OURS = ("src", "dst", "weight")

@@ -4,8 +4,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from jobmanager.core.batch_vertices import ShortestPaths
-from taskrunner.spark.frames import InvalidVertex
 from taskrunner.spark.graphs.network import Network
+from taskrunner.spark.invalid_vertex import InvalidVertex
 from taskrunner.spark.loops import Keep, delta_rounds
 
 _MOST = 2**31 - 1

@@ -7,8 +7,9 @@ from pyspark.sql import functions as sql
 
 from jobmanager.core.batch_vertices import VertexUpdate
 from jobmanager.core.ids import VertexId
-from taskrunner.spark.frames import InvalidVertex, column, naming
+from taskrunner.spark.frames import column, naming
 from taskrunner.spark.graphs.network import Network
+from taskrunner.spark.invalid_vertex import InvalidVertex
 from taskrunner.spark.loops import Frames, Judge, Keep, Verdict
 
 _DEGREES = ("out_degree", "in_degree")
