@@ -13,10 +13,10 @@ from pydantic import BaseModel
 from jobmanager.api import status as statuses
 from jobmanager.api.context import Ctx, JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import plan_document
-from jobmanager.api.graph_body import GRAPH_BODY, document_of
+from jobmanager.api.graph_body import GRAPH_BODY, settled_document
 from jobmanager.core.errors import InvalidJobGraph, UnsupportedRequest
 from jobmanager.core.ids import JobId
-from jobmanager.services import events, jobs, restore_points
+from jobmanager.services import artifacts, events, jobs, restore_points
 from jobmanager.services.ports import RestorePoint
 
 router = APIRouter(tags=["jobs"])
@@ -80,10 +80,10 @@ async def submit(
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
 ) -> dict[str, Any]:
     """The body is the job graph itself, as JSON or YAML. Nothing is stored by a dry run."""
-    document = await document_of(request)
     if dry_run:
         response.status_code = HTTPStatus.OK
-        return _dry_run(document, parallelism)
+        return await _dry_run(request, context, parallelism)
+    document = await settled_document(request, context)
     point = await _restore_point(
         context, document, parallelism, savepoint, checkpoint, claim=restore_mode == "claim"
     )
@@ -174,9 +174,11 @@ async def _restore_point(
     )
 
 
-def _dry_run(document: Mapping[str, Any], parallelism: int | None) -> dict[str, Any]:
+async def _dry_run(request: Request, context: Ctx, parallelism: int | None) -> dict[str, Any]:
     try:
-        graph, in_force = jobs.check(document, parallelism)
+        graph, in_force = jobs.check(await settled_document(request, context), parallelism)
+        async with context.units() as uow:
+            await artifacts.check(uow, graph)
     except InvalidJobGraph as error:
         faults = [
             {"vertex": fault.vertex, "field": fault.field, "message": fault.message}

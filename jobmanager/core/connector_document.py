@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from jobmanager.core.artifact_vertices import ScriptSink, ScriptSource
 from jobmanager.core.document_fields import Fields
 from jobmanager.core.graph import (
     BlackholeSink,
@@ -46,6 +47,8 @@ def source_connector(fields: Fields) -> SourceConnector | None:
             )
         case "table":
             return TableSource(_rows(fields))
+        case "script":
+            return ScriptSource(fields.text("description", ""))
         case other:
             _refuse(fields, other, SOURCES, "source")
             return None
@@ -64,6 +67,8 @@ def sink_connector(fields: Fields) -> SinkConnector:
             return ConsoleSink()
         case "blackhole":
             return BlackholeSink()
+        case "script":
+            return ScriptSink(fields.text("description", ""))
         case other:
             _refuse(fields, other, SINKS, "sink")
             return BlackholeSink()

@@ -3,13 +3,14 @@
     DomainError
       NotFound
         JobNotFound, CheckpointNotFound, SavepointNotFound, OperationNotFound,
-        RunnerNotFound, LogNotFound, StateNotFound
+        RunnerNotFound, LogNotFound, StateNotFound, ArtifactNotFound
       Conflict
         JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused, SavepointInUse,
-        StopUnderWay, SinkInUse, NothingToChange, NoStateYet
+        StopUnderWay, SinkInUse, NothingToChange, NoStateYet, ArtifactInUse, ArtifactNamed
       Rejected
         InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint, UpgradeRefused,
-        InvalidStateKey, UnreadableState, NotAdoptable
+        InvalidStateKey, UnreadableState, NotAdoptable, InvalidArtifact,
+        UnusableScript
       Malformed
         MalformedRequest, BodyTooLarge, BodyTooSlow
       Forbidden
@@ -64,6 +65,10 @@ class StateNotFound(NotFound):
     title = "No such state"
 
 
+class ArtifactNotFound(NotFound):
+    title = "No such artifact"
+
+
 class Conflict(DomainError):
     """The request is well formed, but the present state forbids it."""
 
@@ -86,6 +91,14 @@ class NothingToChange(Conflict):
 
 class SavepointInUse(Conflict):
     title = "The savepoint is in use"
+
+
+class ArtifactInUse(Conflict):
+    title = "The artifact is in use"
+
+
+class ArtifactNamed(Conflict):
+    title = "The artifact is there under another name"
 
 
 class SinkInUse(Conflict):
@@ -126,6 +139,14 @@ class UnreadableState(Rejected):
 
 class NotAdoptable(Rejected):
     title = "The checkpoint cannot be adopted"
+
+
+class InvalidArtifact(Rejected):
+    title = "Jobs could not use this artifact"
+
+
+class UnusableScript(Rejected):
+    title = "The script cannot be a job"
 
 
 class UnsupportedRequest(Rejected):

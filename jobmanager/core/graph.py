@@ -10,6 +10,14 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from jobmanager.core.artifact_vertices import (
+    Script,
+    ScriptSink,
+    ScriptSource,
+    Spark,
+    StatefulScript,
+    StatefulSpark,
+)
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input
 
@@ -35,6 +43,7 @@ class Visibility(StrEnum):
 class OutputMode(StrEnum):
     APPEND = "append"
     UPDATE = "update"
+    COMPLETE = "complete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +116,7 @@ class TableSource:
     rows: tuple[Mapping[str, Any], ...]
 
 
-SourceConnector = FilesSource | GeneratorSource | TableSource
+SourceConnector = FilesSource | GeneratorSource | TableSource | ScriptSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +137,7 @@ class BlackholeSink:
     pass
 
 
-SinkConnector = FilesSink | ConsoleSink | BlackholeSink
+SinkConnector = FilesSink | ConsoleSink | BlackholeSink | ScriptSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +227,15 @@ class Sink:
     parallelism: int | None = None
 
 
-Vertex = Source | Map | Filter | Union | Aggregate | Window | Sink
-KEYED = (Aggregate, Window)
+Vertex = Source | Map | Filter | Union | Aggregate | Window | Sink | Spark | Script
+KEYED = (Aggregate, Window, StatefulSpark, StatefulScript)
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 def op_of(vertex: Vertex) -> str:
     """The operator's name in the job-graph language."""
+    if isinstance(vertex, Spark | Script):
+        return "spark" if isinstance(vertex, Spark) else "script"
     return _CAPITAL.sub(r"_\1", type(vertex).__name__).lower()
 
 
@@ -240,6 +251,8 @@ class JobGraph:
     execution: Execution
     spark: Mapping[str, str]
     vertices: tuple[Vertex, ...]
+    artifacts: tuple[str, ...] = ()
+    """As submitted: ids, names or paths. In the graph of a job: ids."""
 
     def vertex(self, vertex_id: VertexId) -> Vertex:
         return next(vertex for vertex in self.vertices if vertex.id == vertex_id)

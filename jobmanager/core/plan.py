@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from jobmanager.core import key_groups
+from jobmanager.core.artifact_vertices import SINGLE, UPDATING, Script, Spark
 from jobmanager.core.graph import (
     KEYED,
     Aggregate,
@@ -129,6 +130,8 @@ def layout_of(vertex: Vertex) -> key_groups.Layout:
     """Where Spark keeps this keyed vertex's state."""
     if isinstance(vertex, Aggregate) and not vertex.key:
         return key_groups.Layout.SINGLE
+    if isinstance(vertex, Spark | Script) and SINGLE.issuperset(vertex.state):
+        return key_groups.Layout.SINGLE
     return key_groups.Layout.HASHED
 
 
@@ -189,15 +192,25 @@ def _region(graph: JobGraph, sink: Sink) -> Region:
     behind = _ancestors(graph, sink)
     vertices = tuple(v for v in in_order(graph) if v.id in behind)
     sources = [v for v in vertices if isinstance(v, Source)]
-    updates = any(isinstance(v, Aggregate) for v in vertices)
     return Region(
         id=RegionId(sink.id),
         vertices=tuple(v.id for v in vertices),
         sources=tuple(v.id for v in sources),
         keyed=tuple(v.id for v in vertices if isinstance(v, KEYED)),
-        output_mode=OutputMode.UPDATE if updates else OutputMode.APPEND,
+        output_mode=_output_mode(vertices),
         is_bounded=all(is_bounded(source, graph.mode) for source in sources),
     )
+
+
+def _output_mode(vertices: tuple[Vertex, ...]) -> OutputMode:
+    for vertex in vertices:
+        if isinstance(vertex, Script):
+            return OutputMode(vertex.output_mode)
+    updates = any(
+        isinstance(v, Aggregate) or (isinstance(v, Spark) and not UPDATING.isdisjoint(v.state))
+        for v in vertices
+    )
+    return OutputMode.UPDATE if updates else OutputMode.APPEND
 
 
 def _ancestors(graph: JobGraph, vertex: Vertex) -> set[VertexId]:

@@ -7,6 +7,7 @@ vertex that is reached along two paths is there twice.
 
 from collections.abc import Iterator
 
+from jobmanager.core.artifact_vertices import Script, Spark
 from jobmanager.core.graph import KEYED, JobGraph, Source, Vertex
 from jobmanager.core.ids import VertexId
 
@@ -18,7 +19,17 @@ def sources(graph: JobGraph, sink: VertexId) -> list[VertexId]:
 
 def keyed(graph: JobGraph, sink: VertexId) -> list[VertexId]:
     """The keyed vertex of each of Spark's stateful operators."""
-    return [v.id for v in _pre_order(graph, graph.vertex(sink)) if isinstance(v, KEYED)]
+    return [
+        v.id
+        for v in _pre_order(graph, graph.vertex(sink))
+        if isinstance(v, KEYED)
+        for _ in range(_operators(v))
+    ]
+
+
+def _operators(vertex: Vertex) -> int:
+    """How many of Spark's stateful operators a keyed vertex is, one after the other."""
+    return len(vertex.state) if isinstance(vertex, Spark | Script) else 1
 
 
 def _pre_order(graph: JobGraph, vertex: Vertex) -> Iterator[Vertex]:

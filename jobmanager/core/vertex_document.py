@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from jobmanager.core import artifact_document
+from jobmanager.core.artifact_vertices import ScriptSource
 from jobmanager.core.connector_document import sink_connector, source_connector
 from jobmanager.core.document_fields import Faults, Fields
 from jobmanager.core.graph import (
@@ -35,7 +37,7 @@ from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
 
 NOT_YET = frozenset(
-    ["flat_map", "join", "cogroup", "reduce", "distinct", "process", "python", "spark", "sql"]
+    ["flat_map", "join", "cogroup", "reduce", "distinct", "process", "python", "sql"]
     + ["iterate", "delta_iterate", "graph", "ml"]
 )
 KEYED_OPS = ("aggregate", "window")
@@ -124,7 +126,9 @@ def _shipped_input(fields: Fields, position: int, document: Mapping[str, Any]) -
 
 def _source(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
     connector = source_connector(fields)
-    if isinstance(connector, GeneratorSource):
+    if isinstance(connector, ScriptSource):
+        schema = None
+    elif isinstance(connector, GeneratorSource):
         schema = None
         if fields.has("schema"):
             fields.fault("schema", "a generator's columns are its schema: leave this out")
@@ -224,6 +228,7 @@ _READERS: Mapping[str, _Reader] = {
     "aggregate": _aggregate,
     "window": _window,
     "sink": _sink,
+    **artifact_document.READERS,
 }
 
 

@@ -9,6 +9,7 @@ from jobmanager.protocol.inspection import (
     AdoptCheckpoint,
     AnswerBody,
     CountKeyGroups,
+    DescribeScript,
     ListStates,
     Question,
     QuestionBody,
@@ -20,11 +21,14 @@ from taskrunner import logs
 from taskrunner.core import failures
 from taskrunner.core.state_key import InvalidKey
 from taskrunner.inspector.adoptions import AdoptionDesk
+from taskrunner.inspector.scripts import ScriptDesk
 from taskrunner.inspector.states import StateDesk, UnknownState
 from taskrunner.inspector.trials import TrialDesk
 from taskrunner.snapshots.copies import Copies, SnapshotGone, UnreadableSnapshot
 from taskrunner.snapshots.foreign import NotAdoptable
+from taskrunner.spark.artifacts import MissingArtifact
 from taskrunner.spark.causes import causes_of, stack_of
+from taskrunner.spark.scripts import ScriptFailed
 from taskrunner.spark.session import Session
 from taskrunner.spark.state_reader import UncountableState
 
@@ -41,6 +45,7 @@ class Desk:
         self._states = StateDesk(spark, copies)
         self._trials = TrialDesk(spark, copies, home / "trials")
         self._adoptions = AdoptionDesk(spark, home / "adoptions")
+        self._scripts = ScriptDesk(spark)
 
     def answer(self, question: Question) -> AnswerBody:
         seconds = question.within_ms / 1000
@@ -78,6 +83,8 @@ class Desk:
                 return self._trials.try_graph(body)
             case AdoptCheckpoint():
                 return self._adoptions.adopt(body)
+            case DescribeScript():
+                return self._scripts.describe(body)
             case _:
                 assert_never(body)
 
@@ -92,6 +99,8 @@ def _refusal(question: Question, error: Exception) -> Refusal:
             return Refusal(reason="bad_key", message=str(error))
         case NotAdoptable():
             return Refusal(reason="not_adoptable", message=str(error))
+        case ScriptFailed() | MissingArtifact():
+            return Refusal(reason="bad_script", message=str(error))
         case InvalidJobGraph():
             return Refusal(reason="bad_graph", message=str(error))
         case UnreadableSnapshot() | UncountableState():

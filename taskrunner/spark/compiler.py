@@ -8,6 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from jobmanager.core.artifact_vertices import Script, Spark
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph import (
     KEYED,
@@ -26,8 +27,13 @@ from jobmanager.core.graph import (
 )
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
+from taskrunner.functions import FunctionMissing
+from taskrunner.spark import spark_function
+from taskrunner.spark.spark_function import FunctionRefused
 
 ReadSource = Callable[[Source], DataFrame]
+RunScript = Callable[[Script], DataFrame]
+"""The rows of one query of a script."""
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
 
@@ -40,13 +46,24 @@ class InvalidVertex(Exception):
         super().__init__(f"vertex {vertex}: {message}")
 
 
+def _no_script(vertex: Script) -> DataFrame:
+    raise InvalidVertex(vertex.id, "no script runs here")
+
+
 class Compiler:
     """Compiles the vertices of one region. A vertex that is used twice is compiled once."""
 
-    def __init__(self, graph: JobGraph, parallelism: int, read: ReadSource) -> None:
+    def __init__(
+        self,
+        graph: JobGraph,
+        parallelism: int,
+        read: ReadSource,
+        script: RunScript = _no_script,
+    ) -> None:
         self._graph = graph
         self._parallelism = parallelism
         self._read = read
+        self._script = script
         self._compiled: dict[VertexId, DataFrame] = {}
 
     def rows_into(self, sink: Sink) -> DataFrame:
@@ -56,7 +73,9 @@ class Compiler:
     def _frame(self, vertex_id: VertexId) -> DataFrame:
         if vertex_id not in self._compiled:
             vertex = self._graph.vertex(vertex_id)
-            inputs = [self._input(vertex, one) for one in vertex.inputs]
+            # a script reads its sources by itself
+            own = isinstance(vertex, Script)
+            inputs = [] if own else [self._input(vertex, one) for one in vertex.inputs]
             with _naming(vertex_id):
                 self._compiled[vertex_id] = self._compile(vertex, inputs)
         return self._compiled[vertex_id]
@@ -89,6 +108,10 @@ class Compiler:
                 return inputs[0].groupBy(*keys).agg(*_results(vertex))
             case Window():
                 return _window(vertex, inputs[0])
+            case Spark():
+                return spark_function.call(vertex, inputs)
+            case Script():
+                return self._script(vertex)
             case Sink():
                 return inputs[0]
             case _:
@@ -104,7 +127,7 @@ def column(name: str) -> Column:
 def _naming(vertex: VertexId) -> Iterator[None]:
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, FunctionMissing, FunctionRefused) as error:
         raise InvalidVertex(vertex, str(error)) from error
 
 

@@ -7,6 +7,7 @@ from typing import Protocol, assert_never
 import pyspark
 from pyspark.sql import SparkSession
 
+from jobmanager.core.artifact_vertices import Script, ScriptSink
 from jobmanager.core.graph import (
     BlackholeSink,
     ConsoleSink,
@@ -27,10 +28,12 @@ from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.snapshot import Subject
 from taskrunner.spark.batch_region import BatchRegion
 from taskrunner.spark.batch_sinks import BatchSink, Discarded, ExactlyOnceFiles, Shown
-from taskrunner.spark.compiler import Compiler
+from taskrunner.spark.compiler import Compiler, InvalidVertex
 from taskrunner.spark.places import Places
 from taskrunner.spark.region_query import Phase, RegionQuery
 from taskrunner.spark.restoring import Restoring
+from taskrunner.spark.script_sinks import ScriptBatches
+from taskrunner.spark.scripts import scripts_of
 from taskrunner.spark.sources import Sources
 
 SPARK_VERSION: str = pyspark.__version__
@@ -70,6 +73,7 @@ class SparkJob:
         self._places = places
         self._fence = fence
         self._restoring = Restoring(spark, subject, places, past)
+        self._scripts = scripts_of(spark, places)
         self.held_sinks: dict[RegionId, SinkDirectory] = {}
         """Those whose output waits for its checkpoint."""
         self.regions: list[RegionRun] = []
@@ -101,7 +105,7 @@ class SparkJob:
         self._restoring.settle_outputs(self._outputs(regions), self._fence.holding)
         for region in regions:
             check()
-            compiler = Compiler(graph, self._subject.parallelism, sources.read)
+            compiler = Compiler(graph, self._subject.parallelism, sources.read, self._scripts.rows)
             self.regions.append(self._region(region, compiler))
 
     def show_everything(self) -> None:
@@ -156,6 +160,11 @@ class SparkJob:
                 return Shown(lambda text: log.info("console", sink=sink.id, text=text))
             case BlackholeSink():
                 return Discarded()
+            case ScriptSink():
+                script = self._subject.graph.vertex(sink.inputs[0].vertex)
+                if not isinstance(script, Script):
+                    raise InvalidVertex(sink.id, "connector script is for the queries of scripts")
+                return ScriptBatches(self._scripts.writer(script))
             case _:
                 assert_never(sink.connector)
 

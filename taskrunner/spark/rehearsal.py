@@ -12,6 +12,7 @@ from jobmanager.core.ids import VertexId
 from jobmanager.core.plan import Region
 from taskrunner.spark.compiler import Compiler
 from taskrunner.spark.places import Places
+from taskrunner.spark.scripts import scripts_of
 from taskrunner.spark.sources import Sources
 
 
@@ -70,7 +71,8 @@ def rows_of(
     sources = Sources(
         session, graph.mode, parallelism, places.resolve, places.layout, datetime.now(UTC)
     )
-    return Compiler(graph, parallelism, sources.read).rows_into(sink)
+    scripts = scripts_of(session, places)
+    return Compiler(graph, parallelism, sources.read, scripts.rows).rows_into(sink)
 
 
 def run_one_batch(region: Region, rows: DataFrame, directory: Path) -> None:

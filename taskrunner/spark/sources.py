@@ -10,6 +10,7 @@ from typing import assert_never
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from jobmanager.core.artifact_vertices import ScriptSource
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph import (
     FilesSource,
@@ -43,6 +44,8 @@ class Sources:
                 rows = self._generator(source.connector)
             case TableSource():
                 rows = self._table(source, source.connector)
+            case ScriptSource():
+                raise InvalidVertex(source.id, "only the script reads it")
             case _:
                 assert_never(source.connector)
         if source.watermark is None or self.mode is Mode.BATCH:

@@ -3,6 +3,7 @@
 import hashlib
 from typing import Any
 
+from jobmanager.core.artifact_vertices import Script, ScriptSink, Spark
 from jobmanager.core.graph import (
     Aggregate,
     BlackholeSink,
@@ -100,15 +101,23 @@ def _what(vertex: Vertex) -> str:
             return ""
         case Aggregate():
             return f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
+        case Spark():
+            return f"function={vertex.function}, output={vertex.output}, state={_kinds(vertex)}"
+        case Script():
+            return f"query={vertex.query}, state={_kinds(vertex)}"
         case Window():
             keyed = f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
             return f"{keyed}, time={vertex.time}, window={vertex.window}"
 
 
+def _kinds(vertex: Spark | Script) -> list[str]:
+    return [kind.value for kind in vertex.state]
+
+
 def _connector(vertex: Source | Sink) -> str:
     kind = type(vertex.connector).__name__.removesuffix("Source").removesuffix("Sink").lower()
     if isinstance(vertex, Sink):
-        at_least_once = isinstance(vertex.connector, ConsoleSink)
+        at_least_once = isinstance(vertex.connector, ConsoleSink | ScriptSink)
         promise = "nothing kept" if isinstance(vertex.connector, BlackholeSink) else "exactly once"
         return f"{kind}, {'at least once' if at_least_once else promise}"
     return kind
