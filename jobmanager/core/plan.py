@@ -5,8 +5,8 @@ await?) and the runner (which Spark queries do I start?), so the two cannot
 disagree.
 
 * A **task** is a chain of vertices joined by forward edges.
-* A **region** is everything behind one sink: one Spark query. A vertex that two
-  sinks share is in both regions, and runs once in each.
+* A **region** is everything behind one sink, or behind several that share their keyed
+  vertices (`regions.py`): one Spark query. A vertex that two regions share runs once in each.
 * A **subtask** acks. A keyed vertex has one for each of its state partitions. A
   source has one, since Spark keeps one offset a source and query; a sink has
   one, since a batch is committed once, by the driver.
@@ -32,6 +32,7 @@ from jobmanager.core.graph import (
 )
 from jobmanager.core.ids import RegionId, SubtaskRef, VertexId
 from jobmanager.core.inputs import Ship
+from jobmanager.core.regions import Query, ancestors, queries_of
 
 
 class SnapshotKind(StrEnum):
@@ -61,7 +62,11 @@ class Task:
 class Region:
     id: RegionId
     vertices: tuple[VertexId, ...]
-    """In an order in which every vertex follows its inputs; the sink is last."""
+    """In an order in which every vertex follows its inputs."""
+    root: VertexId
+    """The vertex whose rows the query computes: the sink, or where several sinks part."""
+    sinks: tuple[VertexId, ...]
+    """The first names the region."""
     sources: tuple[VertexId, ...]
     keyed: tuple[VertexId, ...]
     output_mode: OutputMode
@@ -84,7 +89,7 @@ def plan_of(graph: JobGraph, parallelism: int | None = None) -> Plan:
     return Plan(
         tasks=tuple(_tasks(order, edges, p)),
         edges=edges,
-        regions=tuple(_region(graph, v) for v in graph.vertices if isinstance(v, Sink)),
+        regions=tuple(_region(graph, query) for query in queries_of(graph)),
     )
 
 
@@ -188,13 +193,15 @@ def _tasks(order: tuple[Vertex, ...], edges: tuple[Edge, ...], parallelism: int)
         yield Task(head, tuple(vertices), width[head])
 
 
-def _region(graph: JobGraph, sink: Sink) -> Region:
-    behind = _ancestors(graph, sink)
+def _region(graph: JobGraph, query: Query) -> Region:
+    behind = set[VertexId]().union(*(ancestors(graph, sink) for sink in query.sinks))
     vertices = tuple(v for v in in_order(graph) if v.id in behind)
     sources = [v for v in vertices if isinstance(v, Source)]
     return Region(
-        id=RegionId(sink.id),
+        id=RegionId(query.sinks[0]),
         vertices=tuple(v.id for v in vertices),
+        root=query.root,
+        sinks=query.sinks,
         sources=tuple(v.id for v in sources),
         keyed=tuple(v.id for v in vertices if isinstance(v, KEYED)),
         output_mode=_output_mode(vertices),
@@ -211,15 +218,3 @@ def _output_mode(vertices: tuple[Vertex, ...]) -> OutputMode:
         for v in vertices
     )
     return OutputMode.UPDATE if updates else OutputMode.APPEND
-
-
-def _ancestors(graph: JobGraph, vertex: Vertex) -> set[VertexId]:
-    """The vertex, and every vertex its rows come through."""
-    found: set[VertexId] = set()
-    ahead = [vertex.id]
-    while ahead:
-        one = ahead.pop()
-        if one not in found:
-            found.add(one)
-            ahead.extend(into.vertex for into in graph.vertex(one).inputs)
-    return found

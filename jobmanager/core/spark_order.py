@@ -1,8 +1,8 @@
 """The order in which Spark numbers the parts of a region's query.
 
 Seen in Spark 4.3: both the sources of an `offsets` file and the stateful operators
-(`state/<number>`) are numbered in pre-order from the sink, left input first. A
-vertex that is reached along two paths is there twice.
+(`state/<number>`) are numbered in pre-order from the query's last vertex, left input first.
+A vertex that is reached along two paths is there twice.
 """
 
 from collections.abc import Iterator
@@ -10,18 +10,19 @@ from collections.abc import Iterator
 from jobmanager.core.artifact_vertices import Script, Spark
 from jobmanager.core.graph import KEYED, JobGraph, Source, Vertex
 from jobmanager.core.ids import VertexId
+from jobmanager.core.regions import query_of
 
 
 def sources(graph: JobGraph, sink: VertexId) -> list[VertexId]:
     """The source of each line of an `offsets` file."""
-    return [v.id for v in _pre_order(graph, graph.vertex(sink)) if isinstance(v, Source)]
+    return [v.id for v in _pre_order(graph, _root(graph, sink)) if isinstance(v, Source)]
 
 
 def keyed(graph: JobGraph, sink: VertexId) -> list[VertexId]:
     """The keyed vertex of each of Spark's stateful operators."""
     return [
         v.id
-        for v in _pre_order(graph, graph.vertex(sink))
+        for v in _pre_order(graph, _root(graph, sink))
         if isinstance(v, KEYED)
         for _ in range(_operators(v))
     ]
@@ -30,6 +31,10 @@ def keyed(graph: JobGraph, sink: VertexId) -> list[VertexId]:
 def _operators(vertex: Vertex) -> int:
     """How many of Spark's stateful operators a keyed vertex is, one after the other."""
     return len(vertex.state) if isinstance(vertex, Spark | Script) else 1
+
+
+def _root(graph: JobGraph, sink: VertexId) -> Vertex:
+    return graph.vertex(query_of(graph, sink).root)
 
 
 def _pre_order(graph: JobGraph, vertex: Vertex) -> Iterator[Vertex]:

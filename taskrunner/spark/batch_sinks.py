@@ -1,6 +1,6 @@
 """What becomes of the rows of one batch. Each sink runs the batch exactly once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
@@ -74,6 +74,23 @@ class Shown:
             lines += [" | ".join(str(value) for value in row) for row in found[:_ROWS_SHOWN]]
             self._show("\n".join(lines))
         return len(found)
+
+
+class Shared:
+    """Several sinks that are given what each needs of the same rows, which are computed once.
+
+    One that has its rows already, since the batch is replayed, leaves them alone.
+    """
+
+    def __init__(self, sinks: Sequence[tuple[Callable[[DataFrame], DataFrame], BatchSink]]) -> None:
+        self._sinks = sinks
+
+    def write(self, rows: DataFrame, batch: int) -> int:
+        kept = rows.persist()
+        try:
+            return sum(sink.write(rows_for(kept), batch) for rows_for, sink in self._sinks)
+        finally:
+            kept.unpersist()
 
 
 def _counting(rows: DataFrame) -> tuple[DataFrame, Callable[[], int]]:

@@ -1,6 +1,6 @@
 """From the vertices of a region to a Spark DataFrame, streaming or batch."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import assert_never
 
@@ -27,6 +27,7 @@ from jobmanager.core.graph import (
 )
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
+from jobmanager.core.plan import Region
 from taskrunner.functions import FunctionMissing
 from taskrunner.spark import spark_function
 from taskrunner.spark.spark_function import FunctionRefused
@@ -59,16 +60,26 @@ class Compiler:
         parallelism: int,
         read: ReadSource,
         script: RunScript = _no_script,
+        given: Mapping[VertexId, DataFrame] | None = None,
     ) -> None:
+        """`given` are vertices that are computed already."""
         self._graph = graph
         self._parallelism = parallelism
         self._read = read
         self._script = script
-        self._compiled: dict[VertexId, DataFrame] = {}
+        self._compiled: dict[VertexId, DataFrame] = dict(given or {})
 
-    def rows_into(self, sink: Sink) -> DataFrame:
-        """The rows that the region's sink is given."""
-        return self._input(sink, sink.inputs[0])
+    def rows_of(self, region: Region) -> DataFrame:
+        """The rows that the region's query computes. Everything behind its sinks is compiled."""
+        into = [self._frame(sink) for sink in region.sinks]
+        return into[0] if region.root in region.sinks else self._frame(region.root)
+
+    def rows_after(self, root: VertexId, sink: Sink, rows: DataFrame) -> DataFrame:
+        """The rows for a sink, from `rows` of the vertex where the region's sinks part."""
+        rest = Compiler(
+            self._graph, self._parallelism, self._read, self._script, given={root: rows}
+        )
+        return rest._frame(sink.id)
 
     def _frame(self, vertex_id: VertexId) -> DataFrame:
         if vertex_id not in self._compiled:

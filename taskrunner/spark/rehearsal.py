@@ -7,8 +7,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
-from jobmanager.core.graph import JobGraph, Sink
-from jobmanager.core.ids import VertexId
+from jobmanager.core.graph import JobGraph
 from jobmanager.core.plan import Region
 from taskrunner.spark.compiler import Compiler
 from taskrunner.spark.places import Places
@@ -65,14 +64,12 @@ def settings_for_life(session: SparkSession) -> dict[str, str]:
 def rows_of(
     session: SparkSession, graph: JobGraph, parallelism: int, places: Places, region: Region
 ) -> Rows:
-    """The rows that the region's sink would be given. Raises `InvalidVertex`."""
-    sink = graph.vertex(VertexId(region.id))
-    assert isinstance(sink, Sink)
+    """The rows that the region's query would compute. Raises `InvalidVertex`."""
     sources = Sources(
         session, graph.mode, parallelism, places.resolve, places.layout, datetime.now(UTC)
     )
     scripts = scripts_of(session, places)
-    return Compiler(graph, parallelism, sources.read, scripts.rows).rows_into(sink)
+    return Compiler(graph, parallelism, sources.read, scripts.rows).rows_of(region)
 
 
 def run_one_batch(region: Region, rows: DataFrame, directory: Path) -> None:

@@ -58,6 +58,11 @@ if __name__ == "__main__":
     main()
 """
 
+_UNKNOWN_COLUMN = """from pyspark.sql import SparkSession
+rows = SparkSession.builder.getOrCreate().readStream.format("rate").load()
+rows.selectExpr("nope").writeStream.start()
+"""
+
 
 @pytest.fixture(autouse=True)
 def _nothing_left(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -161,11 +166,7 @@ def test_a_script_becomes_a_graph_with_its_sources_state_and_sinks(job: JobUnder
         ("import sys\nsys.exit('bad')", "ended with 'bad'"),
         ("x = 1", "starts no streaming query"),
         ("import no_such_thing", "line 1: ModuleNotFoundError"),
-        (
-            "from pyspark.sql import SparkSession as S\ns = S.builder.getOrCreate()\n"
-            + "s.readStream.format('rate').load().selectExpr('nope').writeStream.start()",
-            "line 3: AnalysisException",
-        ),
+        (_UNKNOWN_COLUMN, "line 3: AnalysisException"),
     ],
 )
 def test_a_script_that_fails_says_where(job: JobUnderTest, text: str, told: str) -> None:
