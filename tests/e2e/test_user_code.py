@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset
+import pytest
 
 from jobmanager.client.client import HeadgateClient
 from jobmanager.client.job_handle import Job
@@ -24,12 +25,12 @@ from pyspark.sql import SparkSession, functions as F
 from rules import is_wanted  # shipped beside
 
 spark = SparkSession.builder.appName("words").getOrCreate()
-words = spark.readStream.schema("word STRING, n BIGINT").json(sys.argv[1])
+words = spark.readStream.schema("word STRING, n BIGINT").json(f"{sys.argv[1]}/words")
 wanted = words.where(F.udf(is_wanted, "boolean", useArrow=False)("n"))
 
 
 def upsert(batch, number):
-    path = "counts.json"
+    path = f"{sys.argv[1]}/counts.json"
     try:
         with open(path) as old:
             counts = json.load(old)
@@ -45,9 +46,9 @@ import json
 import os
 
 wanted.groupBy("word").count().writeStream.queryName("counts").outputMode("update").option(
-    "checkpointLocation", "/tmp/never/used"
+    "checkpointLocation", "never/used"
 ).foreachBatch(upsert).start()
-wanted.writeStream.queryName("copy").format("parquet").option("path", "out/words").start()
+wanted.writeStream.queryName("copy").format("parquet").option("path", f"{sys.argv[1]}/out").start()
 spark.streams.awaitAnyTermination()
 """
 
@@ -77,7 +78,7 @@ class Words:
         return found
 
     def copied(self) -> Counter[str]:
-        place = self._data / "out/words"
+        place = self._data / "out"
         if not place.exists():
             return Counter()
         rows = pyarrow.dataset.dataset(place, format="parquet").to_table().to_pylist()
@@ -104,44 +105,56 @@ def headgate(server: ServerProcess, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_a_script_is_a_job_through_kill_rescale_and_savepoint(
-    server: ServerProcess, tmp_path: Path
-) -> None:
-    (tmp_path / "app.py").write_text(_SCRIPT)
-    (tmp_path / "rules.py").write_text("def is_wanted(n):\n    return n != 0\n")
-    words = Words(server.directory / "data")
+@pytest.mark.timeout(600)
+def test_a_script_is_a_job_through_kill_and_rescale(server: ServerProcess, tmp_path: Path) -> None:
+    words = Words(server.directory / "data" / "killed")
     words.feed()
-    options = ["--json", "--parallelism", "2", "--py-files", str(tmp_path / "rules.py")]
-    script = [str(tmp_path / "app.py"), "words"]
 
-    job = headgate(server, "submit-script", *options, *script)["jobid"]
+    job = submit_script(server, tmp_path, "killed", "--parallelism", "2")
     words.until_through()
     server.until_checkpoint(job, 1)
     os.kill(server.status(job)["runner"]["pid"], signal.SIGKILL)
     words.feed()
     words.until_through()
-
     with HeadgateClient(server.url) as client:
         handle = Job(client, job)
         handle.rescale(3)
         words.feed()
         words.until_through()
-        savepoint = handle.stop()
-        regions = client.savepoint(savepoint)["regions"]
-    words.feed()
-    again = headgate(
-        server, "submit-script", *options[:1], *options[3:], "--parallelism", "3",
-        "--from-savepoint", savepoint, *script,
-    )["jobid"]  # fmt: skip
-    words.until_through()
+        savepoint = client.savepoint(handle.stop())
 
-    assert set(regions) == {"counts", "copy"}
-    groups = server.get(f"/v1/jobs/{again}/key-groups")
+    assert set(savepoint["regions"]) == {"counts", "copy"}
+    assert savepoint["parallelism"] == 3
+    groups = server.get(f"/v1/jobs/{job}/key-groups")
     assert [(one["vertex"], len(one["subtasks"])) for one in groups["vertices"]] == [
         ("counts_query", 3)
     ]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_script_goes_on_from_a_savepoint_at_another_parallelism(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    words = Words(server.directory / "data" / "continued")
+    words.feed()
+    job = submit_script(server, tmp_path, "continued", "--parallelism", "2")
+    words.until_through()
     with HeadgateClient(server.url) as client:
+        savepoint = Job(client, job).stop()
+        words.feed()
+        options = ("--parallelism", "4", "--from-savepoint", savepoint)
+        again = submit_script(server, tmp_path, "continued", *options)
+        words.until_through()
         Job(client, again).cancel()
+
+
+def submit_script(server: ServerProcess, tmp_path: Path, place: str, *options: str) -> str:
+    (tmp_path / "app.py").write_text(_SCRIPT)
+    (tmp_path / "rules.py").write_text("def is_wanted(n):\n    return n != 0\n")
+    shipped = ("--py-files", str(tmp_path / "rules.py"))
+    script = (str(tmp_path / "app.py"), place)
+    return str(headgate(server, "submit-script", "--json", *options, *shipped, *script)["jobid"])
 
 
 def test_a_graph_built_in_python_runs_with_its_own_code(server: ServerProcess) -> None:
