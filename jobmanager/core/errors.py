@@ -3,7 +3,8 @@
     DomainError
       NotFound
         JobNotFound, CheckpointNotFound, SavepointNotFound, OperationNotFound,
-        RunnerNotFound, LogNotFound, StateNotFound, ArtifactNotFound
+        RunnerNotFound, LogNotFound, TaskNotFound, StateNotFound,
+        ArtifactNotFound
       Conflict
         JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused, SavepointInUse,
         StopUnderWay, SinkInUse, NothingToChange, NoStateYet, ArtifactInUse, ArtifactNamed
@@ -59,6 +60,10 @@ class RunnerNotFound(NotFound):
 
 class LogNotFound(NotFound):
     title = "No log yet"
+
+
+class TaskNotFound(NotFound):
+    title = "No such task"
 
 
 class StateNotFound(NotFound):

@@ -20,6 +20,7 @@ from jobmanager.core.artifact_vertices import (
 )
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input
+from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
 
 
 class Mode(StrEnum):
@@ -227,16 +228,32 @@ class Sink:
     parallelism: int | None = None
 
 
-Vertex = Source | Map | Filter | Union | Aggregate | Window | Sink | Spark | Script
-KEYED = (Aggregate, Window, StatefulSpark, StatefulScript)
+Vertex = (
+    Source
+    | Map
+    | Filter
+    | Union
+    | Aggregate
+    | Window
+    | Process
+    | KeyedReduce
+    | Cogroup
+    | Python
+    | Spark
+    | Script
+    | Sink
+)
+KEYED = (Aggregate, Window, Process, KeyedReduce, Cogroup, StatefulSpark, StatefulScript)
+GROUPED = (Process, KeyedReduce, Cogroup)
+"""Keyed vertices that are called once for a key group."""
+_OPS = {KeyedReduce: "reduce", StatefulSpark: "spark", StatefulScript: "script"}
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 def op_of(vertex: Vertex) -> str:
     """The operator's name in the job-graph language."""
-    if isinstance(vertex, Spark | Script):
-        return "spark" if isinstance(vertex, Spark) else "script"
-    return _CAPITAL.sub(r"_\1", type(vertex).__name__).lower()
+    known = _OPS.get(type(vertex))  # type: ignore[arg-type]
+    return known or _CAPITAL.sub(r"_\1", type(vertex).__name__).lower()
 
 
 @dataclass(frozen=True, slots=True)

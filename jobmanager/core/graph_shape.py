@@ -6,7 +6,7 @@ from jobmanager.core.document_fields import Faults
 from jobmanager.core.inputs import Input
 
 _NO_INPUTS = ("source",)
-_ONE_INPUT = ("map", "filter", "aggregate", "window", "sink")
+_ONE_INPUT = ("map", "filter", "aggregate", "window", "sink", "process", "reduce", "python")
 
 
 class Shape:

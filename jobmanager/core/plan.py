@@ -19,6 +19,7 @@ from enum import StrEnum
 from jobmanager.core import key_groups
 from jobmanager.core.artifact_vertices import SINGLE, UPDATING, Script, Spark
 from jobmanager.core.graph import (
+    GROUPED,
     KEYED,
     Aggregate,
     GeneratorSource,
@@ -137,6 +138,8 @@ def layout_of(vertex: Vertex) -> key_groups.Layout:
         return key_groups.Layout.SINGLE
     if isinstance(vertex, Spark | Script) and SINGLE.issuperset(vertex.state):
         return key_groups.Layout.SINGLE
+    if isinstance(vertex, GROUPED):
+        return key_groups.Layout.GROUPED
     return key_groups.Layout.HASHED
 
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from jobmanager.core import artifact_document
+from jobmanager.core import artifact_document, python_document
 from jobmanager.core.artifact_vertices import ScriptSource
 from jobmanager.core.connector_document import sink_connector, source_connector
 from jobmanager.core.document_fields import Faults, Fields
 from jobmanager.core.graph import (
+    GROUPED,
     Aggregate,
     Filter,
     GeneratorSource,
@@ -35,12 +36,12 @@ from jobmanager.core.graph import (
 )
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
+from jobmanager.core.python_vertices import Process
 
 NOT_YET = frozenset(
-    ["flat_map", "join", "cogroup", "reduce", "distinct", "process", "python", "sql"]
-    + ["iterate", "delta_iterate", "graph", "ml"]
+    ["flat_map", "join", "distinct", "sql"] + ["iterate", "delta_iterate", "graph", "ml"]
 )
-KEYED_OPS = ("aggregate", "window")
+KEYED_OPS = ("aggregate", "window", *python_document.KEYED_OPS)
 _SOME = timedelta(seconds=1)
 
 
@@ -78,6 +79,9 @@ def finish(drafts: Sequence[Draft], faults: Faults, mode: Mode) -> tuple[Vertex,
         vertex = draft.vertex
         if isinstance(vertex, Window):
             vertex = _settle_time(vertex, behind, faults, mode)
+        if isinstance(vertex, Process):
+            sources = [d.vertex for d in behind.of(vertex.id) if isinstance(d.vertex, Source)]
+            vertex = python_document.settle_time(vertex, sources, faults)
         if isinstance(vertex, Sink) and mode is Mode.STREAMING:
             _check_region(vertex, behind, faults)
         if vertex is not None:
@@ -229,6 +233,7 @@ _READERS: Mapping[str, _Reader] = {
     "window": _window,
     "sink": _sink,
     **artifact_document.READERS,
+    **python_document.READERS,
 }
 
 
@@ -280,6 +285,14 @@ def _check_region(sink: Sink, behind: _Behind, faults: Faults) -> None:
             "inputs",
             f"aggregate {aggregates[0]!r} emits updates and window {windows[0]!r} emits once: "
             "a streaming query cannot do both, give each a sink of its own",
+        )
+    groups = sorted(v.id for v in vertices if isinstance(v, GROUPED))
+    if aggregates and groups:
+        faults.add(
+            sink.id,
+            "inputs",
+            f"aggregate {aggregates[0]!r} emits updates, and Spark cannot run {groups[0]!r} in one "
+            "streaming query with it: give each a sink of its own, or aggregate in the function",
         )
     for window in windows:
         for draft in behind.of(window):

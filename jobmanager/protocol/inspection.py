@@ -87,6 +87,18 @@ class TryGraph(Message):
     """Where the graph's artifacts are, a file: URI."""
 
 
+class AnalyseGraph(Message):
+    """What Spark says to a job graph: every fault, and the physical plans."""
+
+    kind: Literal["analyse_graph"] = "analyse_graph"
+    graph: dict[str, Any]
+    parallelism: int
+    data_root: str
+    """What relative paths in the graph are relative to."""
+    storage: str | None = None
+    """Where the graph's artifacts are, a file: URI."""
+
+
 class AdoptCheckpoint(Message):
     """Make a savepoint of the checkpoint directory of a plain Spark query."""
 
@@ -122,7 +134,13 @@ class DescribeScript(Message):
 
 
 QuestionBody = Annotated[
-    ListStates | ReadRows | CountKeyGroups | TryGraph | AdoptCheckpoint | DescribeScript,
+    ListStates
+    | ReadRows
+    | CountKeyGroups
+    | TryGraph
+    | AnalyseGraph
+    | AdoptCheckpoint
+    | DescribeScript,
     Field(discriminator="kind"),
 ]
 
@@ -235,6 +253,25 @@ class Tried(Message):
     regions: list[TriedRegion]
 
 
+class GraphFault(Message):
+    vertex: str | None
+    field: str
+    """Empty: the whole vertex."""
+    message: str
+
+
+class SparkPlan(Message):
+    region: str
+    text: str
+
+
+class Analysed(Message):
+    kind: Literal["analysed"] = "analysed"
+    faults: list[GraphFault]
+    plans: list[SparkPlan]
+    """Of the regions without a fault."""
+
+
 class Adopted(Message):
     """The savepoint is complete."""
 
@@ -298,7 +335,7 @@ class Refusal(Message):
 
 
 AnswerBody = Annotated[
-    Ready | States | Rows | KeyGroupCounts | Tried | Adopted | ScriptDescribed | Refusal,
+    Ready | States | Rows | KeyGroupCounts | Tried | Analysed | Adopted | ScriptDescribed | Refusal,
     Field(discriminator="kind"),
 ]
 

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from jobmanager.core.artifact_vertices import Script, Spark
+from jobmanager.core.artifact_vertices import Script, ScriptSource, Spark
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph import (
     KEYED,
@@ -28,23 +28,19 @@ from jobmanager.core.graph import (
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
 from jobmanager.core.plan import Region
+from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
 from taskrunner.functions import FunctionMissing
-from taskrunner.spark import spark_function
+from taskrunner.spark import python_functions, spark_function
+from taskrunner.spark.blame import faults_of
+from taskrunner.spark.invalid_vertex import InvalidVertex
 from taskrunner.spark.spark_function import FunctionRefused
 
+__all__ = ["Compiler", "InvalidVertex", "ReadSource", "column"]
 ReadSource = Callable[[Source], DataFrame]
 RunScript = Callable[[Script], DataFrame]
 """The rows of one query of a script."""
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
-
-
-class InvalidVertex(Exception):
-    """Spark refuses what a vertex says."""
-
-    def __init__(self, vertex: VertexId, message: str) -> None:
-        self.vertex = vertex
-        super().__init__(f"vertex {vertex}: {message}")
 
 
 def _no_script(vertex: Script) -> DataFrame:
@@ -74,6 +70,13 @@ class Compiler:
         into = [self._frame(sink) for sink in region.sinks]
         return into[0] if region.root in region.sinks else self._frame(region.root)
 
+    def check(self, vertex: VertexId) -> None:
+        """Raises `InvalidVertex` if Spark refuses the vertex, or one behind it."""
+        source = self._graph.vertex(vertex)
+        if isinstance(source, Source) and isinstance(source.connector, ScriptSource):
+            return  # only the script reads it
+        self._frame(vertex)
+
     def rows_after(self, root: VertexId, sink: Sink, rows: DataFrame) -> DataFrame:
         """The rows for a sink, from `rows` of the vertex where the region's sinks part."""
         rest = Compiler(
@@ -87,7 +90,7 @@ class Compiler:
             # a script reads its sources by itself
             own = isinstance(vertex, Script)
             inputs = [] if own else [self._input(vertex, one) for one in vertex.inputs]
-            with _naming(vertex_id):
+            with _naming(vertex, inputs):
                 self._compiled[vertex_id] = self._compile(vertex, inputs)
         return self._compiled[vertex_id]
 
@@ -119,6 +122,15 @@ class Compiler:
                 return inputs[0].groupBy(*keys).agg(*_results(vertex))
             case Window():
                 return _window(vertex, inputs[0])
+            case Process():
+                return python_functions.process(vertex, inputs[0], self._graph.max_parallelism)
+            case KeyedReduce():
+                return python_functions.reduce(vertex, inputs[0], self._graph.max_parallelism)
+            case Cogroup():
+                left, right = inputs
+                return python_functions.cogroup(vertex, left, right, self._graph.max_parallelism)
+            case Python():
+                return python_functions.python(vertex, inputs[0])
             case Spark():
                 return spark_function.call(vertex, inputs)
             case Script():
@@ -135,11 +147,13 @@ def column(name: str) -> Column:
 
 
 @contextmanager
-def _naming(vertex: VertexId) -> Iterator[None]:
+def _naming(vertex: Vertex, inputs: list[DataFrame]) -> Iterator[None]:
     try:
         yield
-    except (PySparkException, FunctionMissing, FunctionRefused) as error:
-        raise InvalidVertex(vertex, str(error)) from error
+    except PySparkException as error:
+        raise InvalidVertex.of(vertex.id, faults_of(vertex, inputs, error)) from error
+    except (FunctionMissing, FunctionRefused) as error:
+        raise InvalidVertex(vertex.id, str(error)) from error
 
 
 def _map(vertex: Map, rows: DataFrame) -> DataFrame:
