@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -18,9 +18,11 @@ from jobmanager.core.artifact_vertices import (
     StatefulScript,
     StatefulSpark,
 )
+from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input
 from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
+from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
 
 
 class Mode(StrEnum):
@@ -32,6 +34,8 @@ class FileFormat(StrEnum):
     PARQUET = "parquet"
     JSON = "json"
     CSV = "csv"
+    ORC = "orc"
+    TEXT = "text"
 
 
 class Visibility(StrEnum):
@@ -42,9 +46,14 @@ class Visibility(StrEnum):
 
 
 class OutputMode(StrEnum):
+    """What of a changing result comes out of a batch."""
+
     APPEND = "append"
+    """Rows that will never change."""
     UPDATE = "update"
+    """Those that changed."""
     COMPLETE = "complete"
+    """All of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +110,8 @@ class FilesSource:
     format: FileFormat
     path: str
     max_files_per_batch: int | None = None
+    is_bounded: bool = False
+    """In a stream: the files that are there at the start, for the static side of a join."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +128,21 @@ class TableSource:
     rows: tuple[Mapping[str, Any], ...]
 
 
-SourceConnector = FilesSource | GeneratorSource | TableSource | ScriptSource
+@dataclass(frozen=True, slots=True)
+class SocketSource:
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class PythonSource:
+    function: str
+    """`module:Class`, a data source of Spark's Python API."""
+
+
+SourceConnector = (
+    FilesSource | GeneratorSource | TableSource | SocketSource | PythonSource | ScriptSource
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +163,13 @@ class BlackholeSink:
     pass
 
 
-SinkConnector = FilesSink | ConsoleSink | BlackholeSink | ScriptSink
+@dataclass(frozen=True, slots=True)
+class PythonSink:
+    function: str
+    """`module:Class`, a data source of Spark's Python API that has a writer."""
+
+
+SinkConnector = FilesSink | ConsoleSink | BlackholeSink | PythonSink | ScriptSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +257,8 @@ class Sink:
     connector: SinkConnector
     options: Mapping[str, str] = field(default_factory=dict)
     parallelism: int | None = None
+    mode: OutputMode | None = None
+    """None: what follows from the operators."""
 
 
 Vertex = (
@@ -239,20 +272,45 @@ Vertex = (
     | KeyedReduce
     | Cogroup
     | Python
+    | FlatMap
+    | Join
+    | Distinct
+    | Reduce
+    | Sql
+    | Iterate
+    | DeltaIterate
+    | GraphAlgorithm
+    | Ml
     | Spark
     | Script
     | Sink
 )
-KEYED = (Aggregate, Window, Process, KeyedReduce, Cogroup, StatefulSpark, StatefulScript)
+KEYED = (
+    Aggregate,
+    Window,
+    Distinct,
+    Reduce,
+    Process,
+    KeyedReduce,
+    Cogroup,
+    StatefulSpark,
+    StatefulScript,
+)
+"""Those that always keep state by key; `traits.is_keyed` knows the others too."""
 GROUPED = (Process, KeyedReduce, Cogroup)
 """Keyed vertices that are called once for a key group."""
-_OPS = {KeyedReduce: "reduce", StatefulSpark: "spark", StatefulScript: "script"}
+_OPS: Mapping[type, str] = {
+    KeyedReduce: "reduce",
+    GraphAlgorithm: "graph",
+    StatefulSpark: "spark",
+    StatefulScript: "script",
+}
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 def op_of(vertex: Vertex) -> str:
     """The operator's name in the job-graph language."""
-    known = _OPS.get(type(vertex))  # type: ignore[arg-type]
+    known = _OPS.get(type(vertex))
     return known or _CAPITAL.sub(r"_\1", type(vertex).__name__).lower()
 
 
@@ -273,3 +331,12 @@ class JobGraph:
 
     def vertex(self, vertex_id: VertexId) -> Vertex:
         return next(vertex for vertex in self.vertices if vertex.id == vertex_id)
+
+    def every_vertex(self) -> Iterator[Vertex]:
+        """The vertices, and those in the bodies of loops."""
+        ahead = list(reversed(self.vertices))
+        while ahead:
+            vertex = ahead.pop()
+            yield vertex
+            if isinstance(vertex, Iterate | DeltaIterate):
+                ahead.extend(reversed(vertex.body))

@@ -1,9 +1,9 @@
 """Which sinks share a Spark query.
 
 A Spark query has one output, and `foreachBatch` may write that to several places. So sinks
-that have the same keyed vertices behind them, and one vertex all their rows come through
-after those, are one region: what is shared is computed and kept once, and what is left is
-done with each batch.
+that have the same keyed vertices behind them and the same mode, and one vertex all their
+rows come through after those, are one region: what is shared is computed and kept once, and
+what is left is done with each batch.
 
 A region is called after its first sink. Sinks that share no keyed vertex are regions of
 their own: each fails and recovers by itself.
@@ -15,8 +15,10 @@ their own: each fails and recovers by itself.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jobmanager.core.graph import KEYED, JobGraph, Mode, Sink, Source
+from jobmanager.core.artifact_vertices import Script
+from jobmanager.core.graph import JobGraph, Mode, OutputMode, Sink, Source
 from jobmanager.core.ids import VertexId
+from jobmanager.core.traits import emits_updates, is_keyed, streamed_inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +40,38 @@ def query_of(graph: JobGraph, sink: VertexId) -> Query:
     return next(one for one in queries_of(graph) if sink in one.sinks)
 
 
-def ancestors(graph: JobGraph, vertex: VertexId, without: VertexId | None = None) -> set[VertexId]:
-    """The vertex, and every vertex its rows come through, if none came through `without`."""
+def output_mode_of(graph: JobGraph, sink: VertexId) -> OutputMode:
+    """What of a changing result the sink is given."""
+    vertex = graph.vertex(sink)
+    if isinstance(vertex, Sink) and vertex.mode is not None:
+        return vertex.mode
+    behind = [graph.vertex(one) for one in ancestors(graph, sink)]
+    for one in behind:
+        if isinstance(one, Script):
+            return OutputMode(one.output_mode)
+    updates = any(map(emits_updates, behind))
+    return OutputMode.UPDATE if updates else OutputMode.APPEND
+
+
+def ancestors(
+    graph: JobGraph,
+    vertex: VertexId,
+    without: VertexId | None = None,
+    *,
+    with_static: bool = False,
+) -> set[VertexId]:
+    """The vertex, and every vertex its rows come through, if none came through `without`; of
+    what is read as a whole beside a stream nothing, unless asked.
+    """
     found: set[VertexId] = set()
     ahead = [vertex]
     while ahead:
         one = ahead.pop()
         if one not in found and one != without:
             found.add(one)
-            ahead.extend(into.vertex for into in graph.vertex(one).inputs)
+            into = graph.vertex(one)
+            inputs = into.inputs if with_static else streamed_inputs(into)
+            ahead.extend(each.vertex for each in inputs)
     return found
 
 
@@ -56,7 +81,8 @@ def _queries(graph: JobGraph) -> Iterator[Query]:
         if isinstance(vertex, Sink):
             keyed = _keyed(graph, ancestors(graph, vertex.id))
             shares = graph.mode is Mode.STREAMING and bool(keyed)
-            groups.setdefault(keyed if shares else vertex.id, []).append(vertex.id)
+            key = (keyed, output_mode_of(graph, vertex.id)) if shares else vertex.id
+            groups.setdefault(key, []).append(vertex.id)
     for sinks in groups.values():
         root = _last_common(graph, sinks) if len(sinks) > 1 else sinks[0]
         if root is None:
@@ -66,7 +92,7 @@ def _queries(graph: JobGraph) -> Iterator[Query]:
 
 
 def _keyed(graph: JobGraph, vertices: set[VertexId]) -> frozenset[VertexId]:
-    return frozenset(one for one in vertices if isinstance(graph.vertex(one), KEYED))
+    return frozenset(one for one in vertices if is_keyed(graph.vertex(one)))
 
 
 def _last_common(graph: JobGraph, sinks: Sequence[VertexId]) -> VertexId | None:
@@ -81,4 +107,5 @@ def _last_common(graph: JobGraph, sinks: Sequence[VertexId]) -> VertexId | None:
 def _is_cut(graph: JobGraph, sink: VertexId, vertex: VertexId) -> bool:
     """Whether no row comes to the sink but through the vertex, and no keyed vertex after it."""
     beside = ancestors(graph, sink, without=vertex)
-    return not any(isinstance(graph.vertex(one), (Source, *KEYED)) for one in beside)
+    found = [graph.vertex(one) for one in beside]
+    return not any(isinstance(one, Source) or is_keyed(one) for one in found)

@@ -2,15 +2,17 @@
 
 Seen in Spark 4.3: both the sources of an `offsets` file and the stateful operators
 (`state/<number>`) are numbered in pre-order from the query's last vertex, left input first.
-A vertex that is reached along two paths is there twice.
+A vertex that is reached along two paths is there twice. What is read as a whole beside a
+stream, the static side of a join, has neither.
 """
 
 from collections.abc import Iterator
 
 from jobmanager.core.artifact_vertices import Script, Spark
-from jobmanager.core.graph import KEYED, JobGraph, Source, Vertex
+from jobmanager.core.graph import JobGraph, Source, Vertex
 from jobmanager.core.ids import VertexId
 from jobmanager.core.regions import query_of
+from jobmanager.core.traits import is_keyed, streamed_inputs
 
 
 def sources(graph: JobGraph, sink: VertexId) -> list[VertexId]:
@@ -23,7 +25,7 @@ def keyed(graph: JobGraph, sink: VertexId) -> list[VertexId]:
     return [
         v.id
         for v in _pre_order(graph, _root(graph, sink))
-        if isinstance(v, KEYED)
+        if is_keyed(v)
         for _ in range(_operators(v))
     ]
 
@@ -39,5 +41,5 @@ def _root(graph: JobGraph, sink: VertexId) -> Vertex:
 
 def _pre_order(graph: JobGraph, vertex: Vertex) -> Iterator[Vertex]:
     yield vertex
-    for one in vertex.inputs:
+    for one in streamed_inputs(vertex):
         yield from _pre_order(graph, graph.vertex(one.vertex))

@@ -12,21 +12,36 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from jobmanager.core import artifact_document, python_document
+from jobmanager.core import (
+    artifact_document,
+    column_checks,
+    python_document,
+    relational_checks,
+    relational_document,
+    ship_checks,
+)
 from jobmanager.core.artifact_vertices import ScriptSource
+from jobmanager.core.batch_document import readers as batch_readers
+from jobmanager.core.body_document import Body, read_body
 from jobmanager.core.connector_document import sink_connector, source_connector
 from jobmanager.core.document_fields import Faults, Fields
 from jobmanager.core.graph import (
     GROUPED,
     Aggregate,
+    FileFormat,
+    FilesSource,
     Filter,
     GeneratorSource,
     Map,
     Mode,
+    OutputMode,
+    PythonSource,
     SessionWindow,
     Sink,
     SlidingWindow,
+    SocketSource,
     Source,
+    SourceConnector,
     TumblingWindow,
     Union,
     Vertex,
@@ -37,11 +52,15 @@ from jobmanager.core.graph import (
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
 from jobmanager.core.python_vertices import Process
+from jobmanager.core.traits import emits_updates, streamed_inputs
 
-NOT_YET = frozenset(
-    ["flat_map", "join", "distinct", "sql"] + ["iterate", "delta_iterate", "graph", "ml"]
+NOT_YET: frozenset[str] = frozenset()
+KEYED_OPS = (
+    "aggregate",
+    "window",
+    *python_document.KEYED_OPS,
+    *relational_document.KEYED_OPS,
 )
-KEYED_OPS = ("aggregate", "window", *python_document.KEYED_OPS)
 _SOME = timedelta(seconds=1)
 
 
@@ -73,6 +92,7 @@ def read(document: Mapping[str, Any], vertex_id: str, faults: Faults, mode: Mode
 
 def finish(drafts: Sequence[Draft], faults: Faults, mode: Mode) -> tuple[Vertex, ...]:
     """The vertices, with every window's time column settled. The shape is sound."""
+    drafts = _settled(drafts, faults, mode)
     behind = _Behind(drafts)
     finished: list[Vertex] = []
     for draft in drafts:
@@ -86,7 +106,17 @@ def finish(drafts: Sequence[Draft], faults: Faults, mode: Mode) -> tuple[Vertex,
             _check_region(vertex, behind, faults)
         if vertex is not None:
             finished.append(vertex)
+    relational_checks.check(finished, faults, mode)
+    ship_checks.check(finished, faults, mode)
+    column_checks.check(finished, faults)
     return tuple(finished)
+
+
+def _settled(drafts: Sequence[Draft], faults: Faults, mode: Mode) -> list[Draft]:
+    """The drafts, with the static inputs of joins and queries known."""
+    read = [draft.vertex for draft in drafts if draft.vertex is not None]
+    settled = {one.id: one for one in relational_document.settle(read, faults, mode)}
+    return [replace(draft, vertex=settled.get(VertexId(draft.id))) for draft in drafts]
 
 
 def _refuse(op: str, fields: Fields) -> None:
@@ -130,24 +160,34 @@ def _shipped_input(fields: Fields, position: int, document: Mapping[str, Any]) -
 
 def _source(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
     connector = source_connector(fields)
-    if isinstance(connector, ScriptSource):
-        schema = None
-    elif isinstance(connector, GeneratorSource):
-        schema = None
-        if fields.has("schema"):
-            fields.fault("schema", "a generator's columns are its schema: leave this out")
-    else:
-        schema = fields.text("schema") if connector else fields.text("schema", "")
+    schema = _schema(fields, connector)
     watermark = None
     if fields.has("watermark"):
         inner = fields.section("watermark")
         column, delay = inner.text("column"), inner.duration("delay", "0s", zero=True)
         inner.done()
         watermark = Watermark(column, delay) if delay is not None else None
-        if isinstance(connector, GeneratorSource) and column not in connector.columns:
-            fields.fault("watermark.column", f"the generator has no column {column!r}")
     stand_in = connector or GeneratorSource(1, None, {})
     return Source(vertex_id, stand_in, schema, watermark, fields.settings("options"))
+
+
+def _schema(fields: Fields, connector: SourceConnector | None) -> str | None:
+    """Spark DDL; None where the connector says its columns."""
+    match connector:
+        case GeneratorSource():
+            if fields.has("schema"):
+                fields.fault("schema", "a generator's columns are its schema: leave this out")
+            return None
+        case SocketSource():
+            if fields.has("schema"):
+                fields.fault("schema", "a socket gives lines in a column `value`: leave this out")
+            return None
+        case ScriptSource():
+            return None
+        case None | PythonSource() | FilesSource(format=FileFormat.TEXT):
+            return fields.text("schema", "") or None
+        case _:
+            return fields.text("schema")
 
 
 def _map(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
@@ -219,8 +259,21 @@ def _check_results(fields: Fields, taken: Sequence[str], results: Mapping[str, s
 
 def _sink(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
     connector = sink_connector(fields)
-    fields.not_yet(["mode"])
-    return Sink(vertex_id, inputs, connector, fields.settings("options"))
+    chosen = fields.choice("mode", OutputMode) if fields.has("mode") else None
+    return Sink(vertex_id, inputs, connector, fields.settings("options"), mode=chosen)
+
+
+def _reduce(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
+    """By a function of the user's, or by aggregates."""
+    if fields.has("function") and fields.has("aggregate"):
+        fields.fault("function", "a reduce has a function or an aggregate, not both")
+    if fields.has("function"):
+        return python_document.READERS["reduce"](fields, vertex_id, inputs, mode)
+    return relational_document.READERS["reduce"](fields, vertex_id, inputs, mode)
+
+
+def _body(fields: Fields, inputs: tuple[Input, ...], mode: Mode, results: tuple[str, ...]) -> Body:
+    return read_body(fields, inputs, mode, results, read, finish)
 
 
 _Reader = Callable[[Fields, VertexId, tuple[Input, ...], Mode], Vertex]
@@ -233,7 +286,10 @@ _READERS: Mapping[str, _Reader] = {
     "window": _window,
     "sink": _sink,
     **artifact_document.READERS,
+    **relational_document.READERS,
     **python_document.READERS,
+    "reduce": _reduce,
+    **batch_readers(_body),
 }
 
 
@@ -247,10 +303,11 @@ class _Behind:
         found: dict[str, Draft] = {}
         ahead = [vertex_id]
         while ahead:
-            draft = self._drafts[ahead.pop()]
-            if draft.id not in found:
+            draft = self._drafts.get(ahead.pop())  # None: the input of a loop, in its body
+            if draft is not None and draft.id not in found:
                 found[draft.id] = draft
-                ahead.extend(one.vertex for one in draft.inputs)
+                streamed = streamed_inputs(draft.vertex) if draft.vertex else draft.inputs
+                ahead.extend(one.vertex for one in streamed)
         return list(found.values())
 
 
@@ -277,7 +334,7 @@ def _settle_time(window: Window, behind: _Behind, faults: Faults, mode: Mode) ->
 def _check_region(sink: Sink, behind: _Behind, faults: Faults) -> None:
     """Spark gives a query one output mode, and update mode one aggregation."""
     vertices = [draft.vertex for draft in behind.of(sink.id)]
-    aggregates = sorted(v.id for v in vertices if isinstance(v, Aggregate))
+    aggregates = sorted(v.id for v in vertices if v is not None and emits_updates(v))
     windows = sorted(v.id for v in vertices if isinstance(v, Window))
     if aggregates and windows:
         faults.add(
@@ -305,7 +362,7 @@ def _check_region(sink: Sink, behind: _Behind, faults: Faults) -> None:
                 )
     for aggregate in aggregates:
         for draft in behind.of(aggregate):
-            if draft.id != aggregate and isinstance(draft.vertex, Aggregate):
+            if draft.id in aggregates and draft.id != aggregate:
                 faults.add(
                     aggregate,
                     "inputs",

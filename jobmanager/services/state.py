@@ -21,10 +21,11 @@ from jobmanager.core.errors import (
     UnreadableState,
     UnusableRestorePoint,
 )
-from jobmanager.core.graph import KEYED, JobGraph, Mode, op_of
+from jobmanager.core.graph import JobGraph, Mode, op_of
 from jobmanager.core.ids import CheckpointNumber, JobId, SavepointId
 from jobmanager.core.manifest import Manifest
 from jobmanager.core.savepoint import SavepointStatus
+from jobmanager.core.traits import is_keyed
 from jobmanager.protocol.inspection import (
     AnswerBody,
     CountKeyGroups,
@@ -276,7 +277,7 @@ Wanted = TypeVar("Wanted", States, Rows, KeyGroupCounts, Tried)
 def _require_state(graph: JobGraph, name: str) -> None:
     if graph.mode is Mode.BATCH:
         raise StateNotFound(f"{name} is a batch job: it keeps no state")
-    if not any(isinstance(vertex, KEYED) for vertex in graph.vertices):
+    if not any(is_keyed(vertex) for vertex in graph.vertices):
         vertices = ", ".join(f"{vertex.id} ({op_of(vertex)})" for vertex in graph.vertices)
         raise StateNotFound(f"{name} has no stateful vertices, only {vertices}")
 

@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
+import pyarrow.orc
 import pyarrow.parquet
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
 
-from jobmanager.core.graph import FileFormat, FilesSink, Sink
+from jobmanager.core.graph import FileFormat, FilesSink, OutputMode, PythonSink, Sink
 from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.spark import python_connectors
 
 _ROWS_SHOWN = 20
 
@@ -50,6 +52,25 @@ class ExactlyOnceFiles:
             files = _with_rows(staged, self._files.format)
             self._directory.commit(batch, staged, count, files, self._is_held)
         return count
+
+
+class PythonWriter:
+    """The `python` sink: what a batch may do twice is for its class to bear.
+
+    It is told job, region and batch in its options, so that it can.
+    """
+
+    def __init__(self, sink: Sink, python: PythonSink, spark: SparkSession, job: str) -> None:
+        self._sink = sink
+        self._options = {**sink.options, "headgate.job": job, "headgate.region": str(sink.id)}
+        self._format = python_connectors.register(spark, sink.id, python.function, "writer")
+
+    def write(self, rows: DataFrame, batch: int) -> int:
+        observed, counted = _counting(rows)
+        is_whole = self._sink.mode is OutputMode.COMPLETE
+        writer = observed.write.format(self._format).mode("overwrite" if is_whole else "append")
+        writer.options(**self._options).option("headgate.batch", batch).save()
+        return counted()
 
 
 class Discarded:
@@ -109,4 +130,6 @@ def _with_rows(staged: Path, file_format: FileFormat) -> list[Path]:
     ]
     if file_format is FileFormat.PARQUET:
         return [path for path in files if pyarrow.parquet.read_metadata(path).num_rows > 0]
+    if file_format is FileFormat.ORC:
+        return [path for path in files if pyarrow.orc.ORCFile(path).nrows > 0]
     return [path for path in files if path.stat().st_size > 0]

@@ -18,17 +18,17 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobmanager.core.artifact_vertices import Script, StatefulScript, StatefulSpark
-from jobmanager.core.clocks import Clock
+from jobmanager.core.artifact_vertices import Script
 from jobmanager.core.durations import milliseconds
-from jobmanager.core.graph import JobGraph, Source, SourceConnector, Vertex, Window
+from jobmanager.core.graph import JobGraph, Source, SourceConnector
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan import Region
-from jobmanager.core.python_vertices import Process
+from jobmanager.core.traits import goes_by_the_clock, waits_for_time
 from jobmanager.protocol.messages import RegionProgress
 from taskrunner.core import exhaustion
+from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.snapshots.snapshot import offsets_by_source
-from taskrunner.snapshots.spark_log import END_OF_TIME_MS, SparkLog
+from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.spark.accumulators import Totals
 from taskrunner.spark.batch_sinks import BatchSink
 from taskrunner.spark.progress import ProgressMeter
@@ -71,7 +71,7 @@ class RegionQuery:
         self._sink = sink
         self._meter = ProgressMeter(graph, region.id, self.log)
         self._connectors = _connectors(graph, region)
-        vertices = [graph.vertex(vertex) for vertex in region.vertices]
+        vertices = [graph.vertex(vertex) for vertex in region.streamed]
         self._waits = any(map(waits_for_time, vertices))
         self._has_clock = any(map(goes_by_the_clock, vertices))
         self._totals = Totals(spark, region.id, spark_checkpoint_dir)
@@ -245,18 +245,6 @@ class RegionQuery:
                 return False
             time.sleep(_POLL_SECONDS)
         return True
-
-
-def waits_for_time(vertex: Vertex) -> bool:
-    """Whether it may emit when the watermark, or the time of day, moves and no rows come."""
-    if isinstance(vertex, Process):
-        return vertex.time is not Clock.NONE
-    return isinstance(vertex, Window | StatefulSpark | StatefulScript)
-
-
-def goes_by_the_clock(vertex: Vertex) -> bool:
-    """Whether it may emit when the time of day moves."""
-    return isinstance(vertex, Process) and vertex.time is Clock.PROCESSING
 
 
 def _connectors(graph: JobGraph, region: Region) -> dict[VertexId, SourceConnector]:

@@ -5,13 +5,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobmanager.core.artifact_vertices import Script, ScriptSink, Spark
+from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.graph import (
     Aggregate,
     BlackholeSink,
     ConsoleSink,
+    FilesSink,
     Filter,
     JobGraph,
     Map,
+    PythonSink,
     Sink,
     Source,
     Union,
@@ -21,6 +24,8 @@ from jobmanager.core.graph import (
 )
 from jobmanager.core.ids import RegionId
 from jobmanager.core.plan import Plan, Task, plan_of
+from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
+from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
 
 
 def task_id(job: str, task: Task) -> str:
@@ -112,15 +117,37 @@ def _what(vertex: Vertex) -> str:
             return f"where={vertex.where}"
         case Union():
             return ""
-        case Aggregate():
+        case FlatMap():
+            return f"explode={vertex.explode}, as={list(vertex.names)}"
+        case Join():
+            condition = vertex.where or f"on={list(vertex.on)}"
+            return f"{vertex.type}, {condition}, within={vertex.within}, static={vertex.static}"
+        case Distinct():
+            return f"key={list(vertex.key)}, within={vertex.within}"
+        case Sql():
+            return vertex.query
+        case Aggregate() | Reduce():
             return f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
         case Spark():
             return f"function={vertex.function}, output={vertex.output}, state={_kinds(vertex)}"
         case Script():
             return f"query={vertex.query}, state={_kinds(vertex)}"
+        case Process() | KeyedReduce() | Cogroup():
+            return f"key={list(vertex.key)}, function={vertex.function}"
+        case Python():
+            return f"function={vertex.function}"
         case Window():
             keyed = f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
             return f"{keyed}, time={vertex.time}, window={vertex.window}"
+        case Iterate() | DeltaIterate():
+            body = ", ".join(one.id for one in vertex.body)
+            return f"body=[{body}], max_iterations={vertex.max_iterations}, until={vertex.until}"
+        case GraphAlgorithm():
+            return f"{vertex.algorithm}"
+        case Ml(model=None):
+            return f"fit={vertex.fit}, stages=[{', '.join(one.kind for one in vertex.stages)}]"
+        case Ml():
+            return f"model={vertex.model}"
 
 
 def _kinds(vertex: Spark | Script) -> list[str]:
@@ -130,7 +157,17 @@ def _kinds(vertex: Spark | Script) -> list[str]:
 def _connector(vertex: Source | Sink) -> str:
     kind = type(vertex.connector).__name__.removesuffix("Source").removesuffix("Sink").lower()
     if isinstance(vertex, Sink):
-        at_least_once = isinstance(vertex.connector, ConsoleSink | ScriptSink)
-        promise = "nothing kept" if isinstance(vertex.connector, BlackholeSink) else "exactly once"
-        return f"{kind}, {'at least once' if at_least_once else promise}"
+        return f"{kind}, {_promise(vertex)}"
     return kind
+
+
+def _promise(sink: Sink) -> str:
+    match sink.connector:
+        case FilesSink():
+            return "exactly once"
+        case ConsoleSink() | ScriptSink():
+            return "at least once"
+        case BlackholeSink():
+            return "nothing kept"
+        case PythonSink():
+            return "what its class gives"

@@ -33,6 +33,7 @@ from jobmanager.core.plan import layout_of
 from taskrunner.snapshots import durable
 from tests.integration.spark.fed_files import files_source, wait_until_read
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink, second
+from tests.integration.spark.relational_operators import RELATIONAL
 from tests.integration.spark.test_savepoints import stop
 from tests.support import oracle
 from tests.support.oracle import Results
@@ -53,6 +54,10 @@ class Operator:
     expected: Callable[[list[Row]], Results]
     emits_once: bool = False
     """A result comes when its window is closed; otherwise with each change."""
+    visible: Callable[[Results, datetime], Results] = oracle.closed
+    """Of what comes once: what is there to be seen at a watermark."""
+    is_long: bool = False
+    """Run by `make chaos` only: another entry stands for it."""
 
     def __str__(self) -> str:
         return self.name
@@ -180,6 +185,7 @@ OPERATORS = [
         [code("process", "Sums", output="k STRING, n BIGINT, total BIGINT")],
         ["key.__headgate_group"],
         lambda rows: oracle.sums(rows, "k"),
+        is_long=True,
     ),
     Operator(
         "process function with timers",
@@ -209,8 +215,10 @@ OPERATORS = [
         ],
         ["key.__headgate_group"],
         lambda rows: oracle.sums(rows, "k"),
+        is_long=True,
     ),
 ]  # fmt: skip
+OPERATORS += [Operator(**entry) for entry in RELATIONAL]
 
 
 def rows_of(file: int) -> list[Row]:
@@ -261,7 +269,7 @@ def expected(operator: Operator, files: int, *, drained: bool = False) -> Result
     in_time = [row for row in rows if not is_late(row)]
     watermark = max(datetime.fromisoformat(row["ts"]) for row in in_time) - DELAY
     results = operator.expected(in_time)
-    return results if drained else oracle.closed(results, watermark)
+    return results if drained else operator.visible(results, watermark)
 
 
 def seen(operator: Operator, job: JobUnderTest) -> Results:
@@ -292,19 +300,26 @@ def check_places(
     keyed = spark_order.keyed(job.graph, VertexId("out"))
     assert len(operator.states) == len(keyed)
     for number, (vertex, hashed) in enumerate(zip(keyed, operator.states, strict=True)):
-        reader = spark.read.format("statestore").option("operatorId", number)
-        state = reader.load(job.spark_dir().as_uri())
         layout = layout_of(job.graph.vertex(vertex))
         group = f"pmod(hash({hashed}), 12)" if hashed else "0"
         if layout is Layout.GROUPED:
             group = str(hashed)  # Spark's key is the key group
-        found = state.selectExpr("partition_id", f"{group} AS key_group").collect()
+        is_join = job.state_operators()[vertex] == "symmetricHashJoin"
+        found = []
+        for side in [{"joinSide": "left"}, {"joinSide": "right"}] if is_join else [{}]:
+            reader = spark.read.format("statestore").option("operatorId", number).options(**side)
+            state = reader.load(job.spark_dir().as_uri())
+            found += state.selectExpr("partition_id", f"{group} AS key_group").collect()
         assert found, f"{vertex} has no state"
         for row in found:
             assert row["partition_id"] == owner(layout, row["key_group"], parallelism)
 
 
-@pytest.mark.parametrize("operator", OPERATORS, ids=str)
+@pytest.mark.parametrize(
+    "operator",
+    [pytest.param(one, marks=[pytest.mark.long] if one.is_long else []) for one in OPERATORS],
+    ids=str,
+)
 def test_rescaled(spark: SparkSession, job: JobUnderTest, operator: Operator) -> None:
     source = files_source(schema="id BIGINT, k STRING, g BIGINT, v BIGINT, ts TIMESTAMP")
     vertices = [source, *operator.vertices, files_sink(operator.last)]
