@@ -54,9 +54,9 @@ from taskrunner.spark.queries import query
 from taskrunner.spark.relational import distinct, flat_map, join
 from taskrunner.spark.spark_function import FunctionRefused
 
-_Long = TypeVar("_Long", Iterate, DeltaIterate, GraphAlgorithm, Ml)
 RunScript = Callable[[Script], DataFrame]
 """The rows of one query of a script."""
+_Long = TypeVar("_Long", Iterate, DeltaIterate, GraphAlgorithm, Ml)
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
 
