@@ -8,6 +8,7 @@ from fastapi_offline import FastAPIOffline
 
 from jobmanager.api import (
     checkpoints,
+    dashboard,
     events,
     garbage,
     health,
@@ -70,4 +71,5 @@ def make_app(
     for router in (health.router, metrics.router):
         app.include_router(router)
         app.include_router(router, prefix="/v1", include_in_schema=False)
+    app.include_router(dashboard.router)
     return app
