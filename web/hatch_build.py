@@ -7,7 +7,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-import build as dashboard  # noqa: E402
+import build as dashboard
 
 
 class DashboardHook(BuildHookInterface):  # type: ignore[type-arg]

@@ -18,8 +18,10 @@ from jobmanager.api import (
     metrics,
     problems,
     runners,
+    samples,
     savepoints,
     state,
+    summaries,
     upgrades,
 )
 from jobmanager.api.flink import checkpoints as flink_checkpoints
@@ -30,8 +32,9 @@ from jobmanager.api.flink import savepoints as flink_savepoints
 from jobmanager.api.forwarding import Forwarding
 from jobmanager.api.limits import BODY_WITHIN, BodyLimit, Gate, Lane, default_lanes
 
-# Flink's first: /jobs/overview and /checkpoints/config are words, not ids.
+# Words before ids: /jobs/summary, and Flink's /jobs/overview and /checkpoints/config.
 _ROUTERS = (
+    summaries.router,
     flink_cluster.router,
     flink_jobs.router,
     flink_checkpoints.router,
@@ -44,6 +47,7 @@ _ROUTERS = (
     state.router,
     garbage.router,
     logs.router,
+    samples.router,
     events.router,
     runners.router,
     jobmanagers.router,
