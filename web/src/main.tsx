@@ -1,1 +1,5 @@
-import { render } from "preact"; render(<p>hi</p>, document.getElementById("app")!);
+import { render } from "preact";
+import { App } from "./app";
+import "./style.css";
+
+render(<App />, document.getElementById("app")!);
