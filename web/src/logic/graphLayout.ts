@@ -6,7 +6,7 @@ import type { PlanNode } from "../api";
 export const NODE_WIDTH = 268;
 const HEAD = 34;
 const LINE = 21;
-const FOOT = 92;
+const FOOT = 78;
 
 export interface PlacedNode {
   node: PlanNode;

@@ -9,7 +9,7 @@ interface Look {
 export class RateMeter {
   private looks: Look[] = [];
 
-  constructor(private readonly windowMs = 6_000) {}
+  constructor(private readonly windowMs = 10_000) {}
 
   see(at: number, count: number): void {
     const last = this.looks.at(-1);
@@ -32,7 +32,7 @@ export class RateMeter {
 export class Meters {
   private readonly meters = new Map<string, RateMeter>();
 
-  constructor(private readonly windowMs = 6_000) {}
+  constructor(private readonly windowMs = 10_000) {}
 
   see(key: string, at: number, count: number): void {
     let meter = this.meters.get(key);

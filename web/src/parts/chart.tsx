@@ -27,7 +27,11 @@ export interface ChartProps {
   height?: number;
   range?: [number, number];
   sync?: string;
+  /** Ticks at powers of two, for bytes: "left" or "right" axis. */
+  binary?: "left" | "right";
 }
+
+const POWERS = Array.from({ length: 50 }, (_, n) => 2 ** n);
 
 export function Chart(props: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
@@ -63,6 +67,15 @@ export function Chart(props: ChartProps) {
   return <div class="chart" ref={box} role="img" aria-label={`${props.label}. ${spoken(props)}`} />;
 }
 
+/** Ticks in 24 hours; with seconds or the day where the step asks for it. */
+function clock(at: number, step: number): string {
+  const date = new Date(at * 1000);
+  const two = (value: number): string => String(value).padStart(2, "0");
+  const time = `${two(date.getHours())}:${two(date.getMinutes())}`;
+  if (step < 60) return `${time}:${two(date.getSeconds())}`;
+  return step < 43_200 ? time : `${two(date.getMonth() + 1)}-${two(date.getDate())} ${time}`;
+}
+
 function spoken(props: ChartProps): string {
   return props.lines
     .map((one) => {
@@ -81,11 +94,11 @@ function options(latest: { current: ChartProps }, element: HTMLElement): uPlot.O
   const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
   const hasRight = props.lines.some((one) => one.isRight);
   const axes: uPlot.Axis[] = [
-    { ...axis, space: 70 },
-    { ...axis, size: 62, values: (_, values) => values.map((one) => props.format(one)) },
+    { ...axis, space: 80, size: 30, values: (_, ticks, __, ___, step) => ticks.map((one) => clock(one, step)) },
+    { ...axis, size: 62, ...(props.binary === "left" ? { incrs: POWERS } : {}), values: (_, values) => values.map((one) => props.format(one)) },
   ];
   if (hasRight) {
-    axes.push({ ...axis, grid: { show: false }, scale: "right", side: 1, size: 62, values: (_, values) => values.map((one) => (props.formatRight ?? props.format)(one)) });
+    axes.push({ ...axis, grid: { show: false }, scale: "right", side: 1, size: 62, ...(props.binary === "right" ? { incrs: POWERS } : {}), values: (_, values) => values.map((one) => (props.formatRight ?? props.format)(one)) });
   }
   return {
     width: element.clientWidth || 600,
@@ -100,13 +113,13 @@ function options(latest: { current: ChartProps }, element: HTMLElement): uPlot.O
     },
     axes,
     series: [
-      { label: "Time", value: (_, at) => (at == null ? "–" : new Date(at * 1000).toLocaleTimeString()) },
+      { label: "Time", value: (_, at) => (at == null ? "–" : clock(at, 1)) },
       ...props.lines.map((one): uPlot.Series => ({
         label: one.label,
         scale: one.isRight ? "right" : "y",
         stroke: colour(one.colour),
         width: one.bars ? 0 : 1.5,
-        ...(one.fill ? { fill: `color-mix(in srgb, ${colour(one.colour)} 38%, transparent)` } : {}),
+        ...(one.fill ? { fill: colour(one.colour) } : {}),
         ...(one.bars ? { fill: colour(one.colour), paths: uPlot.paths.bars!({ size: [0.7, 14], align: 0 }) } : {}),
         points: { show: one.points ?? false, size: 5 },
         value: (_, value) => (value == null ? "–" : (one.isRight && props.formatRight ? props.formatRight : props.format)(value)),

@@ -7,7 +7,8 @@ import { curve, draw, type PlacedNode } from "../logic/graphLayout";
 import type { TaskFigures } from "../logic/tasks";
 import { Meter, When } from "./basics";
 
-const LEAST_SCALE = 0.62;
+/** Below it a graph scrolls: on a narrow screen it is not made too small to read. */
+const LEAST_SCALE = (width: number): number => (width < 600 ? 0.9 : 0.62);
 
 export function Graph({
   plan,
@@ -31,11 +32,11 @@ export function Graph({
     watcher.observe(box.current!);
     return () => watcher.disconnect();
   }, []);
-  const scale = width ? Math.max(LEAST_SCALE, Math.min(1, width / (drawing.width + 2))) : 1;
+  const scale = width ? Math.max(LEAST_SCALE(width), Math.min(1, width / (drawing.width + 2))) : 1;
   return (
     <div class="graph" ref={box} tabIndex={0} role="group" aria-label="Job graph">
-      <div style={{ width: drawing.width * scale, height: drawing.height * scale }}>
-        <div class="graph-canvas" style={{ width: drawing.width, height: drawing.height, transform: `scale(${scale})` }}>
+      <div style={{ width: px(drawing.width * scale), height: px(drawing.height * scale) }}>
+        <div class="graph-canvas" style={{ width: px(drawing.width), height: px(drawing.height), transform: `scale(${scale})` }}>
           <svg width={drawing.width} height={drawing.height} aria-hidden="true">
             <defs>
               <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
@@ -102,7 +103,7 @@ function Task({
       {figures && <Figures figures={figures} />}
     </>
   );
-  const style = { left: placed.x, top: placed.y, width: placed.width, height: placed.height };
+  const style = { left: px(placed.x), top: px(placed.y), width: px(placed.width), height: px(placed.height) };
   return onSelect ? (
     <button type="button" class="task" style={style} aria-pressed={isSelected} onClick={onSelect}>
       {inside}
@@ -144,7 +145,12 @@ function Figures({ figures }: { figures: TaskFigures }) {
 export function backlog(figures: TaskFigures): string {
   if (figures.backlogRows !== null) return `${compact(figures.backlogRows)} rows`;
   if (figures.inputWaits === null) return "–";
-  return figures.inputWaits ? "input waits" : "none";
+  return figures.inputWaits ? "waiting" : "none";
+}
+
+/** Preact adds no unit of its own. */
+function px(value: number): string {
+  return `${value}px`;
 }
 
 /** The plan says each vertex as "id: op(what)". */

@@ -68,7 +68,7 @@ function Timeline({ history }: { history: FlinkCheckpoint[] }) {
   }, [history]);
   return (
     <Section title="Duration and size" aside={`the last ${times.length}`}>
-      <Chart label="Duration and size of checkpoints" times={[...times]} lines={[...lines]} format={duration} formatRight={bytes} height={170} />
+      <Chart label="Duration and size of checkpoints" times={[...times]} lines={[...lines]} format={duration} formatRight={bytes} binary="right" height={170} />
     </Section>
   );
 }

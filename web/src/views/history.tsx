@@ -5,7 +5,7 @@ import { ask, type ExceptionEntry, type HistoryItem } from "../api";
 import { about, useResource } from "../hooks";
 import { duration, plural, words } from "../logic/format";
 import { stories, type Entry } from "../logic/timeline";
-import { Clock, Copy, Empty, Loading, Problem, Section, When } from "../parts/basics";
+import { Clock, Copy, Loading, Problem, Section, When } from "../parts/basics";
 import type { JobProps } from "./job";
 
 interface Page {
@@ -65,7 +65,7 @@ function Failures({ entries }: { entries: ExceptionEntry[] }) {
   if (!latest) {
     return (
       <Section title="Exceptions">
-        <Empty title="No attempt has failed" />
+        <p class="hint">No attempt has failed.</p>
       </Section>
     );
   }
@@ -102,6 +102,11 @@ function Failure({ entry, isOpen = false }: { entry: ExceptionEntry; isOpen?: bo
   );
 }
 
+/** Some causes are the name of what was heard: RunnerRegistered. */
+function plainly(cause: string): string {
+  return /^([A-Z][a-z]+){2,}$/.test(cause) ? cause.replace(/(?!^)([A-Z])/g, " $1").toLowerCase() : cause;
+}
+
 function Line({ entry }: { entry: Entry }) {
   const phases = entry.detail.phases_ms as Record<string, number> | undefined;
   return (
@@ -109,7 +114,7 @@ function Line({ entry }: { entry: Entry }) {
       <Clock at={entry.at} />
       <span class="event-kind">{words(entry.kind)}</span>
       <span class="event-cause">
-        {entry.cause}
+        {plainly(entry.cause)}
         {entry.checkpoint !== null && ` (checkpoint ${entry.checkpoint})`}
         {phases && (
           <span class="muted"> · {Object.entries(phases).map(([name, ms]) => `${words(name).toLowerCase()} ${duration(ms)}`).join(", ")}</span>

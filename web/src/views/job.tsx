@@ -166,7 +166,7 @@ function Header({ id, status, graph, progress, meters, operations }: JobProps) {
         {status.restored.map((one) => (
           <span key={one.region} class="muted">
             {" "}
-            · {one.region}: {one.why}
+            · start of {one.region}: {one.why}
           </span>
         ))}
       </p>

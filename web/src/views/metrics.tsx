@@ -64,7 +64,7 @@ function Charts({ samples, range }: { samples: Samples; range: [number, number] 
         <Chart {...shared} label="Batch duration by phase" lines={lines.phases} format={duration} />
       </Section>
       <Section title="State" aside="in the memory of state stores">
-        <Chart {...shared} label="State size" lines={lines.state} format={bytes} />
+        <Chart {...shared} label="State size" lines={lines.state} format={bytes} binary="left" />
       </Section>
       <Section title="Watermark lag" aside="behind the last batch">
         <Chart {...shared} label="Watermark lag" lines={lines.lag} format={duration} />
