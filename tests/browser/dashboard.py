@@ -34,7 +34,8 @@ class Dashboard:
         self.page.evaluate("view => { location.hash = view }", f"#/{view}")
 
     def tab(self, title: str) -> None:
-        self.page.get_by_role("link", name=title, exact=True).click()
+        parts = self.page.get_by_role("navigation", name="Parts of the job")
+        parts.get_by_role("link", name=title, exact=True).click()
 
     def act(self, action: str, confirm: str) -> None:
         """A button of the job's header, and the answer to its question."""

@@ -144,7 +144,7 @@ def _rescale(dashboard: Dashboard, server: ServerProcess, job: str) -> None:
     actions = page.get_by_role("group", name="Actions")
     actions.get_by_role("button", name="Rescale").click()
     choice = page.get_by_role("dialog").get_by_role("combobox")
-    assert choice.locator("option").all_inner_texts() == ["1", "3", "4", "6", "12"]
+    expect(choice.locator("option")).to_have_text(["1", "3", "4", "6", "12"])
     expect(page.get_by_role("dialog").locator("code")).to_have_text(f"headgate rescale {job[:8]} 3")
     page.get_by_role("button", name="Rescale to 3").click()
     expect(dashboard.operation).to_contain_text("Rescalecompleted", timeout=PATIENCE)
