@@ -4,12 +4,21 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from jobmanager.core.artifact_vertices import (
+    Script,
+    ScriptSink,
+    ScriptSource,
+    Spark,
+    StatefulScript,
+    StatefulSpark,
+)
+from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input
 from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
@@ -132,7 +141,9 @@ class PythonSource:
     """`module:Class`, a data source of Spark's Python API."""
 
 
-SourceConnector = FilesSource | GeneratorSource | TableSource | SocketSource | PythonSource
+SourceConnector = (
+    FilesSource | GeneratorSource | TableSource | SocketSource | PythonSource | ScriptSource
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +170,7 @@ class PythonSink:
     """`module:Class`, a data source of Spark's Python API that has a writer."""
 
 
-SinkConnector = FilesSink | ConsoleSink | BlackholeSink | PythonSink
+SinkConnector = FilesSink | ConsoleSink | BlackholeSink | PythonSink | ScriptSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,19 +247,33 @@ Vertex = (
     | Distinct
     | Reduce
     | Sql
+    | Iterate
+    | DeltaIterate
+    | GraphAlgorithm
+    | Ml
+    | Spark
+    | Script
     | Sink
 )
-KEYED = (Aggregate, Window, Distinct, Reduce, Process, KeyedReduce, Cogroup)
+KEYED = (
+    *(Aggregate, Window, Distinct, Reduce, Process, KeyedReduce, Cogroup),
+    *(StatefulSpark, StatefulScript),
+)
 """Those that always keep state by key; `traits.is_keyed` knows the others too."""
 GROUPED = (Process, KeyedReduce, Cogroup)
 """Keyed vertices that are called once for a key group."""
-_OPS = {KeyedReduce: "reduce"}
+_OPS: Mapping[type, str] = {
+    KeyedReduce: "reduce",
+    GraphAlgorithm: "graph",
+    StatefulSpark: "spark",
+    StatefulScript: "script",
+}
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 def op_of(vertex: Vertex) -> str:
     """The operator's name in the job-graph language."""
-    known = _OPS.get(type(vertex))  # type: ignore[arg-type]
+    known = _OPS.get(type(vertex))
     return known or _CAPITAL.sub(r"_\1", type(vertex).__name__).lower()
 
 
@@ -264,6 +289,17 @@ class JobGraph:
     execution: Execution
     spark: Mapping[str, str]
     vertices: tuple[Vertex, ...]
+    artifacts: tuple[str, ...] = ()
+    """As submitted: ids, names or paths. In the graph of a job: ids."""
 
     def vertex(self, vertex_id: VertexId) -> Vertex:
         return next(vertex for vertex in self.vertices if vertex.id == vertex_id)
+
+    def every_vertex(self) -> Iterator[Vertex]:
+        """The vertices, and those in the bodies of loops."""
+        ahead = list(reversed(self.vertices))
+        while ahead:
+            vertex = ahead.pop()
+            yield vertex
+            if isinstance(vertex, Iterate | DeltaIterate):
+                ahead.extend(reversed(vertex.body))

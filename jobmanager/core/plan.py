@@ -12,11 +12,12 @@ disagree.
   one, since a batch is committed once, by the driver.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from jobmanager.core import key_groups
+from jobmanager.core.artifact_vertices import SINGLE, Script, Spark
 from jobmanager.core.graph import (
     GROUPED,
     Aggregate,
@@ -135,10 +136,26 @@ def awaited(graph: JobGraph, parallelism: int) -> dict[SubtaskRef, SnapshotKind]
     }
 
 
+def shared_by_regions(graph: JobGraph, regions: Collection[Region]) -> set[VertexId]:
+    """The vertices where regions part: in several, with a next one that is not in all of those."""
+    within = {
+        vertex.id: {region.id for region in regions if vertex.id in region.vertices}
+        for vertex in graph.vertices
+    }
+    return {
+        one.vertex
+        for vertex in graph.vertices
+        for one in vertex.inputs
+        if len(within[one.vertex]) > 1 and within[vertex.id] != within[one.vertex]
+    }
+
+
 def layout_of(vertex: Vertex) -> key_groups.Layout:
     """Where Spark keeps this keyed vertex's state."""
     match vertex:
         case Aggregate(key=()) | Reduce(key=()) | Sql(state=SqlState.TOTAL):
+            return key_groups.Layout.SINGLE
+        case Spark() | Script() if SINGLE.issuperset(vertex.state):
             return key_groups.Layout.SINGLE
         case Window(is_buffered=True):
             return key_groups.Layout.GROUPED

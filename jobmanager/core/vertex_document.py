@@ -12,12 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobmanager.core import (
+    artifact_document,
     column_checks,
     python_document,
     relational_checks,
     relational_document,
     ship_checks,
 )
+from jobmanager.core.artifact_vertices import ScriptSource
+from jobmanager.core.batch_document import readers as batch_readers
+from jobmanager.core.body_document import Body, read_body
 from jobmanager.core.connector_document import sink_connector, source_connector
 from jobmanager.core.document_fields import Faults, Fields
 from jobmanager.core.graph import (
@@ -46,7 +50,6 @@ from jobmanager.core.traits import emits_updates, streamed_inputs
 from jobmanager.core.window_document import check_sides, read_window, settle
 from jobmanager.core.window_vertices import Window
 
-NOT_YET = frozenset(["spark", "iterate", "delta_iterate", "graph", "ml"])
 KEYED_OPS = (
     "aggregate",
     "window",
@@ -113,10 +116,8 @@ def _settled(drafts: Sequence[Draft], faults: Faults, mode: Mode) -> list[Draft]
 
 
 def _refuse(op: str, fields: Fields) -> None:
-    if op in NOT_YET:
-        fields.fault("op", f"operator {op!r} is not supported by this version of Headgate yet")
-    elif op:
-        close = difflib.get_close_matches(op, [*_READERS, *NOT_YET], n=1)
+    if op:
+        close = difflib.get_close_matches(op, _READERS, n=1)
         hint = f": did you mean {close[0]!r}?" if close else f": take one of {', '.join(_READERS)}"
         fields.fault("op", f"there is no operator {op!r}{hint}")
 
@@ -175,6 +176,8 @@ def _schema(fields: Fields, connector: SourceConnector | None) -> str | None:
             if fields.has("schema"):
                 fields.fault("schema", "a socket gives lines in a column `value`: leave this out")
             return None
+        case ScriptSource():
+            return None
         case None | PythonSource() | FilesSource(format=FileFormat.TEXT):
             return fields.text("schema", "") or None
         case _:
@@ -230,6 +233,10 @@ def _reduce(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode
     return relational_document.READERS["reduce"](fields, vertex_id, inputs, mode)
 
 
+def _body(fields: Fields, inputs: tuple[Input, ...], mode: Mode, results: tuple[str, ...]) -> Body:
+    return read_body(fields, inputs, mode, results, read, finish)
+
+
 _Reader = Callable[[Fields, VertexId, tuple[Input, ...], Mode], Vertex]
 _READERS: Mapping[str, _Reader] = {
     "source": _source,
@@ -240,8 +247,10 @@ _READERS: Mapping[str, _Reader] = {
     "window": read_window,
     "sink": _sink,
     **relational_document.READERS,
+    **artifact_document.READERS,
     **python_document.READERS,
     "reduce": _reduce,
+    **batch_readers(_body),
 }
 
 
@@ -255,8 +264,8 @@ class _Behind:
         found: dict[str, Draft] = {}
         ahead = [vertex_id]
         while ahead:
-            draft = self._drafts[ahead.pop()]
-            if draft.id not in found:
+            draft = self._drafts.get(ahead.pop())  # None: the input of a loop, in its body
+            if draft is not None and draft.id not in found:
                 found[draft.id] = draft
                 streamed = streamed_inputs(draft.vertex) if draft.vertex else draft.inputs
                 ahead.extend(one.vertex for one in streamed)

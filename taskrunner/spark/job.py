@@ -8,6 +8,7 @@ from typing import Protocol, assert_never
 import pyspark
 from pyspark.sql import SparkSession
 
+from jobmanager.core.artifact_vertices import Script, ScriptSink
 from jobmanager.core.graph import (
     BlackholeSink,
     ConsoleSink,
@@ -36,10 +37,14 @@ from taskrunner.spark.batch_sinks import (
     Shared,
     Shown,
 )
-from taskrunner.spark.compiler import Compiler
+from taskrunner.spark.batch_work import BatchWork
+from taskrunner.spark.compiler import Compiler, InvalidVertex
+from taskrunner.spark.models import JobModels, SeenModels
 from taskrunner.spark.places import Places
 from taskrunner.spark.region_query import Phase, RegionQuery
 from taskrunner.spark.restoring import Restoring
+from taskrunner.spark.script_sinks import ScriptBatches
+from taskrunner.spark.scripts import scripts_of
 from taskrunner.spark.sources import Sources
 
 SPARK_VERSION: str = pyspark.__version__
@@ -79,6 +84,7 @@ class SparkJob:
         self._places = places
         self._fence = fence
         self._restoring = Restoring(spark, subject, places, past)
+        self._scripts = scripts_of(spark, places)
         self.held_sinks: dict[RegionId, list[SinkDirectory]] = {}
         """Those whose output waits for its checkpoint."""
         self.regions: list[RegionRun] = []
@@ -108,10 +114,18 @@ class SparkJob:
         )
         regions = plan_of(graph, self._subject.parallelism).regions
         self._restoring.settle_outputs(self._outputs(regions), self._fence.holding)
+        models = SeenModels(self._places.resolve)
+        work = self._batch_work(sources, regions) if graph.mode is Mode.BATCH else None
         for region in regions:
             check()
-            compiler = Compiler(graph, self._subject.parallelism, sources.read)
-            self.regions.append(self._region(region, compiler))
+            compiler = Compiler(
+                graph,
+                self._subject.parallelism,
+                sources.read,
+                script=self._scripts.rows,
+                models=models,
+            )
+            self.regions.append(self._region(region, compiler, work))
 
     def show_everything(self) -> None:
         """A bounded job has ended: nothing it wrote waits for a checkpoint any more."""
@@ -119,18 +133,29 @@ class SparkJob:
             for sink in sinks:
                 sink.show_up_to(2**63)
 
-    def _region(self, region: Region, compiler: Compiler) -> RegionRun:
+    def _batch_work(self, sources: Sources, regions: Sequence[Region]) -> BatchWork:
+        subject = self._subject
+        models = JobModels(self._places.resolve, subject.job, self._fence.holding)
+        directory = self._places.layout.rounds(subject.attempt)
+        return BatchWork(
+            subject.graph, subject.parallelism, sources.read, regions, models, directory
+        )
+
+    def _region(self, region: Region, compiler: Compiler, work: BatchWork | None) -> RegionRun:
+        """In a batch job the compiler only looks for faults: its region compiles again in its
+        turn, and then runs the loops in front of its sink.
+        """
         sinks = [self._sink(one) for one in region.sinks]
         rows = compiler.rows_of(region)
         directories = [self._sink_directory(sink) for sink in sinks]
         found = [one for one in directories if one is not None]
         writers = list(map(self._batch_sink, sinks, directories))
-        if self._subject.graph.mode is Mode.BATCH:
+        if work is not None:
             for directory in found:
                 directory.recover(last_kept=0, last_visible=0)
             self._restoring.chosen[region.id] = FromScratch("a batch job starts over")
             is_done = bool(found) and all(one.state_of(0) is not None for one in found)
-            return BatchRegion(self._spark, region, rows, writers[0], is_done)
+            return BatchRegion(self._spark, region, work, writers[0], is_done)
         self._restoring.restore(region, sinks, found)
         self.held_sinks[region.id] = [
             directory
@@ -188,6 +213,11 @@ class SparkJob:
                 return Discarded()
             case PythonSink():
                 return PythonWriter(sink, sink.connector, self._spark, self._subject.job.hex)
+            case ScriptSink():
+                script = self._subject.graph.vertex(sink.inputs[0].vertex)
+                if not isinstance(script, Script):
+                    raise InvalidVertex(sink.id, "connector script is for the queries of scripts")
+                return ScriptBatches(self._scripts.writer(script))
             case _:
                 assert_never(sink.connector)
 

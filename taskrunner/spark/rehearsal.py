@@ -12,7 +12,9 @@ from jobmanager.core.graph import JobGraph
 from jobmanager.core.plan import Region
 from taskrunner.core import spark_messages
 from taskrunner.spark.compiler import Compiler
+from taskrunner.spark.models import SeenModels
 from taskrunner.spark.places import Places
+from taskrunner.spark.scripts import scripts_of
 from taskrunner.spark.sources import Sources
 
 
@@ -75,7 +77,9 @@ def compiler_of(
     sources = Sources(
         session, graph.mode, parallelism, places.resolve, places.layout, datetime.now(UTC)
     )
-    return Compiler(graph, parallelism, sources.read)
+    models = SeenModels(places.resolve)
+    scripts = scripts_of(session, places)
+    return Compiler(graph, parallelism, sources.read, script=scripts.rows, models=models)
 
 
 def explained(rows: DataFrame) -> str:

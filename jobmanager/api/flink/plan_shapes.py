@@ -4,6 +4,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from jobmanager.core.artifact_vertices import Script, ScriptSink, Spark
+from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.graph import (
     Aggregate,
     BlackholeSink,
@@ -130,9 +132,26 @@ def _what(vertex: Vertex) -> str:
             return f"key={list(vertex.key)}, function={vertex.function}"
         case Python():
             return f"function={vertex.function}"
+        case Spark():
+            return f"function={vertex.function}, output={vertex.output}, state={_kinds(vertex)}"
+        case Script():
+            return f"query={vertex.query}, state={_kinds(vertex)}"
         case Window():
             keyed = f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
             return f"{keyed}, time={vertex.time}, window={vertex.window}"
+        case Iterate() | DeltaIterate():
+            body = ", ".join(one.id for one in vertex.body)
+            return f"body=[{body}], max_iterations={vertex.max_iterations}, until={vertex.until}"
+        case GraphAlgorithm():
+            return f"{vertex.algorithm}"
+        case Ml(model=None):
+            return f"fit={vertex.fit}, stages=[{', '.join(one.kind for one in vertex.stages)}]"
+        case Ml():
+            return f"model={vertex.model}"
+
+
+def _kinds(vertex: Spark | Script) -> list[str]:
+    return [kind.value for kind in vertex.state]
 
 
 def _connector(vertex: Source | Sink) -> str:
@@ -146,7 +165,7 @@ def _promise(sink: Sink) -> str:
     match sink.connector:
         case FilesSink():
             return "exactly once"
-        case ConsoleSink():
+        case ConsoleSink() | ScriptSink():
             return "at least once"
         case BlackholeSink():
             return "nothing kept"

@@ -58,6 +58,7 @@ class Operator:
     visible: Callable[[Results, datetime], Results] = oracle.closed
     """Of what comes once: what is there to be seen at a watermark."""
     is_long: bool = False
+    """Run by `make chaos` only: another entry stands for it."""
     beside: Sequence[Row] = ()
     """A sink called `late`, for the rows that come too late."""
 
