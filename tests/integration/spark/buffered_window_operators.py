@@ -2,14 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from tests.integration.spark.jobs import Row, files_sink
 from tests.support import oracle
 from tests.support.oracle import Results
 
-ROWS_A_FILE = 25
 SECOND = timedelta(seconds=1)
 
 
@@ -27,12 +26,10 @@ def window(kind: Row, **fields: Any) -> Row:
 
 
 def panes(rows: Sequence[Row], size: int, every: int) -> Results:
-    """After every so many rows of a key the last `size`: file by file, inside a file by time."""
+    """After every so many rows of a key the last `size`."""
     seen: dict[Any, list[int]] = defaultdict(list)
     found: Results = {}
-    for row in sorted(
-        rows, key=lambda r: (r["id"] // ROWS_A_FILE, datetime.fromisoformat(r["ts"]))
-    ):
+    for row in sorted(rows, key=lambda row: int(row["id"])):
         values = seen[row["k"]]
         values.append(row["v"])
         if len(values) % every == 0:
@@ -41,25 +38,36 @@ def panes(rows: Sequence[Row], size: int, every: int) -> Results:
     return found
 
 
+def in_panes(kind: Row, **fields: Any) -> list[Row]:
+    """Windows that take rows in the order of their numbers, however they are cut into batches."""
+    numbered = {
+        "id": "numbered",
+        "op": "map",
+        "inputs": ["rows"],
+        "add": {"at": "timestamp_seconds(id)"},
+    }
+    return [numbered, window(kind, inputs=["numbered"], time="at", **fields)]
+
+
 STATE = ["key.__headgate_group"]
 BUFFERED_WINDOWS: list[dict[str, Any]] = [
     {
         "name": "count windows",
-        "vertices": [window({"count": 3})],
+        "vertices": in_panes({"count": 3}),
         "states": STATE,
         "expected": lambda rows: panes(rows, 3, 3),
         "is_long": True,
     },
     {
         "name": "sliding count windows",
-        "vertices": [window({"count": 5, "every": 2})],
+        "vertices": in_panes({"count": 5, "every": 2}),
         "states": STATE,
         "expected": lambda rows: panes(rows, 5, 2),
         "is_long": True,
     },
     {
         "name": "a global window by count",
-        "vertices": [window({"global": True}, trigger={"count": 2})],
+        "vertices": in_panes({"global": True}, trigger={"count": 2}),
         "states": STATE,
         "expected": lambda rows: panes(rows, len(rows), 2),
         "is_long": True,
