@@ -109,7 +109,10 @@ class Server:
             directory.mkdir(parents=True, exist_ok=True)
         self._storage = FileSnapshotStorage(root, settings.checkpoints)
         self._launcher = LocalLauncher(
-            settings.directory / "runners", settings.address_file, settings.spark_master
+            settings.directory / "runners",
+            settings.address_file,
+            settings.node,
+            settings.spark_master,
         )
         self._inspector = LocalInspector(
             settings.directory / "inspector",
@@ -126,7 +129,7 @@ class Server:
         )
         self._leadership = Leadership(
             database.leases,
-            _described(myself, self.url),
+            _described(myself, self.url, settings.node),
             Timing(settings.lease, settings.lease_renewal),
             self,
             predecessor,
@@ -301,12 +304,12 @@ def _id_in(text: str) -> JobManagerId | None:
         return None  # an empty file, or one of an older version
 
 
-def _described(myself: JobManagerId, url: str) -> JobManager:
+def _described(myself: JobManagerId, url: str, node: str) -> JobManager:
     now = utc_now()
     return JobManager(
         id=myself,
         url=url,
-        host=socket.gethostname(),
+        host=node,
         pid=os.getpid(),
         version=version("headgate"),
         started_at=now,

@@ -1,6 +1,7 @@
 """What a server can be told: by flags, or by HEADGATE_* environment variables."""
 
 import os
+import socket
 from datetime import timedelta
 from pathlib import Path
 from typing import Self
@@ -25,6 +26,11 @@ class Settings(BaseSettings):
     )
     data_root: Path | None = Field(
         None, description="What relative paths in job graphs are relative to."
+    )
+    node: str = Field(
+        default_factory=socket.gethostname,
+        min_length=1,
+        description="The machine's name: runners of another one are out of this server's reach.",
     )
     spark_master: str = Field(default_factory=lambda: f"local[{max(2, os.cpu_count() or 2)}]")
     warm_runners: int = Field(1, ge=0, le=64, description="Processes kept ready for jobs to come.")

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -34,7 +33,10 @@ class NoJava(Exception):
 
 
 class LocalLauncher:
-    def __init__(self, directory: Path, address_file: Path, spark_master: str = "local[2]") -> None:
+    def __init__(
+        self, directory: Path, address_file: Path, node: str, spark_master: str = "local[2]"
+    ) -> None:
+        self._node = node
         self._spark_master = spark_master
         self._directory = directory
         self._address_file = address_file
@@ -48,7 +50,7 @@ class LocalLauncher:
         self._on_exit = callback
 
     def host(self) -> str:
-        return socket.gethostname()
+        return self._node
 
     def log_path(self, runner_id: RunnerId) -> str:
         return str(self._directory / str(runner_id) / "runner.log")

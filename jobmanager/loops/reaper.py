@@ -55,11 +55,18 @@ class Reaper:
         async with self._units() as uow:
             attempt = (await uow.attempts.get(runner.job_id, runner.attempt)).attempt
         if attempt.ended_at is not None:
-            if now - attempt.ended_at > LINGER and runner.pid is not None:
-                await self._launcher.kill(runner)
+            await self._see_off(runner, now - attempt.ended_at, now)
             return
         heard = runner.heartbeat_at or runner.launched_at
         limit = self._heartbeat_timeout if runner.heartbeat_at else self._start_timeout
         silence = now - max(heard, self._listening_since)
         if silence > limit:
             await runners.went_silent(self._units(), runner.id, silence, now)
+
+    async def _see_off(self, runner: Runner, ended_ago: timedelta, now: datetime) -> None:
+        """A runner whose attempt has ended leaves by itself, or is made to."""
+        if runner.host != self._launcher.host():
+            if ended_ago > LINGER + self._heartbeat_timeout:
+                await runners.given_up(self._units(), runner.id, now)
+        elif ended_ago > LINGER and runner.pid is not None:
+            await self._launcher.kill(runner)

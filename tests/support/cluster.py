@@ -58,11 +58,12 @@ class Bench:
     killed: list[RunnerId] = field(default_factory=list)
     warm: list[RunnerId] = field(default_factory=list)
     broken: str | None = None
+    name: str = "bench"
     running: dict[RunnerId, Launched] = field(default_factory=dict)
     """Processes that somebody else has started."""
 
     def host(self) -> str:
-        return "bench"
+        return self.name
 
     def log_path(self, runner_id: RunnerId) -> str:
         return f"/nowhere/{runner_id}"
