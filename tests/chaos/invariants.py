@@ -54,11 +54,11 @@ BROKEN_BY: Mapping[str, str] = {
                AND jsonb_path_exists(phases, '$[*] ? (@.ended_at == null)'))""",
     "a savepoint is complete if its operation is": """
         SELECT o.id FROM operations o JOIN savepoints s ON s.id = o.savepoint_id
-        WHERE o.status = 'completed' AND s.status <> 'completed'""",
+        WHERE o.status = 'completed' AND s.status NOT IN ('completed', 'disposed')""",
     "a completed savepoint is a completed checkpoint": """
         SELECT s.id FROM savepoints s
         JOIN checkpoints c ON c.job_id = s.job_id AND c.number = s.checkpoint
-        WHERE (s.status = 'completed') <> (c.status = 'completed')""",
+        WHERE (s.status IN ('completed', 'disposed')) <> (c.status = 'completed')""",
     "every key group belongs to the subtask that the rule says, and to no other": """
         SELECT k.vertex, k.subtask FROM key_group_assignments k JOIN jobs j ON j.id = k.job_id
         WHERE k.subtask >= j.parallelism OR k.key_groups <> ARRAY(

@@ -50,7 +50,7 @@ class Relay:
         self.manner = Manner.HONEST
         self.delay = 0.0
         self._http = httpx.Client(timeout=httpx.Timeout(5, read=20), trust_env=False)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self._server.block_on_close = False
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -99,6 +99,11 @@ def count_completion(said: Said, body: bytes, answer: httpx.Response) -> None:
     if answer.json()["outcome"] == "completed":
         acks = httpx.Response(200, content=body).json()
         said.completions[acks["job"], acks["checkpoint"]] += 1
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Who asked was killed: that is what this is for."""
 
 
 def _handler(relay: Relay) -> type[BaseHTTPRequestHandler]:
