@@ -16,14 +16,15 @@ CHECKED := jobmanager taskrunner tests $(if $(wildcard bench/*.py),bench)
 FAST_TESTS := $(wildcard tests/unit tests/conformance)
 # Most of the time tests wait for Spark. What shares a session or a server stays together.
 IN_PARALLEL := -n 2 --dist loadfile
-SLOW_TESTS := $(wildcard tests/integration tests/e2e)
+SLOW_TESTS := $(wildcard tests/integration tests/e2e tests/chaos)
 
 .PHONY: help
 help:
 	@echo 'make demo    set up, start a server, run examples/quickstart.yaml and show it live'
 	@echo '             (until Ctrl-C; SECONDS=40 make demo: for 40 seconds)'
 	@echo 'make test    set up, then lint, types, import rules and all tests'
-	@echo 'make chaos   the long tests: kills in every phase, failovers, a Postgres that goes away'
+	@echo 'make chaos   the long tests: kills in every phase, failovers, random faults from one seed'
+	@echo '             after the other for HEADGATE_CHAOS_MINUTES (10); see tests/chaos'
 	@echo 'make setup   .venv with everything in it, and a Java runtime'
 	@echo 'make lint    ruff, mypy and import-linter only'
 	@echo 'make clean   remove .venv, caches and what the demo wrote'
@@ -35,15 +36,23 @@ setup: $(INSTALLED) java
 demo: setup
 	@$(BIN)/headgate demo $(if $(SECONDS),--seconds $(SECONDS))
 
+# One archive of Spark's classes for all JVMs of the tests: each starts in two thirds of the time.
+test chaos: export HEADGATE_CLASS_ARCHIVES = $(CURDIR)/$(VENV)/classes
+
+.PHONY: classes
+classes: setup
+	@$(BIN)/python -m taskrunner.archive_classes $(VENV)/classes 2>/dev/null \
+	  || echo 'no archive of classes could be made: the tests take longer'
+
 .PHONY: test
-test: lint
+test: lint classes
 	@echo '== tests, the fast ones first'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) -m 'not long' $(SLOW_TESTS)
 	@echo 'make test: lint, types, import rules and all tests passed'
 
 .PHONY: chaos
-chaos: setup
+chaos: setup classes
 	@HEADGATE_TEST_ALL=1 $(BIN)/python -m pytest -q -m long --timeout 1800 $(SLOW_TESTS)
 	@HEADGATE_TEST_ALL=1 $(BIN)/python -m pytest -q --timeout 1800 tests/e2e/test_changes.py
 

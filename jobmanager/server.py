@@ -111,12 +111,14 @@ class Server:
         self._launcher = LocalLauncher(
             settings.directory / "runners",
             settings.address_file,
+            settings.archives,
             settings.node,
             settings.spark_master,
         )
         self._inspector = LocalInspector(
             settings.directory / "inspector",
             root / "inspector",
+            settings.archives,
             settings.inspector_idle,
             settings.start_timeout,
         )

@@ -34,8 +34,14 @@ class NoJava(Exception):
 
 class LocalLauncher:
     def __init__(
-        self, directory: Path, address_file: Path, node: str, spark_master: str = "local[2]"
+        self,
+        directory: Path,
+        address_file: Path,
+        class_archives: Path,
+        node: str,
+        spark_master: str = "local[2]",
     ) -> None:
+        self._class_archives = class_archives
         self._node = node
         self._spark_master = spark_master
         self._directory = directory
@@ -156,7 +162,7 @@ class LocalLauncher:
             return subprocess.Popen(
                 command,
                 cwd=home,
-                env=_environment(runner_id, token, home),
+                env=_environment(runner_id, token, home, self._class_archives),
                 stdin=subprocess.DEVNULL if token else subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -209,7 +215,9 @@ async def _wait_for_end(pid: int, born: float) -> None:
         os.close(descriptor)
 
 
-def _environment(runner_id: RunnerId, token: str | None, home: Path) -> dict[str, str]:
+def _environment(
+    runner_id: RunnerId, token: str | None, home: Path, class_archives: Path
+) -> dict[str, str]:
     temporary = str(home / "tmp")
     return {
         **os.environ,
@@ -218,6 +226,7 @@ def _environment(runner_id: RunnerId, token: str | None, home: Path) -> dict[str
         "PYTHONUNBUFFERED": "1",
         "TMPDIR": temporary,
         "SPARK_LOCAL_DIRS": temporary,
+        "HEADGATE_CLASS_ARCHIVES": str(class_archives),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }

@@ -13,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 
+from jobmanager.api.forwarding import FORWARDED_BY
+
 _HOP_BY_HOP = {"host", "connection", "content-length", "transfer-encoding", "keep-alive"}
 _OF_RUNNERS = ("/acks", "/declines", "/attempt")
 
@@ -71,7 +73,9 @@ class Relay:
     ) -> httpx.Response | None:
         """The server's answer; None: it cannot be had."""
         is_runners = path.startswith("/v1/runners/")
-        matters = is_runners and path.endswith(_OF_RUNNERS)
+        # a server that passes it on comes through the other's relay: it was heard already
+        is_first_hand = FORWARDED_BY.lower() not in headers
+        matters = is_runners and path.endswith(_OF_RUNNERS) and is_first_hand
         if is_runners and self.manner is Manner.REFUSES:
             return None
         if matters:
@@ -79,20 +83,25 @@ class Relay:
             self._said.messages.append(Message(path, token, body))
             if self.manner is Manner.DELAYS:
                 time.sleep(self.delay)
-            if self.manner is Manner.DOUBLES:
-                self._send(method, path, headers, body)
-        return self._send(method, path, headers, body)
+        answer = self._send(method, path, headers, body)
+        if matters and self.manner is Manner.DOUBLES:
+            self._count(path, body, answer)
+            answer = self._send(method, path, headers, body)
+        if matters:
+            self._count(path, body, answer)
+        return answer
 
     def _send(
         self, method: str, path: str, headers: dict[str, str], body: bytes
     ) -> httpx.Response | None:
         try:
-            answer = self._http.request(method, self._target + path, headers=headers, content=body)
+            return self._http.request(method, self._target + path, headers=headers, content=body)
         except (httpx.HTTPError, RuntimeError):  # closed meanwhile
             return None
-        if path.endswith("/acks") and answer.status_code == 200:
+
+    def _count(self, path: str, body: bytes, answer: httpx.Response | None) -> None:
+        if path.endswith("/acks") and answer is not None and answer.status_code == 200:
             count_completion(self._said, body, answer)
-        return answer
 
 
 def count_completion(said: Said, body: bytes, answer: httpx.Response) -> None:
