@@ -76,7 +76,7 @@ async def heartbeat(
     async with uow:
         runner = await uow.runners.get(runner.id)
         attempt = (await uow.attempts.get(runner.job_id, runner.attempt)).attempt
-        if _is_superseded(attempt):
+        if attempt.is_superseded:
             return True  # it changes nothing any more, not even when it was last heard
         await uow.runners.note_heartbeat(runner.id, now)
         if beat.attempt != runner.attempt:
@@ -109,7 +109,7 @@ async def report(
             await uow.attempts.note_restored(runner.job_id, number, restored)
         await lifecycle.move_attempt(uow, stored, number, event_of(said, now), now)
         await uow.commit()
-    return _is_superseded(before)
+    return before.is_superseded
 
 
 async def exited(
@@ -215,10 +215,3 @@ def event_of(said: messages.AttemptReport, now: datetime) -> attempts.AttemptEve
                     failure.region,
                 ),
             )
-
-
-def _is_superseded(attempt: attempts.Attempt) -> bool:
-    """A failed attempt was replaced or will be: its runner must not touch anything any more."""
-    return attempt.status is attempts.AttemptStatus.FAILED or (
-        attempt.status is attempts.AttemptStatus.CANCELLED and attempt.failure is not None
-    )

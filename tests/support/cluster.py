@@ -33,6 +33,7 @@ from jobmanager.services.bells import Bells
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.dispatch import Dispatcher
 from jobmanager.services.events import EventHub
+from jobmanager.services.heartbeats import Heartbeats
 from jobmanager.services.ports import InspectorStatus, JobManager, Launched, Runner
 from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import Database
@@ -301,7 +302,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
             clock=clock,
             run_settings=RunSettings("local[2]", directory.as_uri(), str(directory / "data")),
             inspector=inspector,
-            heartbeat_interval=timedelta(seconds=1),
+            heartbeats=Heartbeats(units, clock, timedelta(seconds=1), timedelta(seconds=5)),
             started_at=NOW,
             ping=database.ping,
             me=myself.id,
