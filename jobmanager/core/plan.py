@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from jobmanager.core import key_groups
+from jobmanager.core.artifact_vertices import SINGLE, Script, Spark
 from jobmanager.core.graph import (
     GROUPED,
     Aggregate,
@@ -34,6 +35,7 @@ from jobmanager.core.inputs import Input, Ship
 from jobmanager.core.regions import Query, ancestors, output_mode_of, queries_of
 from jobmanager.core.relational_vertices import Join, Reduce, Sql, SqlState
 from jobmanager.core.traits import is_keyed
+from jobmanager.core.window_vertices import Window
 
 
 class SnapshotKind(StrEnum):
@@ -153,6 +155,10 @@ def layout_of(vertex: Vertex) -> key_groups.Layout:
     match vertex:
         case Aggregate(key=()) | Reduce(key=()) | Sql(state=SqlState.TOTAL):
             return key_groups.Layout.SINGLE
+        case Spark() | Script() if SINGLE.issuperset(vertex.state):
+            return key_groups.Layout.SINGLE
+        case Window(is_buffered=True):
+            return key_groups.Layout.GROUPED
         case _ if isinstance(vertex, GROUPED):
             return key_groups.Layout.GROUPED
         case _:

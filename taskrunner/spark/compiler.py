@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from jobmanager.core.artifact_vertices import Script, ScriptSource, Spark
 from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.errors import Fault
@@ -20,14 +21,10 @@ from jobmanager.core.graph import (
     JobGraph,
     Map,
     Mode,
-    SessionWindow,
     Sink,
-    SlidingWindow,
     Source,
-    TumblingWindow,
     Union,
     Vertex,
-    Window,
 )
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
@@ -36,9 +33,17 @@ from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Pytho
 from jobmanager.core.regions import ancestors
 from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
 from jobmanager.core.traits import is_keyed, streamed_inputs
+from jobmanager.core.window_vertices import (
+    SessionWindow,
+    SlidingWindow,
+    TumblingWindow,
+    Window,
+)
 from taskrunner.core import spark_messages
-from taskrunner.spark import python_functions
+from taskrunner.functions import FunctionMissing
+from taskrunner.spark import python_functions, sides, spark_function
 from taskrunner.spark.blame import faults_of
+from taskrunner.spark.buffered_windows import Unusable, buffered_window
 from taskrunner.spark.frames import column as column
 from taskrunner.spark.graphs.algorithms import graph
 from taskrunner.spark.invalid_vertex import InvalidVertex as InvalidVertex
@@ -47,7 +52,10 @@ from taskrunner.spark.loops import AnalysedLoops, Loops
 from taskrunner.spark.ml import Models, NoModels, ml
 from taskrunner.spark.queries import query
 from taskrunner.spark.relational import distinct, flat_map, join
+from taskrunner.spark.spark_function import FunctionRefused
 
+RunScript = Callable[[Script], DataFrame]
+"""The rows of one query of a script."""
 _Long = TypeVar("_Long", Iterate, DeltaIterate, GraphAlgorithm, Ml)
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
@@ -57,6 +65,10 @@ class ReadSource(Protocol):
     def __call__(self, source: Source, *, is_static: bool = False) -> DataFrame:
         """Its rows; of one that is static as a whole, whatever the mode."""
         ...
+
+
+def _no_script(vertex: Script) -> DataFrame:
+    raise InvalidVertex(vertex.id, "no script runs here")
 
 
 class Compiler:
@@ -73,6 +85,7 @@ class Compiler:
         parallelism: int,
         read: ReadSource,
         *,
+        script: RunScript = _no_script,
         loops: Loops | None = None,
         models: Models | None = None,
         shared: Collection[VertexId] = (),
@@ -82,6 +95,7 @@ class Compiler:
         self._graph = graph
         self._parallelism = parallelism
         self._read = read
+        self._script = script
         self._loops = loops or AnalysedLoops()
         self._models = models or NoModels()
         self._shared = shared
@@ -98,6 +112,9 @@ class Compiler:
 
     def check(self, vertex: VertexId) -> None:
         """Raises `InvalidVertex` if Spark refuses the vertex, or one behind it."""
+        source = self._graph.vertex(vertex)
+        if isinstance(source, Source) and isinstance(source.connector, ScriptSource):
+            return  # only the script reads it
         self._frame(vertex)
 
     def rows_after(self, root: VertexId, sink: Sink, rows: DataFrame) -> DataFrame:
@@ -114,6 +131,7 @@ class Compiler:
             inputs = [
                 self._input(vertex, one, is_static=is_static or one not in streamed)
                 for one in vertex.inputs
+                if not isinstance(vertex, Script)  # which reads its sources by itself
             ]
             with _naming(replace(vertex, id=VertexId(self._within + vertex_id)), inputs):
                 rows = self._compile(vertex, inputs, is_static)
@@ -128,7 +146,7 @@ class Compiler:
         A keyed vertex shuffles by its key itself, so no other shuffle is put before it; a join
         takes its hint from the edge.
         """
-        frame = self._frame(one.vertex, is_static)
+        frame = sides.taken(self._frame(one.vertex, is_static), one.side)
         match ship_of(vertex, one):
             case Ship.REBALANCE:
                 return frame.repartition(vertex.parallelism or self._parallelism)
@@ -158,6 +176,8 @@ class Compiler:
             case Aggregate() | Reduce():
                 keys = [column(name) for name in vertex.key]
                 return inputs[0].groupBy(*keys).agg(*_results(vertex))
+            case Window(is_buffered=True):
+                return buffered_window(vertex, inputs[0], self._graph.max_parallelism)
             case Window():
                 return _window(vertex, inputs[0])
             case Process():
@@ -169,6 +189,10 @@ class Compiler:
                 return python_functions.cogroup(vertex, left, right, self._graph.max_parallelism)
             case Python():
                 return python_functions.python(vertex, inputs[0])
+            case Spark():
+                return spark_function.call(vertex, inputs)
+            case Script():
+                return self._script(vertex)
             case Sink():
                 _check_text(vertex, inputs[0])
                 return inputs[0]
@@ -207,6 +231,7 @@ class Compiler:
             graph,
             self._parallelism,
             self._read,
+            script=self._script,
             loops=self._loops,
             models=self._models,
             given=given,
@@ -228,10 +253,14 @@ class Compiler:
 def _naming(vertex: Vertex, inputs: list[DataFrame]) -> Iterator[None]:
     try:
         yield
+    except Unusable as error:
+        raise InvalidVertex(vertex.id, error.message, error.field) from error
     except PySparkException as error:
         found = faults_of(vertex, inputs)
         told = [Fault(vertex.id, _field(vertex), spark_messages.telling(str(error)))]
         raise InvalidVertex.of(vertex.id, found or told) from error
+    except (FunctionMissing, FunctionRefused) as error:
+        raise InvalidVertex(vertex.id, str(error)) from error
 
 
 def _field(vertex: Vertex) -> str:
@@ -300,7 +329,7 @@ def _window(vertex: Window, rows: DataFrame) -> DataFrame:
                 # a constant, which its optimiser would take away again
                 keys = [sql.pmod(sql.hash(time), sql.lit(1)).alias(_GROUP)]
         case _:
-            assert_never(vertex.window)
+            raise InvalidVertex(vertex.id, f"{vertex.window} is not one of Spark's windows")
     grouped = rows.groupBy(window.alias(_WINDOW), *keys).agg(*_results(vertex))
     return grouped.select(
         *(column(name) for name in vertex.key),
