@@ -21,6 +21,7 @@ from jobmanager.api import (
     state,
     upgrades,
 )
+from jobmanager.api.flink import accumulators as flink_accumulators
 from jobmanager.api.flink import checkpoints as flink_checkpoints
 from jobmanager.api.flink import cluster as flink_cluster
 from jobmanager.api.flink import jobs as flink_jobs
@@ -33,6 +34,7 @@ from jobmanager.api.limits import BODY_WITHIN, BodyLimit, Gate, Lane, default_la
 _ROUTERS = (
     flink_cluster.router,
     flink_jobs.router,
+    flink_accumulators.router,
     flink_checkpoints.router,
     flink_savepoints.router,
     flink_rescaling.router,

@@ -15,8 +15,8 @@ from jobmanager.api.context import Ctx, JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import plan_document
 from jobmanager.api.graph_body import GRAPH_BODY, document_of
 from jobmanager.core.errors import InvalidJobGraph, UnsupportedRequest
-from jobmanager.core.ids import JobId
-from jobmanager.services import events, jobs, restore_points
+from jobmanager.core.ids import JobId, RegionId
+from jobmanager.services import analyses, events, jobs, restore_points
 from jobmanager.services.ports import RestorePoint
 
 router = APIRouter(tags=["jobs"])
@@ -73,6 +73,7 @@ async def submit(
     uow: Uow,
     parallelism: Annotated[int | None, Query(ge=1, le=32_768)] = None,
     dry_run: bool = False,
+    analyse: Annotated[bool, Query(description="Let Spark analyse the graph first.")] = False,
     savepoint: Annotated[str | None, Query(description="An id, or where it is.")] = None,
     checkpoint: Annotated[str | None, Query(description="<job id>:<number>")] = None,
     restore_mode: Literal["no_claim", "claim"] = "no_claim",
@@ -83,7 +84,10 @@ async def submit(
     document = await document_of(request)
     if dry_run:
         response.status_code = HTTPStatus.OK
-        return _dry_run(document, parallelism)
+        return await _dry_run(context, document, parallelism, analyse=analyse)
+    if analyse:
+        _, in_force = jobs.check(document, parallelism)
+        await _analysed(context, document, in_force)
     point = await _restore_point(
         context, document, parallelism, savepoint, checkpoint, claim=restore_mode == "claim"
     )
@@ -174,13 +178,26 @@ async def _restore_point(
     )
 
 
-def _dry_run(document: Mapping[str, Any], parallelism: int | None) -> dict[str, Any]:
+async def _analysed(
+    context: Ctx, document: Mapping[str, Any], parallelism: int
+) -> dict[RegionId, str]:
+    return await analyses.plans_of(
+        context.inspector, document, parallelism, context.run_settings.data_root
+    )
+
+
+async def _dry_run(
+    context: Ctx, document: Mapping[str, Any], parallelism: int | None, *, analyse: bool
+) -> dict[str, Any]:
+    plans: dict[RegionId, str] = {}
     try:
         graph, in_force = jobs.check(document, parallelism)
+        if analyse:
+            plans = await _analysed(context, document, in_force)
     except InvalidJobGraph as error:
         faults = [
             {"vertex": fault.vertex, "field": fault.field, "message": fault.message}
             for fault in error.faults
         ]
         return {"plan": None, "faults": faults}
-    return {"plan": plan_document("0" * 32, graph, in_force), "faults": []}
+    return {"plan": plan_document("0" * 32, graph, in_force, plans), "faults": []}

@@ -57,10 +57,11 @@ class HeadgateClient:
         checkpoint: str | None = None,
         allow_non_restored_state: bool = False,
         claim: bool = False,
+        analyse: bool = False,
     ) -> str:
         """Hands in a job graph; the id of its job. It may start from a savepoint (its id or
         where it is) or from a checkpoint (`<job id>:<number>`). What it claims goes after its
-        first checkpoint.
+        first checkpoint. With `analyse` Spark is asked before it is accepted.
         """
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         params = _given(
@@ -69,16 +70,27 @@ class HeadgateClient:
             checkpoint=checkpoint,
             allow_non_restored_state="true" if allow_non_restored_state else None,
             restore_mode="claim" if claim else None,
+            analyse="true" if analyse else None,
         )
-        answer = self._ask("POST", "/jobs", json=dict(graph), params=params, headers=headers)
+        answer = self._ask(
+            "POST",
+            "/jobs",
+            json=dict(graph),
+            params=params,
+            headers=headers,
+            **({"timeout": 300.0} if analyse else {}),
+        )
         return str(answer["jobid"])
 
     def dry_run(
-        self, graph: Mapping[str, Any], *, parallelism: int | None = None
+        self, graph: Mapping[str, Any], *, parallelism: int | None = None, analyse: bool = False
     ) -> dict[str, Any]:
-        """The plan and the faults of a graph. Nothing is stored."""
-        params = _given(parallelism=parallelism, dry_run="true")
-        return cast(dict[str, Any], self._ask("POST", "/jobs", json=dict(graph), params=params))
+        """The plan and the faults of a graph, with `analyse` Spark's too. Nothing is stored."""
+        params = _given(
+            parallelism=parallelism, dry_run="true", analyse="true" if analyse else None
+        )
+        answer = self._ask("POST", "/jobs", json=dict(graph), params=params, timeout=300.0)
+        return cast(dict[str, Any], answer)
 
     def jobs(self) -> list[answers.JobSummary]:
         return cast(list[answers.JobSummary], self._ask("GET", "/jobs/overview")["jobs"])

@@ -3,7 +3,7 @@
     DomainError
       NotFound
         JobNotFound, CheckpointNotFound, SavepointNotFound, OperationNotFound,
-        RunnerNotFound, LogNotFound, StateNotFound
+        RunnerNotFound, LogNotFound, TaskNotFound, StateNotFound
       Conflict
         JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused, SavepointInUse,
         StopUnderWay, SinkInUse, NothingToChange, NoStateYet
@@ -58,6 +58,10 @@ class RunnerNotFound(NotFound):
 
 class LogNotFound(NotFound):
     title = "No log yet"
+
+
+class TaskNotFound(NotFound):
+    title = "No such task"
 
 
 class StateNotFound(NotFound):

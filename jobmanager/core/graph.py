@@ -12,6 +12,7 @@ from typing import Any
 
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input
+from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
 from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
 
 
@@ -256,21 +257,29 @@ Vertex = (
     | Union
     | Aggregate
     | Window
-    | Sink
+    | Process
+    | KeyedReduce
+    | Cogroup
+    | Python
     | FlatMap
     | Join
     | Distinct
     | Reduce
     | Sql
+    | Sink
 )
-KEYED = (Aggregate, Window, Distinct, Reduce)
+KEYED = (Aggregate, Window, Distinct, Reduce, Process, KeyedReduce, Cogroup)
 """Those that always keep state by key; `traits.is_keyed` knows the others too."""
+GROUPED = (Process, KeyedReduce, Cogroup)
+"""Keyed vertices that are called once for a key group."""
+_OPS = {KeyedReduce: "reduce"}
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 def op_of(vertex: Vertex) -> str:
     """The operator's name in the job-graph language."""
-    return _CAPITAL.sub(r"_\1", type(vertex).__name__).lower()
+    known = _OPS.get(type(vertex))  # type: ignore[arg-type]
+    return known or _CAPITAL.sub(r"_\1", type(vertex).__name__).lower()
 
 
 @dataclass(frozen=True, slots=True)

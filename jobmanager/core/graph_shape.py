@@ -6,7 +6,10 @@ from jobmanager.core.document_fields import Faults
 from jobmanager.core.inputs import Input
 
 _NO_INPUTS = ("source",)
-_ONE_INPUT = ("map", "filter", "aggregate", "window", "sink", "flat_map", "distinct", "reduce")
+_ONE_INPUT = (
+    *("map", "filter", "aggregate", "window", "sink", "flat_map", "distinct", "reduce"),
+    *("process", "python"),
+)
 _TWO_INPUTS = ("join",)
 
 

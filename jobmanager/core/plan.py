@@ -18,6 +18,7 @@ from enum import StrEnum
 
 from jobmanager.core import key_groups
 from jobmanager.core.graph import (
+    GROUPED,
     Aggregate,
     GeneratorSource,
     JobGraph,
@@ -138,6 +139,8 @@ def layout_of(vertex: Vertex) -> key_groups.Layout:
     match vertex:
         case Aggregate(key=()) | Reduce(key=()) | Sql(state=SqlState.TOTAL):
             return key_groups.Layout.SINGLE
+        case _ if isinstance(vertex, GROUPED):
+            return key_groups.Layout.GROUPED
         case _:
             return key_groups.Layout.HASHED
 

@@ -12,10 +12,17 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from jobmanager.core import column_checks, relational_checks, relational_document, ship_checks
+from jobmanager.core import (
+    column_checks,
+    python_document,
+    relational_checks,
+    relational_document,
+    ship_checks,
+)
 from jobmanager.core.connector_document import sink_connector, source_connector
 from jobmanager.core.document_fields import Faults, Fields
 from jobmanager.core.graph import (
+    GROUPED,
     Aggregate,
     FileFormat,
     FilesSource,
@@ -40,12 +47,15 @@ from jobmanager.core.graph import (
 )
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
+from jobmanager.core.python_vertices import Process
 from jobmanager.core.traits import emits_updates, streamed_inputs
 
-NOT_YET = frozenset(
-    ["cogroup", "process", "python", "spark"] + ["iterate", "delta_iterate", "graph", "ml"]
+NOT_YET = frozenset(["spark", "iterate", "delta_iterate", "graph", "ml"])
+KEYED_OPS = (
+    *("aggregate", "window"),
+    *python_document.KEYED_OPS,
+    *relational_document.KEYED_OPS,
 )
-KEYED_OPS = ("aggregate", "window", *relational_document.KEYED_OPS)
 _SOME = timedelta(seconds=1)
 
 
@@ -84,6 +94,9 @@ def finish(drafts: Sequence[Draft], faults: Faults, mode: Mode) -> tuple[Vertex,
         vertex = draft.vertex
         if isinstance(vertex, Window):
             vertex = _settle_time(vertex, behind, faults, mode)
+        if isinstance(vertex, Process):
+            sources = [d.vertex for d in behind.of(vertex.id) if isinstance(d.vertex, Source)]
+            vertex = python_document.settle_time(vertex, sources, faults)
         if isinstance(vertex, Sink) and mode is Mode.STREAMING:
             _check_region(vertex, behind, faults)
         if vertex is not None:
@@ -252,6 +265,7 @@ _READERS: Mapping[str, _Reader] = {
     "aggregate": _aggregate,
     "window": _window,
     "sink": _sink,
+    **python_document.READERS,
     **relational_document.READERS,
 }
 
@@ -305,6 +319,14 @@ def _check_region(sink: Sink, behind: _Behind, faults: Faults) -> None:
             "inputs",
             f"aggregate {aggregates[0]!r} emits updates and window {windows[0]!r} emits once: "
             "a streaming query cannot do both, give each a sink of its own",
+        )
+    groups = sorted(v.id for v in vertices if isinstance(v, GROUPED))
+    if aggregates and groups:
+        faults.add(
+            sink.id,
+            "inputs",
+            f"aggregate {aggregates[0]!r} emits updates, and Spark cannot run {groups[0]!r} in one "
+            "streaming query with it: give each a sink of its own, or aggregate in the function",
         )
     for window in windows:
         for draft in behind.of(window):

@@ -85,6 +85,16 @@ class TryGraph(Message):
     """What relative paths in the graph are relative to."""
 
 
+class AnalyseGraph(Message):
+    """What Spark says to a job graph: every fault, and the physical plans."""
+
+    kind: Literal["analyse_graph"] = "analyse_graph"
+    graph: dict[str, Any]
+    parallelism: int
+    data_root: str
+    """What relative paths in the graph are relative to."""
+
+
 class AdoptCheckpoint(Message):
     """Make a savepoint of the checkpoint directory of a plain Spark query."""
 
@@ -102,7 +112,7 @@ class AdoptCheckpoint(Message):
 
 
 QuestionBody = Annotated[
-    ListStates | ReadRows | CountKeyGroups | TryGraph | AdoptCheckpoint,
+    ListStates | ReadRows | CountKeyGroups | TryGraph | AnalyseGraph | AdoptCheckpoint,
     Field(discriminator="kind"),
 ]
 
@@ -215,6 +225,25 @@ class Tried(Message):
     regions: list[TriedRegion]
 
 
+class GraphFault(Message):
+    vertex: str | None
+    field: str
+    """Empty: the whole vertex."""
+    message: str
+
+
+class SparkPlan(Message):
+    region: str
+    text: str
+
+
+class Analysed(Message):
+    kind: Literal["analysed"] = "analysed"
+    faults: list[GraphFault]
+    plans: list[SparkPlan]
+    """Of the regions without a fault."""
+
+
 class Adopted(Message):
     """The savepoint is complete."""
 
@@ -249,7 +278,8 @@ class Refusal(Message):
 
 
 AnswerBody = Annotated[
-    Ready | States | Rows | KeyGroupCounts | Tried | Adopted | Refusal, Field(discriminator="kind")
+    Ready | States | Rows | KeyGroupCounts | Tried | Analysed | Adopted | Refusal,
+    Field(discriminator="kind"),
 ]
 
 

@@ -170,6 +170,11 @@ class Directives(Message):
 # ── what a runner reports ─────────────────────────────────────────────────────
 
 
+class AccumulatorValue(Message):
+    merge: Literal["sum", "lowest", "highest"]
+    value: int | float
+
+
 class RegionProgress(Message):
     region: str
     batch: int | None
@@ -202,6 +207,8 @@ class RegionProgress(Message):
     idle. A duration, so that clocks that differ do not matter."""
     median_batch_ms: int = 0
     """Of the last batches with input."""
+    accumulators: dict[str, dict[str, AccumulatorValue]] = {}
+    """Vertex to name to what users' code added up in committed batches, of all attempts."""
     activity: str | None = None
     """What Spark says it is doing."""
 

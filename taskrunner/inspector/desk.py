@@ -7,6 +7,7 @@ from typing import assert_never
 from jobmanager.core.errors import InvalidJobGraph
 from jobmanager.protocol.inspection import (
     AdoptCheckpoint,
+    AnalyseGraph,
     AnswerBody,
     CountKeyGroups,
     ListStates,
@@ -20,6 +21,7 @@ from taskrunner import logs
 from taskrunner.core import failures
 from taskrunner.core.state_key import InvalidKey
 from taskrunner.inspector.adoptions import AdoptionDesk
+from taskrunner.inspector.analyses import AnalysisDesk
 from taskrunner.inspector.states import StateDesk, UnknownState
 from taskrunner.inspector.trials import TrialDesk
 from taskrunner.snapshots.copies import Copies, SnapshotGone, UnreadableSnapshot
@@ -40,6 +42,7 @@ class Desk:
         copies = Copies(home / "copies")
         self._states = StateDesk(spark, copies)
         self._trials = TrialDesk(spark, copies, home / "trials")
+        self._analyses = AnalysisDesk(spark, home / "analyses")
         self._adoptions = AdoptionDesk(spark, home / "adoptions")
 
     def answer(self, question: Question) -> AnswerBody:
@@ -76,6 +79,8 @@ class Desk:
                 return self._states.count_key_groups(body)
             case TryGraph():
                 return self._trials.try_graph(body)
+            case AnalyseGraph():
+                return self._analyses.analyse(body)
             case AdoptCheckpoint():
                 return self._adoptions.adopt(body)
             case _:

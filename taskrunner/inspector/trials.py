@@ -9,10 +9,8 @@ snapshot nor any directory of a job is written to.
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 from jobmanager.core import graph_document, spark_order
 from jobmanager.core.graph import JobGraph, Mode
@@ -29,6 +27,7 @@ from jobmanager.protocol.inspection import (
 )
 from taskrunner import logs
 from taskrunner.core import restorability, spark_messages
+from taskrunner.inspector.scratch import scratch_in
 from taskrunner.inspector.states import keyed_of
 from taskrunner.snapshots import empty_batches
 from taskrunner.snapshots.copies import Copies, Copy, UnreadableSnapshot
@@ -56,21 +55,11 @@ class TrialDesk:
         if graph.mode is Mode.BATCH:
             raise UnreadableSnapshot("a batch job does not go on from a snapshot: it starts over")
         copy = self._copies.of(asked.place.root, asked.place.manifest)
-        with self._scratch() as scratch:
+        with scratch_in(self._home, self._spark) as scratch:
             spark = rehearsal.session_for(self._spark, graph, asked.parallelism)
             trial = _Trial(spark, graph, asked.parallelism, asked.data_root, copy, scratch)
             regions = plan_of(graph, asked.parallelism).regions
             return Tried(regions=[trial.of(region) for region in regions])
-
-    @contextmanager
-    def _scratch(self) -> Iterator[Path]:
-        scratch = self._home / uuid4().hex
-        scratch.mkdir(parents=True)
-        try:
-            yield scratch
-        finally:
-            rehearsal.unload_state(self._spark)
-            shutil.rmtree(scratch, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ def _foreign(blob: bytes) -> str | None:
         if opcode.name == "MEMOIZE":
             memo[len(memo)] = texts[-1] if texts else ""
         elif opcode.name in ("BINGET", "LONG_BINGET"):
-            texts.append(memo.get(int(argument), ""))
+            texts.append(memo.get(int(str(argument)), ""))
         elif opcode.name == "STACK_GLOBAL" and " ".join(texts[-2:]) not in _GLOBALS:
             return " ".join(texts[-2:])
     return None

@@ -10,6 +10,8 @@ Who calls it (`taskrunner.spark.key_groups`, and the test harness) promises:
 
 * The rows of a group come in order: by event time where the vertex has one (rows without
   one last), and rows of one time as they arrived. Rows that are late come too.
+* A TIMESTAMP is `datetime64[us]` (not ns) in UTC without a zone. It may go out in any way that
+  `taskrunner.keyed.times.to_micros` reads.
 * A batch with rows gives one call with them. Otherwise there is one call without rows when
   the watermark, or the processing time, is at the timer or past it.
 * A batch job gives one call with all rows, and then one without at the end of time.

@@ -76,8 +76,9 @@ class SparkLog:
             state_ids={int(operator): partitions for operator, partitions in ids.items()},
         )
 
-    def begin_last_batch(self) -> int:
-        """Writes down a batch that reads nothing and has the watermark at the end of time.
+    def begin_last_batch(self, *, clocks_too: bool = False) -> int:
+        """Writes down a batch that reads nothing and has the watermark at the end of time; if
+        `clocks_too`, the time of day as well, for those who go by that.
 
         Spark runs a batch that was begun and not committed when the query starts, so
         every open window is emitted. The query must be stopped, with nothing pending.
@@ -87,6 +88,8 @@ class SparkLog:
             raise UnreadableSparkLog(f"{self.directory} has a batch under way")
         offsets = self.offsets(last)
         metadata = {**offsets.metadata, "batchWatermarkMs": END_OF_TIME_MS}
+        if clocks_too:
+            metadata["batchTimestampMs"] = END_OF_TIME_MS
         self._write_offsets(last + 1, replace(offsets, metadata=metadata))
         return last + 1
 

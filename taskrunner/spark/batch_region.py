@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jobmanager.core.ids import RegionId
 from jobmanager.core.plan import Region
 from jobmanager.protocol.messages import RegionProgress
+from taskrunner.spark.accumulators import Totals
 from taskrunner.spark.batch_sinks import BatchSink
 from taskrunner.spark.region_query import Phase
 
@@ -27,6 +28,7 @@ class BatchRegion:
         self._spark = spark
         self._rows = rows
         self._sink = sink
+        self._totals = Totals(spark, region.id, None)
         self._thread = Thread(target=self._run, name=f"batch-{region.id}", daemon=True)
 
     @property
@@ -65,11 +67,14 @@ class BatchRegion:
             batches=int(is_done),
             is_active=self.phase is Phase.RUNNING,
             output_rows=self.output_rows,
+            accumulators=self._totals.read(),
         )
 
     def _run(self) -> None:
         try:
+            self._totals.begin()
             self.output_rows = self._sink.write(self._rows, 0)
+            self._totals.add(0)
         except BaseException as error:
             if self.phase is Phase.RUNNING:
                 self.error = error

@@ -1,8 +1,10 @@
 """From the vertices of a region to a Spark DataFrame, streaming or batch."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Protocol, assert_never
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
@@ -26,15 +28,18 @@ from jobmanager.core.graph import (
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
 from jobmanager.core.plan import Region, ship_of
+from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
 from jobmanager.core.regions import ancestors
 from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
 from jobmanager.core.traits import is_keyed, streamed_inputs
-from taskrunner.spark.frames import InvalidVertex as InvalidVertex
-from taskrunner.spark.frames import column as column
-from taskrunner.spark.frames import naming
+from taskrunner.spark import python_functions
+from taskrunner.spark.blame import faults_of
+from taskrunner.spark.frames import column, refused
+from taskrunner.spark.invalid_vertex import InvalidVertex
 from taskrunner.spark.queries import query
 from taskrunner.spark.relational import distinct, flat_map, join
 
+__all__ = ["Compiler", "InvalidVertex", "ReadSource", "column"]
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
 
@@ -69,6 +74,10 @@ class Compiler:
         into = [self._frame(sink) for sink in region.sinks]
         return into[0] if region.root in region.sinks else self._frame(region.root)
 
+    def check(self, vertex: VertexId) -> None:
+        """Raises `InvalidVertex` if Spark refuses the vertex, or one behind it."""
+        self._frame(vertex)
+
     def rows_after(self, root: VertexId, sink: Sink, rows: DataFrame) -> DataFrame:
         """The rows for a sink, from `rows` of the vertex where the region's sinks part."""
         rest = Compiler(self._graph, self._parallelism, self._read, given={root: rows})
@@ -83,7 +92,7 @@ class Compiler:
                 self._input(vertex, one, is_static=is_static or one not in streamed)
                 for one in vertex.inputs
             ]
-            with naming(vertex_id, _field(vertex)):
+            with _naming(vertex, inputs):
                 rows = self._compile(vertex, inputs, is_static)
                 self._compiled[vertex_id, is_static] = rows
         return self._compiled[vertex_id, is_static]
@@ -126,6 +135,15 @@ class Compiler:
                 return inputs[0].groupBy(*keys).agg(*_results(vertex))
             case Window():
                 return _window(vertex, inputs[0])
+            case Process():
+                return python_functions.process(vertex, inputs[0], self._graph.max_parallelism)
+            case KeyedReduce():
+                return python_functions.reduce(vertex, inputs[0], self._graph.max_parallelism)
+            case Cogroup():
+                left, right = inputs
+                return python_functions.cogroup(vertex, left, right, self._graph.max_parallelism)
+            case Python():
+                return python_functions.python(vertex, inputs[0])
             case Sink():
                 _check_text(vertex, inputs[0])
                 return inputs[0]
@@ -142,21 +160,6 @@ class Compiler:
         return query(vertex, named, with_state)
 
 
-def _field(vertex: Vertex) -> str:
-    """The field that has the expressions, for Spark to complain of."""
-    match vertex:
-        case Map():
-            return "add" if vertex.select is None else "select"
-        case Filter():
-            return "where"
-        case Aggregate() | Reduce() | Window():
-            return "aggregate"
-        case Union():
-            return "inputs"
-        case _:
-            return ""
-
-
 def _check_text(sink: Sink, rows: DataFrame) -> None:
     """Spark would say it batch after batch."""
     files = sink.connector
@@ -164,9 +167,15 @@ def _check_text(sink: Sink, rows: DataFrame) -> None:
         written = [one for one in rows.schema.fields if one.name not in files.partition_by]
         if [one.dataType.simpleString() for one in written] != ["string"]:
             found = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in written)
-            raise InvalidVertex(
-                sink.id, f"text is one column of texts, here come {found}", "format"
-            )
+            raise refused(sink.id, "format", f"text is one column of texts, here come {found}")
+
+
+@contextmanager
+def _naming(vertex: Vertex, inputs: list[DataFrame]) -> Iterator[None]:
+    try:
+        yield
+    except PySparkException as error:
+        raise InvalidVertex.of(vertex.id, faults_of(vertex, inputs, error)) from error
 
 
 def _map(vertex: Map, rows: DataFrame) -> DataFrame:
@@ -176,9 +185,8 @@ def _map(vertex: Map, rows: DataFrame) -> DataFrame:
     added = rows.withColumns({name: sql.expr(text) for name, text in vertex.add.items()})
     missing = [name for name in vertex.drop if name not in added.columns]
     if missing:
-        raise InvalidVertex(
-            vertex.id, f"there is no column {', '.join(missing)}, only {added.columns}", "drop"
-        )
+        message = f"there is no column {', '.join(missing)}, only {', '.join(added.columns)}"
+        raise refused(vertex.id, "drop", message)
     return added.drop(*vertex.drop)
 
 

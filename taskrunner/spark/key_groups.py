@@ -10,6 +10,7 @@ row carries the number of the one it was in before. Inside a partition a shuffle
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,16 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from jobmanager.core.clocks import Clock
 from taskrunner.core.end_of_time import END_OF_TIME_MS
+from taskrunner.keyed import times
 from taskrunner.keyed.operator import NO_WATERMARK_MS, GroupOperator, Moment, Outcome
 
 MakeOperator = Callable[[], GroupOperator]
 _ARRIVAL = "__headgate_arrival"
-_GROUP = "__headgate_group"
+GROUP = "__headgate_group"
 _STATE = "value BINARY"
 _TIME_OUTS = {
     Clock.EVENT: GroupStateTimeout.EventTimeTimeout,
@@ -47,19 +49,31 @@ def apply_by_group(
     output: StructType,
     clock: Clock,
     time: str | None = None,
+    report: Callable[[], None] | None = None,
 ) -> DataFrame:
     """The rows that the operator makes of `frame`, streaming or batch.
 
     `make_operator` is called once in each Python process that works for the vertex. `time` is the
-    column by which rows are ordered; None: they come as they arrived.
+    column by which rows are ordered; None: they come as they arrived. `report` is called after
+    each call of the operator, in the same process.
     """
-    rows = _plain(frame, clock).withColumn(_ARRIVAL, _arrival(frame))
+    rows = raw(frame)
+    if frame.isStreaming and clock is Clock.EVENT:
+        # Spark wants to see an event time before it sets a time-out by the watermark
+        nothing = sql.lit(None).cast("timestamp")
+        rows = rows.select("*", nothing.alias(_NEVER_LATE, metadata=_EVENT_TIME))
     # a column, since Spark wants no expression here
-    grouped = rows.withColumn(_GROUP, key_group(key, max_parallelism)).groupBy(_GROUP)
+    grouped = rows.withColumn(GROUP, key_group(key, max_parallelism)).groupBy(GROUP)
+    conversion = Conversion.between(frame.schema, output, time)
     if frame.isStreaming:
-        function = StreamingCalls(make_operator, clock, time)
-        return grouped.applyInPandasWithState(function, output, _STATE, "append", _TIME_OUTS[clock])
-    return grouped.applyInPandas(BatchCalls(make_operator, time), output)
+        calls = StreamingCalls(make_operator, conversion, report, clock)
+        results = grouped.applyInPandasWithState(
+            calls, with_micros(output), _STATE, "append", _TIME_OUTS[clock]
+        )
+    else:
+        run = BatchCalls(make_operator, conversion, report).run
+        results = grouped.applyInPandas(run, with_micros(output))
+    return from_raw(results, output)
 
 
 def key_group(key: Sequence[str], max_parallelism: int) -> Column:
@@ -70,72 +84,132 @@ def key_group(key: Sequence[str], max_parallelism: int) -> Column:
     return sql.pmod(sql.hash(*map(_column, key)), sql.lit(max_parallelism))
 
 
-def _arrival(frame: DataFrame) -> Column:
+def raw(frame: DataFrame) -> DataFrame:
+    """The rows as they go to Python: times as microseconds, none of them Spark's event time, and
+    each with where it was.
+    """
     # a number for each row is what Spark refuses in a stream
-    return sql.spark_partition_id() if frame.isStreaming else sql.monotonically_increasing_id()
+    place = sql.spark_partition_id() if frame.isStreaming else sql.monotonically_increasing_id()
+    columns = [_to_raw(field).alias(field.name, metadata=_PLAIN) for field in frame.schema.fields]
+    return frame.select(*columns, place.alias(_ARRIVAL))
 
 
-def _plain(frame: DataFrame, clock: Clock) -> DataFrame:
-    """The same columns, none of them Spark's event time; with the event clock one that is."""
-    columns = [
-        _column(field.name).alias(field.name, metadata=_PLAIN) for field in frame.schema.fields
-    ]
-    if frame.isStreaming and clock is Clock.EVENT:
-        # Spark wants to see one before it sets a time-out by the watermark
-        nothing = sql.lit(None).cast("timestamp")
-        columns.append(nothing.alias(_NEVER_LATE, metadata=_EVENT_TIME))
-    return frame.select(*columns)
+def from_raw(rows: DataFrame, output: StructType) -> DataFrame:
+    """What came from Python, with times again."""
+    return rows.select(*(_from_raw(field) for field in output.fields))
+
+
+def with_micros(schema: StructType) -> StructType:
+    """With numbers of microseconds for the timestamps."""
+    micros = _timestamps(schema)
+    return StructType(
+        [
+            StructField(field.name, LongType() if field.name in micros else field.dataType)
+            for field in schema.fields
+        ]
+    )
+
+
+def _timestamps(schema: StructType) -> tuple[str, ...]:
+    return tuple(one.name for one in schema.fields if isinstance(one.dataType, TimestampType))
+
+
+def _to_raw(field: StructField) -> Column:
+    is_time = isinstance(field.dataType, TimestampType)
+    return sql.unix_micros(_column(field.name)) if is_time else _column(field.name)
+
+
+def _from_raw(field: StructField) -> Column:
+    is_time = isinstance(field.dataType, TimestampType)
+    micros = sql.timestamp_micros(_column(field.name)) if is_time else _column(field.name)
+    return micros.alias(field.name)
 
 
 def _column(name: str) -> Column:
     return sql.col("`" + name.replace("`", "``") + "`")
 
 
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """How rows go in and out: their times, and by which of those they are ordered."""
+
+    times_in: tuple[str, ...]
+    times_out: tuple[str, ...]
+    by: str | None
+
+    @classmethod
+    def between(cls, rows: StructType, output: StructType, by: str | None = None) -> "Conversion":
+        return cls(_timestamps(rows), _timestamps(output), by)
+
+    def into(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """In order, without what is ours."""
+        arrival = rows[_ARRIVAL].to_numpy()
+        rows = rows.drop(columns=[GROUP, _ARRIVAL, _NEVER_LATE], errors="ignore")
+        for name in self.times_in:
+            rows[name] = times.from_micros(rows[name])
+        if self.by is None:
+            order = np.argsort(arrival, kind="stable")
+        else:
+            # what is not a time sorts last
+            order = np.lexsort((arrival, rows[self.by].to_numpy()))
+        return rows.take(order).reset_index(drop=True)
+
+    def out_of(self, rows: pd.DataFrame) -> pd.DataFrame:
+        found = rows.copy(deep=False)
+        for name in self.times_out:
+            found[name] = times.to_micros(found[name])
+        return found
+
+
 class _Calls:
     """Makes the operator where it is used: this object travels, the operator does not."""
 
-    def __init__(self, make_operator: MakeOperator, time: str | None) -> None:
+    def __init__(
+        self,
+        make_operator: MakeOperator,
+        conversion: Conversion,
+        report: Callable[[], None] | None,
+    ) -> None:
         self._make_operator = make_operator
-        self._time = time
+        self._conversion = conversion
+        self._report = report
         self._operator: GroupOperator | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_operator": None}
 
-    @property
-    def operator(self) -> GroupOperator:
+    def take(self, state: bytes | None, rows: pd.DataFrame | None, moment: Moment) -> Outcome:
         if self._operator is None:
             self._operator = self._make_operator()
-        return self._operator
-
-    def in_order(self, rows: pd.DataFrame) -> pd.DataFrame:
-        arrival = rows.pop(_ARRIVAL).to_numpy()
-        rows.drop(columns=[_GROUP, _NEVER_LATE], errors="ignore", inplace=True)
-        if self._time is None:
-            order = np.argsort(arrival, kind="stable")
-        else:
-            times = rows[self._time].to_numpy()  # what is not a time sorts last
-            order = np.lexsort((arrival, times))
-        return rows.take(order).reset_index(drop=True)
+        outcome = self._operator.take(state, rows, moment)
+        if self._report is not None:
+            self._report()
+        return outcome
 
 
 class StreamingCalls(_Calls):
     """What Spark calls for each key group with rows, and for each whose time is out."""
 
-    def __init__(self, make_operator: MakeOperator, clock: Clock, time: str | None) -> None:
-        super().__init__(make_operator, time)
+    def __init__(
+        self,
+        make_operator: MakeOperator,
+        conversion: Conversion,
+        report: Callable[[], None] | None,
+        clock: Clock,
+    ) -> None:
+        super().__init__(make_operator, conversion, report)
         self._clock = clock
 
     def __call__(
         self, key: Any, frames: Iterable[pd.DataFrame], state: GroupState
     ) -> Iterator[pd.DataFrame]:
-        rows = None if state.hasTimedOut else self.in_order(_joined(frames))
+        rows = None if state.hasTimedOut else self._conversion.into(_joined(frames))
         moment = self._moment(state)
         kept = state.getOption
-        outcome = self.operator.take(None if kept is None else bytes(kept[0]), rows, moment)
+        outcome = self.take(None if kept is None else bytes(kept[0]), rows, moment)
         self._keep(state, outcome, moment)
         if len(outcome.rows):
-            yield outcome.rows
+            yield self._conversion.out_of(outcome.rows)
 
     def _moment(self, state: GroupState) -> Moment:
         # Spark has a watermark of 0 before the first row
@@ -160,14 +234,14 @@ class StreamingCalls(_Calls):
 class BatchCalls(_Calls):
     """What Spark calls for each key group of a batch job."""
 
-    def __call__(self, rows: pd.DataFrame) -> pd.DataFrame:
+    def run(self, rows: pd.DataFrame) -> pd.DataFrame:
         start = Moment(NO_WATERMARK_MS, _now_ms())
-        first = self.operator.take(None, self.in_order(rows), start)
+        first = self.take(None, self._conversion.into(rows), start)
         if first.state is None:
-            return first.rows
+            return self._conversion.out_of(first.rows)
         end = Moment(END_OF_TIME_MS, END_OF_TIME_MS)
-        last = self.operator.take(first.state, None, end)
-        return _joined([first.rows, last.rows])
+        last = self.take(first.state, None, end)
+        return self._conversion.out_of(_joined([first.rows, last.rows]))
 
 
 def _joined(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from pyspark.sql.datasource import DataSource
 
 from jobmanager.core.ids import VertexId
 from taskrunner import functions
-from taskrunner.spark.frames import InvalidVertex
+from taskrunner.spark.frames import refused
 
 
 def register(spark: SparkSession, vertex: VertexId, reference: str, needs: str = "") -> str:
@@ -15,15 +15,13 @@ def register(spark: SparkSession, vertex: VertexId, reference: str, needs: str =
     try:
         found: Any = functions.load(reference)
     except Exception as error:
-        raise InvalidVertex(vertex, str(error), "class") from error
+        raise refused(vertex, "class", str(error)) from error
     if not isinstance(found, type) or not issubclass(found, DataSource):
-        raise InvalidVertex(
-            vertex, f"{reference} is no subclass of pyspark.sql.datasource.DataSource", "class"
+        raise refused(
+            vertex, "class", f"{reference} is no subclass of pyspark.sql.datasource.DataSource"
         )
     if needs and getattr(found, needs) is getattr(DataSource, needs):
-        raise InvalidVertex(
-            vertex, f"{reference} has no {needs}, which every batch is given to", "class"
-        )
+        raise refused(vertex, "class", f"{reference} has no {needs}, which every batch is given to")
     name = f"headgate_{vertex}"
     spark.dataSource.register(type(found.__name__, (found,), {"name": classmethod(lambda _: name)}))
     return name

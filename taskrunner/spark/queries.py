@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jobmanager.core.ids import VertexId
 from jobmanager.core.relational_vertices import Sql, SqlState
 from jobmanager.core.traits import streamed_inputs
-from taskrunner.spark.frames import InvalidVertex, naming
+from taskrunner.spark.frames import naming, refused
 
 _views = Lock()
 _STATEFUL = ("Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct")
@@ -60,7 +60,7 @@ def _check(vertex: Sql, rows: DataFrame, with_state: Collection[VertexId]) -> No
     definitions = {int(one.id()): one for one in _named(plan, "CTERelationDef")}
     references = [int(one.cteId()) for one in _named(plan, "CTERelationRef")]
     if len(references) != len(set(references)):
-        raise InvalidVertex(vertex.id, "in a stream a WITH query can be used once only", "query")
+        raise refused(vertex.id, "query", "in a stream a WITH query can be used once only")
     in_log = [one for one in _steps(plan, inputs, {}) if isinstance(one, _Use)]
     _check_inputs(vertex, [one.input for one in in_log])
     _check_state(vertex, list(_steps(plan, inputs, definitions)), with_state)
@@ -72,14 +72,14 @@ def _check_inputs(vertex: Sql, used: Sequence[VertexId]) -> None:
     for name in wanted:
         if streamed.count(name) != 1:
             how = "twice" if name in streamed else "not at all"
-            raise InvalidVertex(
-                vertex.id, f"it reads the stream {name!r} {how}: a stream is read once", "query"
+            raise refused(
+                vertex.id, "query", f"it reads the stream {name!r} {how}: a stream is read once"
             )
     if streamed != wanted:
-        raise InvalidVertex(
+        raise refused(
             vertex.id,
-            f"the query reads its streams in another order: write {', '.join(streamed)}",
             "inputs",
+            f"the query reads its streams in another order: write {', '.join(streamed)}",
         )
 
 
@@ -91,17 +91,17 @@ def _check_state(
     planned = SqlState.AGGREGATE if vertex.state is SqlState.WINDOW else vertex.state
     if states != ([] if planned is SqlState.NONE else [planned]):
         found = ", ".join(states) or "none"
-        raise InvalidVertex(
+        raise refused(
             vertex.id,
+            "query",
             f"it was taken to keep the state of {vertex.state}, and Spark keeps {found}: "
             "use aggregate, window, join and distinct vertices",
-            "query",
         )
     if states:
         before = [one.input for one in steps[: steps.index(states[0])] if isinstance(one, _Use)]
         if any(one in with_state for one in before):
-            raise InvalidVertex(
-                vertex.id, "put what keeps state first, or into a vertex of its own", "query"
+            raise refused(
+                vertex.id, "query", "put what keeps state first, or into a vertex of its own"
             )
 
 

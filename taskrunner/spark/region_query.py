@@ -18,15 +18,18 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jobmanager.core.clocks import Clock
 from jobmanager.core.durations import milliseconds
-from jobmanager.core.graph import JobGraph, Source, SourceConnector
+from jobmanager.core.graph import JobGraph, Source, SourceConnector, Vertex
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan import Region
+from jobmanager.core.python_vertices import Process
 from jobmanager.core.traits import waits_for_watermark
 from jobmanager.protocol.messages import RegionProgress
 from taskrunner.core import exhaustion
 from taskrunner.snapshots.snapshot import offsets_by_source
 from taskrunner.snapshots.spark_log import END_OF_TIME_MS, SparkLog
+from taskrunner.spark.accumulators import Totals
 from taskrunner.spark.batch_sinks import BatchSink
 from taskrunner.spark.progress import ProgressMeter
 
@@ -69,7 +72,9 @@ class RegionQuery:
         self._meter = ProgressMeter(graph, region.id, self.log)
         self._connectors = _connectors(graph, region)
         vertices = [graph.vertex(vertex) for vertex in region.streamed]
-        self._has_windows = any(waits_for_watermark(vertex) for vertex in vertices)
+        self._waits = any(map(waits_for_time, vertices))
+        self._has_clock = any(map(goes_by_the_clock, vertices))
+        self._totals = Totals(spark, region.id, spark_checkpoint_dir)
 
     @property
     def id(self) -> RegionId:
@@ -77,8 +82,8 @@ class RegionQuery:
 
     def start(self, *, one_batch: bool = False) -> None:
         """Starts the query from where its directory says, for all batches or just the next."""
-        # only windows and outer joins have rows to emit when the watermark moves and none come
-        self._spark.conf.set(_NO_DATA_BATCHES, str(self._has_windows).lower())
+        # others have nothing to emit when time moves and no rows come
+        self._spark.conf.set(_NO_DATA_BATCHES, str(self._waits).lower())
         writer = (
             self._rows.writeStream.queryName(f"{self.id}-{uuid4().hex[:8]}")
             .outputMode(self.region.output_mode)
@@ -90,6 +95,9 @@ class RegionQuery:
             writer = writer.trigger(once=True)
         elif interval:
             writer = writer.trigger(processingTime=f"{interval} milliseconds")
+        self._totals.begin()
+        if self.query is None:
+            self._totals.restore(self.log.last_committed())
         self.query = writer.start()
 
     def poll(self) -> Phase:
@@ -135,17 +143,18 @@ class RegionQuery:
         the last batch before it.
         """
         last = self.log.last_committed()
-        if not self._has_windows or last is None or self._is_drained():
+        if not self._waits or last is None or self._is_drained():
             return False
         if self.log.last_begun() == last:
             mark(last)
-            self.log.begin_last_batch()
+            self.log.begin_last_batch(clocks_too=self._has_clock)
         self.start(one_batch=True)
         return True
 
     def progress(self) -> RegionProgress:
         is_active = self.phase in (Phase.RUNNING, Phase.DRAINING)
-        return self._meter.read(self.query, is_active, self.output_rows)
+        found = self._meter.read(self.query, is_active, self.output_rows)
+        return found.model_copy(update={"accumulators": self._totals.read()})
 
     def offsets(self) -> dict[VertexId, Any]:
         """Each source's offset after the last committed batch."""
@@ -155,6 +164,7 @@ class RegionQuery:
     def _take_batch(self, rows: DataFrame, batch: int) -> None:
         try:
             self.output_rows += self._sink.write(rows, batch)
+            self._totals.add(batch)
         except BaseException as error:
             self.error = error  # as it was here: through the JVM only its text comes back
             raise
@@ -167,7 +177,7 @@ class RegionQuery:
 
     def _finish(self) -> None:
         """The sources gave all: emits what is open, then ends at a boundary."""
-        if self._has_windows and not self._is_drained():
+        if self._waits and not self._is_drained():
             if self.phase is Phase.RUNNING:
                 self._begin_draining()
             return
@@ -184,7 +194,7 @@ class RegionQuery:
         if self.phase is Phase.FAILED:
             return
         if self.log.last_begun() == self.log.last_committed():
-            self.log.begin_last_batch()
+            self.log.begin_last_batch(clocks_too=self._has_clock)
             self.phase = Phase.DRAINING
         self.start()
 
@@ -213,6 +223,18 @@ class RegionQuery:
                 return False
             time.sleep(_POLL_SECONDS)
         return True
+
+
+def waits_for_time(vertex: Vertex) -> bool:
+    """Whether it may emit when the watermark, or the time of day, moves and no rows come."""
+    if isinstance(vertex, Process):
+        return vertex.time is not Clock.NONE
+    return waits_for_watermark(vertex)
+
+
+def goes_by_the_clock(vertex: Vertex) -> bool:
+    """Whether it may emit when the time of day moves."""
+    return isinstance(vertex, Process) and vertex.time is Clock.PROCESSING
 
 
 def _connectors(graph: JobGraph, region: Region) -> dict[VertexId, SourceConnector]:

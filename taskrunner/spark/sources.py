@@ -23,7 +23,7 @@ from jobmanager.core.graph import (
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.spark import python_connectors
-from taskrunner.spark.frames import InvalidVertex
+from taskrunner.spark.invalid_vertex import InvalidVertex
 from taskrunner.spark.relational import TIME
 
 

@@ -1,6 +1,7 @@
 """A plan as Flink shows it: one node a task."""
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 from jobmanager.core.graph import (
@@ -19,6 +20,7 @@ from jobmanager.core.graph import (
     Window,
     op_of,
 )
+from jobmanager.core.ids import RegionId
 from jobmanager.core.plan import Plan, Task, plan_of
 from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
 
@@ -32,7 +34,11 @@ def task_name(graph: JobGraph, task: Task) -> str:
     return " -> ".join(_name(graph.vertex(vertex_id)) for vertex_id in task.vertices)
 
 
-def plan_document(job: str, graph: JobGraph, parallelism: int) -> dict[str, Any]:
+def plan_document(
+    job: str, graph: JobGraph, parallelism: int, spark_plans: Mapping[RegionId, str] | None = None
+) -> dict[str, Any]:
+    """`spark_plans`: Spark's own plan of each region, as text, where it was asked for."""
+    told = spark_plans or {}
     plan = plan_of(graph, parallelism)
     return {
         "jid": job,
@@ -40,7 +46,14 @@ def plan_document(job: str, graph: JobGraph, parallelism: int) -> dict[str, Any]
         "type": graph.mode.upper(),
         "nodes": [_node(job, graph, plan, task) for task in plan.tasks],
         "headgate-regions": [
-            {"id": region.id, "vertices": list(region.vertices), "output-mode": region.output_mode}
+            {
+                "id": region.id,
+                "vertices": list(region.vertices),
+                "root": region.root,
+                "sinks": list(region.sinks),
+                "output-mode": region.output_mode,
+                **({"spark-plan": told[region.id]} if region.id in told else {}),
+            }
             for region in plan.regions
         ],
     }

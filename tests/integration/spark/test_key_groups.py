@@ -1,16 +1,17 @@
-"""Spark calls a key-group operator once for a group and batch, in order, and when its time is due."""
+"""Spark calls a key-group operator once for a group and batch, and when its time has come."""
 
 import json
 import os
 import pickle
 from collections.abc import Sequence
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
 from jobmanager.core.clocks import Clock
 from taskrunner.core.end_of_time import END_OF_TIME_MS
@@ -19,25 +20,32 @@ from taskrunner.spark.key_groups import apply_by_group
 from tests.integration.spark.jobs import second
 
 SCHEMA = "k STRING, v BIGINT, ts TIMESTAMP"
-OUTPUT = StructType.fromDDL("what STRING, numbers STRING, watermark BIGINT")
+OUTPUT = (
+    StructType()
+    .add("what", StringType())
+    .add("numbers", StringType())
+    .add("watermark", LongType())
+    .add("newest", TimestampType())
+)
 Numbers = list[int]
 
 
 class Teller:
-    """Tells of every call; asks to be called a second after the newest row of the first."""
+    """Tells of every call; asks to be called a second after its first row."""
 
     def take(self, state: bytes | None, rows: pd.DataFrame | None, moment: Moment) -> Outcome:
         seen, due = pickle.loads(state) if state else ([], None)
         calls: list[tuple[str, Numbers]] = []
         if rows is not None:
             numbers = [int(v) for v in rows["v"]]
-            newest = int(rows["ts"].max().timestamp() * 1000)
-            seen, due = seen + numbers, due or newest + 1000
+            seen = seen + numbers
+            due = due or int(rows["ts"].min().timestamp() * 1000) + 1000
             calls.append(("rows", numbers))
         if due is not None and due <= moment.watermark_ms:
             calls.append(("due", seen))
             due = None
-        told = [(what, json.dumps(numbers), moment.watermark_ms) for what, numbers in calls]
+        newest = None if rows is None else rows["ts"].iloc[-1]
+        told = [(what, json.dumps(numbers), moment.watermark_ms, newest) for what, numbers in calls]
         kept = None if due is None else pickle.dumps((seen, due))
         return Outcome(pd.DataFrame(told, columns=OUTPUT.names), kept, due)
 
@@ -82,7 +90,7 @@ BATCHES = [
     [("a", 1, 5), ("a", 2, 1), ("a", 3, 5)],
     [("a", 4, 30)],
     [("a", 5, 2), ("a", 6, 31)],
-    [("a", 7, 90)],
+    [("a", 7, 50), ("a", 8, 90)],
 ]
 """Key, number, second. The watermark is two seconds behind: 3, 28, 29, 88."""
 
@@ -98,11 +106,10 @@ def test_a_group_is_called_with_its_rows_in_order_and_when_due(
     # rows by time, then as they came; late rows too; a timer when the watermark is at it
     assert told == [
         [("rows", [2, 1, 3])],
-        [("rows", [4])],
-        [("due", [2, 1, 3, 4])],
-        [("rows", [5, 6])],
-        [("rows", [7])],
-        [("due", [5, 6, 7])],
+        [("rows", [4]), ("due", [2, 1, 3, 4])],
+        [("rows", [5, 6]), ("due", [5, 6])],
+        [("rows", [7, 8])],
+        [("due", [7, 8])],
     ]
 
 
@@ -115,7 +122,9 @@ def test_a_batch_job_gives_all_rows_and_then_the_end_of_time(
     found = apply_by_group(rows, ["k"], 12, teller, OUTPUT, Clock.EVENT, "ts").collect()
 
     assert [(row["what"], json.loads(row["numbers"])) for row in found] == [
-        ("rows", [2, 5, 1, 3, 4, 6, 7]),
-        ("due", [2, 5, 1, 3, 4, 6, 7]),
+        ("rows", [2, 5, 1, 3, 4, 6, 7, 8]),
+        ("due", [2, 5, 1, 3, 4, 6, 7, 8]),
     ]
     assert found[1]["watermark"] == END_OF_TIME_MS
+    assert found[0]["newest"].astimezone(UTC) == second(90)
+    assert found[1]["newest"] is None

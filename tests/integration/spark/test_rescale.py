@@ -8,7 +8,8 @@ A new operator needs one entry in `OPERATORS`, and nothing else:
 
 * `vertices`: its part of the graph, between the source `rows` and the sink;
 * `states`: for each of its stateful operators, in Spark's order (from the sink, left
-  first), the columns of Spark's state that are hashed, or none for state without a key;
+  first), the columns of Spark's state that are hashed, or none for state without a key; of a
+  Python vertex the key group;
 * `expected`: its results over the rows that were read, from `tests.support.oracle`.
 
 Results are columns `n` and `total`: count, and sum of `v`. Rows that are found by `is_late`
@@ -27,7 +28,7 @@ from pyspark.sql import SparkSession
 
 from jobmanager.core import spark_order
 from jobmanager.core.ids import VertexId
-from jobmanager.core.key_groups import owner
+from jobmanager.core.key_groups import Layout, owner
 from jobmanager.core.plan import layout_of
 from taskrunner.snapshots import durable
 from tests.integration.spark.fed_files import files_source, wait_until_read
@@ -77,6 +78,17 @@ def aggregate(name: str, *key: str, after: str = "rows") -> Row:
 
 def window(name: str, kind: dict[str, str], *key: str) -> Row:
     return {**aggregate(name, *key), "op": "window", "time": "ts", "window": kind}
+
+
+def code(op: str, name: str, after: str = "rows", **fields: Any) -> Row:
+    return {
+        "id": "code",
+        "op": op,
+        "inputs": [after],
+        "key": ["k"],
+        "function": f"tests.support.user_code:{name}",
+        **fields,
+    }
 
 
 def seconds(n: int) -> timedelta:
@@ -167,6 +179,41 @@ OPERATORS = [
         ),
         emits_once=True,
     ),
+    Operator(
+        "process function with running sums",
+        [code("process", "Sums", output="k STRING, n BIGINT, total BIGINT")],
+        ["key.__headgate_group"],
+        lambda rows: oracle.sums(rows, "k"),
+    ),
+    Operator(
+        "process function with timers",
+        [
+            code(
+                "process",
+                "Tumbling",
+                time="event",
+                output="k STRING, window_start TIMESTAMP, window_end TIMESTAMP, n BIGINT, "
+                "total BIGINT",
+            )
+        ],
+        ["key.__headgate_group"],
+        lambda rows: oracle.windows(rows, seconds(10), seconds(10), "k"),
+        emits_once=True,
+    ),
+    Operator(
+        "reduce by a function",
+        [
+            {
+                "id": "ones",
+                "op": "map",
+                "inputs": ["rows"],
+                "select": {"k": "k", "n": "1L", "total": "v"},
+            },
+            code("reduce", "summed", "ones"),
+        ],
+        ["key.__headgate_group"],
+        lambda rows: oracle.sums(rows, "k"),
+    ),
 ]  # fmt: skip
 OPERATORS += [Operator(**entry) for entry in RELATIONAL]
 
@@ -250,7 +297,10 @@ def check_places(
     keyed = spark_order.keyed(job.graph, VertexId("out"))
     assert len(operator.states) == len(keyed)
     for number, (vertex, hashed) in enumerate(zip(keyed, operator.states, strict=True)):
+        layout = layout_of(job.graph.vertex(vertex))
         group = f"pmod(hash({hashed}), 12)" if hashed else "0"
+        if layout is Layout.GROUPED:
+            group = str(hashed)  # Spark's key is the key group
         is_join = job.state_operators()[vertex] == "symmetricHashJoin"
         found = []
         for side in [{"joinSide": "left"}, {"joinSide": "right"}] if is_join else [{}]:
@@ -258,7 +308,6 @@ def check_places(
             state = reader.load(job.spark_dir().as_uri())
             found += state.selectExpr("partition_id", f"{group} AS key_group").collect()
         assert found, f"{vertex} has no state"
-        layout = layout_of(job.graph.vertex(vertex))
         for row in found:
             assert row["partition_id"] == owner(layout, row["key_group"], parallelism)
 
