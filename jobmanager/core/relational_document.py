@@ -7,7 +7,7 @@ Each is read by itself. Which side of a join is static follows from the sources 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from jobmanager.core import python_document, sql_text
+from jobmanager.core import sql_text
 from jobmanager.core.document_fields import Faults, Fields
 from jobmanager.core.graph import FilesSource, Mode, Source, TableSource, Vertex
 from jobmanager.core.ids import VertexId
@@ -82,10 +82,6 @@ def _distinct(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mo
 
 
 def _reduce(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
-    if fields.has("function"):
-        if fields.has("aggregate"):
-            fields.fault("aggregate", "a reduce has a function or an aggregate: drop one")
-        return python_document.READERS["reduce"](fields, vertex_id, inputs, mode)
     key, results = fields.names("key"), fields.expressions("aggregate")
     for column in results:
         if column in key:

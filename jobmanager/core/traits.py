@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from jobmanager.core.clocks import Clock
 from jobmanager.core.graph import (
     KEYED,
     Aggregate,
@@ -10,6 +11,7 @@ from jobmanager.core.graph import (
 )
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input
+from jobmanager.core.python_vertices import Process
 from jobmanager.core.relational_vertices import Join, Reduce, Sql, SqlState
 
 
@@ -31,15 +33,22 @@ def emits_updates(vertex: Vertex) -> bool:
     return isinstance(vertex, Aggregate | Reduce)
 
 
-def waits_for_watermark(vertex: Vertex) -> bool:
-    """Whether rows come out of it only when the watermark has passed them."""
+def waits_for_time(vertex: Vertex) -> bool:
+    """Whether rows may come out when the watermark, or the time of day, moves and none come."""
     match vertex:
+        case Process():
+            return vertex.time is not Clock.NONE
         case Join():
             return vertex.waits
         case Sql():
             return vertex.state in (SqlState.WINDOW, SqlState.JOIN)
         case _:
             return isinstance(vertex, Window)
+
+
+def goes_by_the_clock(vertex: Vertex) -> bool:
+    """Whether it may emit when the time of day moves."""
+    return isinstance(vertex, Process) and vertex.time is Clock.PROCESSING
 
 
 def streamed_inputs(vertex: Vertex) -> tuple[Input, ...]:

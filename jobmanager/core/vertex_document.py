@@ -52,7 +52,8 @@ from jobmanager.core.traits import emits_updates, streamed_inputs
 
 NOT_YET = frozenset(["spark", "iterate", "delta_iterate", "graph", "ml"])
 KEYED_OPS = (
-    *("aggregate", "window"),
+    "aggregate",
+    "window",
     *python_document.KEYED_OPS,
     *relational_document.KEYED_OPS,
 )
@@ -256,6 +257,15 @@ def _sink(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: 
     return Sink(vertex_id, inputs, connector, fields.settings("options"), mode=chosen)
 
 
+def _reduce(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
+    """By a function of the user's, or by aggregates."""
+    if fields.has("function") and fields.has("aggregate"):
+        fields.fault("function", "a reduce has a function or an aggregate, not both")
+    if fields.has("function"):
+        return python_document.READERS["reduce"](fields, vertex_id, inputs, mode)
+    return relational_document.READERS["reduce"](fields, vertex_id, inputs, mode)
+
+
 _Reader = Callable[[Fields, VertexId, tuple[Input, ...], Mode], Vertex]
 _READERS: Mapping[str, _Reader] = {
     "source": _source,
@@ -265,8 +275,9 @@ _READERS: Mapping[str, _Reader] = {
     "aggregate": _aggregate,
     "window": _window,
     "sink": _sink,
-    **python_document.READERS,
     **relational_document.READERS,
+    **python_document.READERS,
+    "reduce": _reduce,
 }
 
 

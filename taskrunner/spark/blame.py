@@ -12,10 +12,9 @@ from jobmanager.core.graph import Vertex
 from taskrunner.core import spark_messages
 
 
-def faults_of(vertex: Vertex, inputs: Sequence[DataFrame], error: PySparkException) -> list[Fault]:
-    """Every field that Spark refuses by itself; otherwise the whole vertex, as `error` says."""
-    found = list(_refused(vertex, inputs[0])) if len(inputs) == 1 else []
-    return found or [Fault(vertex.id, "", spark_messages.telling(str(error)))]
+def faults_of(vertex: Vertex, inputs: Sequence[DataFrame]) -> list[Fault]:
+    """Every field that Spark refuses by itself, or none."""
+    return list(_refused(vertex, inputs[0])) if len(inputs) == 1 else []
 
 
 def _refused(vertex: Vertex, rows: DataFrame) -> Iterator[Fault]:

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from jobmanager.core.durations import milliseconds
+from jobmanager.core.errors import Fault
 from jobmanager.core.graph import (
     Aggregate,
     FileFormat,
@@ -32,14 +33,14 @@ from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Pytho
 from jobmanager.core.regions import ancestors
 from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
 from jobmanager.core.traits import is_keyed, streamed_inputs
+from taskrunner.core import spark_messages
 from taskrunner.spark import python_functions
 from taskrunner.spark.blame import faults_of
-from taskrunner.spark.frames import column, refused
-from taskrunner.spark.invalid_vertex import InvalidVertex
+from taskrunner.spark.frames import column as column
+from taskrunner.spark.invalid_vertex import InvalidVertex as InvalidVertex
 from taskrunner.spark.queries import query
 from taskrunner.spark.relational import distinct, flat_map, join
 
-__all__ = ["Compiler", "InvalidVertex", "ReadSource", "column"]
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
 
@@ -160,6 +161,31 @@ class Compiler:
         return query(vertex, named, with_state)
 
 
+@contextmanager
+def _naming(vertex: Vertex, inputs: list[DataFrame]) -> Iterator[None]:
+    try:
+        yield
+    except PySparkException as error:
+        found = faults_of(vertex, inputs)
+        told = [Fault(vertex.id, _field(vertex), spark_messages.telling(str(error)))]
+        raise InvalidVertex.of(vertex.id, found or told) from error
+
+
+def _field(vertex: Vertex) -> str:
+    """The field that has the expressions, for Spark to complain of."""
+    match vertex:
+        case Map():
+            return "add" if vertex.select is None else "select"
+        case Filter():
+            return "where"
+        case Aggregate() | Reduce() | Window():
+            return "aggregate"
+        case Union():
+            return "inputs"
+        case _:
+            return ""
+
+
 def _check_text(sink: Sink, rows: DataFrame) -> None:
     """Spark would say it batch after batch."""
     files = sink.connector
@@ -167,15 +193,9 @@ def _check_text(sink: Sink, rows: DataFrame) -> None:
         written = [one for one in rows.schema.fields if one.name not in files.partition_by]
         if [one.dataType.simpleString() for one in written] != ["string"]:
             found = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in written)
-            raise refused(sink.id, "format", f"text is one column of texts, here come {found}")
-
-
-@contextmanager
-def _naming(vertex: Vertex, inputs: list[DataFrame]) -> Iterator[None]:
-    try:
-        yield
-    except PySparkException as error:
-        raise InvalidVertex.of(vertex.id, faults_of(vertex, inputs, error)) from error
+            raise InvalidVertex(
+                sink.id, f"text is one column of texts, here come {found}", "format"
+            )
 
 
 def _map(vertex: Map, rows: DataFrame) -> DataFrame:
@@ -185,8 +205,9 @@ def _map(vertex: Map, rows: DataFrame) -> DataFrame:
     added = rows.withColumns({name: sql.expr(text) for name, text in vertex.add.items()})
     missing = [name for name in vertex.drop if name not in added.columns]
     if missing:
-        message = f"there is no column {', '.join(missing)}, only {', '.join(added.columns)}"
-        raise refused(vertex.id, "drop", message)
+        raise InvalidVertex(
+            vertex.id, f"there is no column {', '.join(missing)}, only {added.columns}", "drop"
+        )
     return added.drop(*vertex.drop)
 
 

@@ -7,9 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
-from jobmanager.core.errors import Fault
 from jobmanager.core.ids import VertexId
-from taskrunner.core import spark_messages
 from taskrunner.spark.invalid_vertex import InvalidVertex
 
 
@@ -18,15 +16,10 @@ def column(name: str) -> Column:
     return sql.col("`" + name.replace("`", "``") + "`")
 
 
-def refused(vertex: VertexId, field: str, message: str) -> InvalidVertex:
-    """What to raise against a field of a vertex."""
-    return InvalidVertex.of(vertex, [Fault(vertex, field, message)])
-
-
 @contextmanager
-def naming(vertex: VertexId, field: str) -> Iterator[None]:
-    """Blames a field of the vertex for what Spark says."""
+def naming(vertex: VertexId, field: str = "") -> Iterator[None]:
+    """Blames the vertex, and its field, for what Spark says."""
     try:
         yield
     except PySparkException as error:
-        raise refused(vertex, field, spark_messages.telling(str(error))) from error
+        raise InvalidVertex(vertex, str(error), field) from error

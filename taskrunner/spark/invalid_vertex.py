@@ -10,14 +10,18 @@ from jobmanager.core.ids import VertexId
 class InvalidVertex(Exception):
     """Spark refuses what a vertex says."""
 
-    def __init__(
-        self, vertex: VertexId, message: str, faults: Sequence[Fault] | None = None
-    ) -> None:
+    def __init__(self, vertex: VertexId, message: str, field: str = "") -> None:
         self.vertex = vertex
-        self.faults = list(faults or [Fault(vertex, "", message)])
-        super().__init__(f"vertex {vertex}: {message}")
+        self.faults = [Fault(vertex, field, message)]
+        """With the field, or none: the whole vertex."""
+        super().__init__(f"vertex {vertex}: {_told(self.faults)}")
 
     @classmethod
     def of(cls, vertex: VertexId, faults: Sequence[Fault]) -> Self:
-        said = [f"{one.field}: {one.message}" if one.field else one.message for one in faults]
-        return cls(vertex, "; ".join(said), faults)
+        found = cls(vertex, _told(faults))
+        found.faults = list(faults)
+        return found
+
+
+def _told(faults: Sequence[Fault]) -> str:
+    return "; ".join(f"{one.field}: {one.message}" if one.field else one.message for one in faults)

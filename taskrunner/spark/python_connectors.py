@@ -7,7 +7,7 @@ from pyspark.sql.datasource import DataSource
 
 from jobmanager.core.ids import VertexId
 from taskrunner import functions
-from taskrunner.spark.frames import refused
+from taskrunner.spark.invalid_vertex import InvalidVertex
 
 
 def register(spark: SparkSession, vertex: VertexId, reference: str, needs: str = "") -> str:
@@ -15,13 +15,15 @@ def register(spark: SparkSession, vertex: VertexId, reference: str, needs: str =
     try:
         found: Any = functions.load(reference)
     except Exception as error:
-        raise refused(vertex, "class", str(error)) from error
+        raise InvalidVertex(vertex, str(error), "class") from error
     if not isinstance(found, type) or not issubclass(found, DataSource):
-        raise refused(
-            vertex, "class", f"{reference} is no subclass of pyspark.sql.datasource.DataSource"
+        raise InvalidVertex(
+            vertex, f"{reference} is no subclass of pyspark.sql.datasource.DataSource", "class"
         )
     if needs and getattr(found, needs) is getattr(DataSource, needs):
-        raise refused(vertex, "class", f"{reference} has no {needs}, which every batch is given to")
+        raise InvalidVertex(
+            vertex, f"{reference} has no {needs}, which every batch is given to", "class"
+        )
     name = f"headgate_{vertex}"
     spark.dataSource.register(type(found.__name__, (found,), {"name": classmethod(lambda _: name)}))
     return name

@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from jobmanager.core.ids import VertexId
 from jobmanager.core.relational_vertices import Sql, SqlState
 from jobmanager.core.traits import streamed_inputs
-from taskrunner.spark.frames import naming, refused
+from taskrunner.spark.frames import naming
+from taskrunner.spark.invalid_vertex import InvalidVertex
 
 _views = Lock()
 _STATEFUL = ("Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct")
@@ -60,7 +61,7 @@ def _check(vertex: Sql, rows: DataFrame, with_state: Collection[VertexId]) -> No
     definitions = {int(one.id()): one for one in _named(plan, "CTERelationDef")}
     references = [int(one.cteId()) for one in _named(plan, "CTERelationRef")]
     if len(references) != len(set(references)):
-        raise refused(vertex.id, "query", "in a stream a WITH query can be used once only")
+        raise InvalidVertex(vertex.id, "in a stream a WITH query can be used once only", "query")
     in_log = [one for one in _steps(plan, inputs, {}) if isinstance(one, _Use)]
     _check_inputs(vertex, [one.input for one in in_log])
     _check_state(vertex, list(_steps(plan, inputs, definitions)), with_state)
@@ -72,14 +73,14 @@ def _check_inputs(vertex: Sql, used: Sequence[VertexId]) -> None:
     for name in wanted:
         if streamed.count(name) != 1:
             how = "twice" if name in streamed else "not at all"
-            raise refused(
-                vertex.id, "query", f"it reads the stream {name!r} {how}: a stream is read once"
+            raise InvalidVertex(
+                vertex.id, f"it reads the stream {name!r} {how}: a stream is read once", "query"
             )
     if streamed != wanted:
-        raise refused(
+        raise InvalidVertex(
             vertex.id,
-            "inputs",
             f"the query reads its streams in another order: write {', '.join(streamed)}",
+            "inputs",
         )
 
 
@@ -91,17 +92,17 @@ def _check_state(
     planned = SqlState.AGGREGATE if vertex.state is SqlState.WINDOW else vertex.state
     if states != ([] if planned is SqlState.NONE else [planned]):
         found = ", ".join(states) or "none"
-        raise refused(
+        raise InvalidVertex(
             vertex.id,
-            "query",
             f"it was taken to keep the state of {vertex.state}, and Spark keeps {found}: "
             "use aggregate, window, join and distinct vertices",
+            "query",
         )
     if states:
         before = [one.input for one in steps[: steps.index(states[0])] if isinstance(one, _Use)]
         if any(one in with_state for one in before):
-            raise refused(
-                vertex.id, "query", "put what keeps state first, or into a vertex of its own"
+            raise InvalidVertex(
+                vertex.id, "put what keeps state first, or into a vertex of its own", "query"
             )
 
 

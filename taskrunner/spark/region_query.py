@@ -18,17 +18,16 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobmanager.core.clocks import Clock
 from jobmanager.core.durations import milliseconds
-from jobmanager.core.graph import JobGraph, Source, SourceConnector, Vertex
+from jobmanager.core.graph import JobGraph, Source, SourceConnector
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan import Region
-from jobmanager.core.python_vertices import Process
-from jobmanager.core.traits import waits_for_watermark
+from jobmanager.core.traits import goes_by_the_clock, waits_for_time
 from jobmanager.protocol.messages import RegionProgress
 from taskrunner.core import exhaustion
+from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.snapshots.snapshot import offsets_by_source
-from taskrunner.snapshots.spark_log import END_OF_TIME_MS, SparkLog
+from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.spark.accumulators import Totals
 from taskrunner.spark.batch_sinks import BatchSink
 from taskrunner.spark.progress import ProgressMeter
@@ -223,18 +222,6 @@ class RegionQuery:
                 return False
             time.sleep(_POLL_SECONDS)
         return True
-
-
-def waits_for_time(vertex: Vertex) -> bool:
-    """Whether it may emit when the watermark, or the time of day, moves and no rows come."""
-    if isinstance(vertex, Process):
-        return vertex.time is not Clock.NONE
-    return waits_for_watermark(vertex)
-
-
-def goes_by_the_clock(vertex: Vertex) -> bool:
-    """Whether it may emit when the time of day moves."""
-    return isinstance(vertex, Process) and vertex.time is Clock.PROCESSING
 
 
 def _connectors(graph: JobGraph, region: Region) -> dict[VertexId, SourceConnector]:

@@ -13,7 +13,8 @@ from jobmanager.core.inputs import Ship
 from jobmanager.core.plan import ship_of
 from jobmanager.core.relational_vertices import ONLY_LEFT, Distinct, FlatMap, Join
 from taskrunner.core.state_view import HIDDEN
-from taskrunner.spark.frames import column, naming, refused
+from taskrunner.spark.frames import column, naming
+from taskrunner.spark.invalid_vertex import InvalidVertex
 
 _SPARK_TYPES = {
     "inner": "inner",
@@ -34,7 +35,7 @@ def flat_map(vertex: FlatMap, rows: DataFrame) -> DataFrame:
     kept = rows.columns if vertex.keep is None else vertex.keep
     clash = [name for name in vertex.names if name.lower() in {one.lower() for one in kept}]
     if clash:
-        raise refused(vertex.id, "as", f"column {clash[0]!r} is there already")
+        raise InvalidVertex(vertex.id, f"column {clash[0]!r} is there already", "as")
     _need(vertex.id, "keep", tuple(kept), rows)
     with naming(vertex.id, "explode"):
         exploded = sql.explode(sql.expr(vertex.explode)).alias(*vertex.names)
@@ -55,7 +56,7 @@ def distinct(vertex: Distinct, rows: DataFrame) -> DataFrame:
     if vertex.within is None:
         return rows.dropDuplicates(key)
     if len(times) != 1:
-        raise refused(vertex.id, "within", _which_time(times))
+        raise InvalidVertex(vertex.id, _which_time(times), "within")
     # Spark remembers a key for the delay that is noted with its time column: ours, meanwhile
     delay = rows.schema[times[0]].metadata[_DELAY]
     remembering = _with_delay(rows, times[0], milliseconds(vertex.within))
@@ -122,7 +123,7 @@ def _time_bound(vertex: Join, left: DataFrame, right: DataFrame) -> list[Column]
     for name, rows in ((vertex.left, left), (vertex.right, right)):
         times = time_columns(rows)
         if len(times) != 1:
-            raise refused(vertex.id, "within", f"of {name!r}: {_which_time(times)}")
+            raise InvalidVertex(vertex.id, f"of {name!r}: {_which_time(times)}", "within")
         hidden = _is_in(times[0], vertex.on) and name == vertex.right
         at = [one.lower() for one in vertex.on].index(times[0].lower()) if hidden else 0
         found.append(_of(name, f"{HIDDEN}{at}" if hidden else times[0]))
@@ -155,7 +156,7 @@ def _hint(vertex: Join, position: int) -> str | None:
 def _check_names(vertex: Join, left: DataFrame, right: DataFrame) -> None:
     for name in left.columns:
         if not _is_in(name, vertex.on) and _is_in(name, right.columns):
-            raise refused(vertex.id, "inputs", twice(name, vertex.left, vertex.right))
+            raise InvalidVertex(vertex.id, twice(name, vertex.left, vertex.right), "inputs")
 
 
 def _need(
@@ -163,8 +164,8 @@ def _need(
 ) -> None:
     missing = [name for name in names if not _is_in(name, rows.columns)]
     if missing:
-        message = f"{of}there is no column {', '.join(missing)}, only {', '.join(rows.columns)}"
-        raise refused(vertex, field, message)
+        message = f"{of}there is no column {', '.join(missing)}, only {rows.columns}"
+        raise InvalidVertex(vertex, message, field)
 
 
 def _which_time(times: list[str]) -> str:

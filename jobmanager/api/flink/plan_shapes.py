@@ -22,6 +22,7 @@ from jobmanager.core.graph import (
 )
 from jobmanager.core.ids import RegionId
 from jobmanager.core.plan import Plan, Task, plan_of
+from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
 from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
 
 
@@ -125,6 +126,10 @@ def _what(vertex: Vertex) -> str:
             return vertex.query
         case Aggregate() | Reduce():
             return f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
+        case Process() | KeyedReduce() | Cogroup():
+            return f"key={list(vertex.key)}, function={vertex.function}"
+        case Python():
+            return f"function={vertex.function}"
         case Window():
             keyed = f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
             return f"{keyed}, time={vertex.time}, window={vertex.window}"

@@ -124,7 +124,7 @@ def test_each_fault_names_the_vertex_the_field_and_the_way_out(
     assert told in "\n".join(str(fault) for fault in faults_of(document))
 
 
-@pytest.mark.parametrize("op", ["spark", "iterate", "ml"])
+@pytest.mark.parametrize("op", ["spark", "iterate", "graph", "ml"])
 def test_an_operator_that_is_not_there_yet_is_refused_by_name(op: str) -> None:
     told = [str(fault) for fault in faults_of(a_document_with("big", op=op))]
 
