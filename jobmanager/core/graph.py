@@ -4,12 +4,13 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input
 from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
@@ -266,19 +267,23 @@ Vertex = (
     | Distinct
     | Reduce
     | Sql
+    | Iterate
+    | DeltaIterate
+    | GraphAlgorithm
+    | Ml
     | Sink
 )
 KEYED = (Aggregate, Window, Distinct, Reduce, Process, KeyedReduce, Cogroup)
 """Those that always keep state by key; `traits.is_keyed` knows the others too."""
 GROUPED = (Process, KeyedReduce, Cogroup)
 """Keyed vertices that are called once for a key group."""
-_OPS = {KeyedReduce: "reduce"}
+_OPS: Mapping[type, str] = {KeyedReduce: "reduce", GraphAlgorithm: "graph"}
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 def op_of(vertex: Vertex) -> str:
     """The operator's name in the job-graph language."""
-    known = _OPS.get(type(vertex))  # type: ignore[arg-type]
+    known = _OPS.get(type(vertex))
     return known or _CAPITAL.sub(r"_\1", type(vertex).__name__).lower()
 
 
@@ -297,3 +302,12 @@ class JobGraph:
 
     def vertex(self, vertex_id: VertexId) -> Vertex:
         return next(vertex for vertex in self.vertices if vertex.id == vertex_id)
+
+    def every_vertex(self) -> Iterator[Vertex]:
+        """The vertices, and those in the bodies of loops."""
+        ahead = list(reversed(self.vertices))
+        while ahead:
+            vertex = ahead.pop()
+            yield vertex
+            if isinstance(vertex, Iterate | DeltaIterate):
+                ahead.extend(reversed(vertex.body))

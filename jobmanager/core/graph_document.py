@@ -4,7 +4,6 @@ One pass that finds every fault: `parse` either returns a graph that can be
 planned, or raises `InvalidJobGraph` with all of them.
 """
 
-import re
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
@@ -29,7 +28,6 @@ from jobmanager.core.key_groups import divisors
 
 MOST_KEY_GROUPS = 32_768
 MOST_VERTICES = 500
-_ID = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _STAND_IN = timedelta(seconds=1)
 
 
@@ -174,25 +172,10 @@ def _vertices(fields: Fields, faults: Faults, mode: Mode) -> tuple[Vertex, ...]:
         if not isinstance(document, Mapping):
             faults.add(None, f"vertices[{position}]", f"{document!r} is not a mapping")
             continue
-        draft = vertex_document.read(document, _vertex_id(document, position, faults), faults, mode)
+        vertex_id = graph_shape.vertex_id(document, f"vertices[{position}]", faults)
+        draft = vertex_document.read(document, vertex_id, faults, mode)
         shape.add(draft.id, draft.op, draft.inputs)
         drafts.append(draft)
     if not graph_shape.check(shape, faults):
         return ()
     return vertex_document.finish(drafts, faults, mode)
-
-
-def _vertex_id(document: Mapping[str, Any], position: int, faults: Faults) -> str:
-    vertex_id = document.get("id")
-    if isinstance(vertex_id, str) and _ID.fullmatch(vertex_id):
-        return vertex_id
-    stand_in = vertex_id if isinstance(vertex_id, str) and vertex_id else f"vertices[{position}]"
-    faults.add(
-        stand_in,
-        "id",
-        "missing: every vertex needs an id"
-        if vertex_id is None
-        else f"{vertex_id!r} is not an id: lower-case letters, digits and _, a letter first, "
-        "63 characters at most",
-    )
-    return stand_in

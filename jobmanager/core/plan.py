@@ -12,7 +12,7 @@ disagree.
   one, since a batch is committed once, by the driver.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -131,6 +131,20 @@ def awaited(graph: JobGraph, parallelism: int) -> dict[SubtaskRef, SnapshotKind]
         for vertex_id in region.streamed
         for kind, count in _participation(graph.vertex(vertex_id), parallelism)
         for subtask in range(count)
+    }
+
+
+def shared_by_regions(graph: JobGraph, regions: Collection[Region]) -> set[VertexId]:
+    """The vertices where regions part: in several, with a next one that is not in all of those."""
+    within = {
+        vertex.id: {region.id for region in regions if vertex.id in region.vertices}
+        for vertex in graph.vertices
+    }
+    return {
+        one.vertex
+        for vertex in graph.vertices
+        for one in vertex.inputs
+        if len(within[one.vertex]) > 1 and within[vertex.id] != within[one.vertex]
     }
 
 

@@ -19,6 +19,8 @@ from jobmanager.core import (
     relational_document,
     ship_checks,
 )
+from jobmanager.core.batch_document import readers as batch_readers
+from jobmanager.core.body_document import Body, read_body
 from jobmanager.core.connector_document import sink_connector, source_connector
 from jobmanager.core.document_fields import Faults, Fields
 from jobmanager.core.graph import (
@@ -50,7 +52,7 @@ from jobmanager.core.inputs import Input, Ship
 from jobmanager.core.python_vertices import Process
 from jobmanager.core.traits import emits_updates, streamed_inputs
 
-NOT_YET = frozenset(["spark", "iterate", "delta_iterate", "graph", "ml"])
+NOT_YET = frozenset(["spark"])
 KEYED_OPS = (
     "aggregate",
     "window",
@@ -266,6 +268,10 @@ def _reduce(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode
     return relational_document.READERS["reduce"](fields, vertex_id, inputs, mode)
 
 
+def _body(fields: Fields, inputs: tuple[Input, ...], mode: Mode, results: tuple[str, ...]) -> Body:
+    return read_body(fields, inputs, mode, results, read, finish)
+
+
 _Reader = Callable[[Fields, VertexId, tuple[Input, ...], Mode], Vertex]
 _READERS: Mapping[str, _Reader] = {
     "source": _source,
@@ -278,6 +284,7 @@ _READERS: Mapping[str, _Reader] = {
     **relational_document.READERS,
     **python_document.READERS,
     "reduce": _reduce,
+    **batch_readers(_body),
 }
 
 
@@ -291,8 +298,8 @@ class _Behind:
         found: dict[str, Draft] = {}
         ahead = [vertex_id]
         while ahead:
-            draft = self._drafts[ahead.pop()]
-            if draft.id not in found:
+            draft = self._drafts.get(ahead.pop())  # None: the input of a loop, in its body
+            if draft is not None and draft.id not in found:
                 found[draft.id] = draft
                 streamed = streamed_inputs(draft.vertex) if draft.vertex else draft.inputs
                 ahead.extend(one.vertex for one in streamed)

@@ -175,6 +175,21 @@ class AccumulatorValue(Message):
     value: int | float
 
 
+class LoopProgress(Message):
+    """How far a loop inside of a batch job is."""
+
+    vertex: str
+    iteration: int
+    """Rounds done."""
+    max_iterations: int
+    rows: int
+    """That the last round gave or, where a loop only touches what changed, that it left to do."""
+    duration_ms: int
+    """Of the last round."""
+    is_converged: bool
+    is_running: bool = True
+
+
 class RegionProgress(Message):
     region: str
     batch: int | None
@@ -211,6 +226,8 @@ class RegionProgress(Message):
     """Vertex to name to what users' code added up in committed batches, of all attempts."""
     activity: str | None = None
     """What Spark says it is doing."""
+    loops: list[LoopProgress] = []
+    """Of a batch job."""
 
 
 class Heartbeat(Message):

@@ -7,7 +7,8 @@ At the end of time every timer that is there fires; those that `on_timer` regist
 dropped, or a function with a timer for every minute would never come to an end.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import pandas as pd
@@ -50,10 +51,10 @@ class ProcessOperator:
     def _by_key(self, frame: pd.DataFrame) -> dict[Key, list[Timed]]:
         columns = rows.columns_of(frame, self._subject.aware)
         keys = rows.keys_of(columns, self._subject.key, len(frame))
-        moments: Sequence[int | None] = [None] * len(frame)
+        moments: Iterable[int | None] = repeat(None)
         if self._time is not None:
             moments = times.milliseconds_of(frame[self._time])
-        items = list(zip(rows.rows_of(columns), moments, strict=True))
+        items = list(zip(rows.rows_of(columns), moments, strict=False))
         return rows.grouped(keys, items, self._subject.no_key)
 
 

@@ -1,13 +1,15 @@
 """From the vertices of a region to a Spark DataFrame, streaming or batch."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol, assert_never
+from dataclasses import replace
+from typing import Protocol, TypeVar, assert_never
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.errors import Fault
 from jobmanager.core.graph import (
@@ -17,6 +19,7 @@ from jobmanager.core.graph import (
     Filter,
     JobGraph,
     Map,
+    Mode,
     SessionWindow,
     Sink,
     SlidingWindow,
@@ -37,10 +40,15 @@ from taskrunner.core import spark_messages
 from taskrunner.spark import python_functions
 from taskrunner.spark.blame import faults_of
 from taskrunner.spark.frames import column as column
+from taskrunner.spark.graphs.algorithms import graph
 from taskrunner.spark.invalid_vertex import InvalidVertex as InvalidVertex
+from taskrunner.spark.iterations import delta_iterate, iterate
+from taskrunner.spark.loops import AnalysedLoops, Loops
+from taskrunner.spark.ml import Models, NoModels, ml
 from taskrunner.spark.queries import query
 from taskrunner.spark.relational import distinct, flat_map, join
 
+_Long = TypeVar("_Long", Iterate, DeltaIterate, GraphAlgorithm, Ml)
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
 
@@ -52,19 +60,32 @@ class ReadSource(Protocol):
 
 
 class Compiler:
-    """Compiles the vertices of one region. A vertex that is used twice is compiled once."""
+    """Compiles the vertices of one region. A vertex that is used twice is compiled once.
+
+    By itself it computes nothing. With `RunningLoops` it runs what cannot be one Spark query:
+    loops, and the fitting of models. The rows of the vertices in `shared` are kept by Spark.
+    `given` are vertices that are computed already: of the body of a loop, `within`, its inputs.
+    """
 
     def __init__(
         self,
         graph: JobGraph,
         parallelism: int,
         read: ReadSource,
+        *,
+        loops: Loops | None = None,
+        models: Models | None = None,
+        shared: Collection[VertexId] = (),
         given: Mapping[VertexId, DataFrame] | None = None,
+        within: str = "",
     ) -> None:
-        """`given` are vertices that are computed already."""
         self._graph = graph
         self._parallelism = parallelism
         self._read = read
+        self._loops = loops or AnalysedLoops()
+        self._models = models or NoModels()
+        self._shared = shared
+        self._within = within
         self._compiled: dict[tuple[VertexId, bool], DataFrame] = {
             (vertex, False): rows for vertex, rows in (given or {}).items()
         }
@@ -81,11 +102,12 @@ class Compiler:
 
     def rows_after(self, root: VertexId, sink: Sink, rows: DataFrame) -> DataFrame:
         """The rows for a sink, from `rows` of the vertex where the region's sinks part."""
-        rest = Compiler(self._graph, self._parallelism, self._read, given={root: rows})
+        rest = self._with(self._graph, {root: rows}, self._within)
         rest._compiled |= {key: frame for key, frame in self._compiled.items() if key[1]}
         return rest._frame(sink.id)
 
     def _frame(self, vertex_id: VertexId, is_static: bool = False) -> DataFrame:
+        is_static = is_static and self._graph.mode is Mode.STREAMING  # in batch everything is
         if (vertex_id, is_static) not in self._compiled:
             vertex = self._graph.vertex(vertex_id)
             streamed = streamed_inputs(vertex)
@@ -93,9 +115,11 @@ class Compiler:
                 self._input(vertex, one, is_static=is_static or one not in streamed)
                 for one in vertex.inputs
             ]
-            with _naming(vertex, inputs):
+            with _naming(replace(vertex, id=VertexId(self._within + vertex_id)), inputs):
                 rows = self._compile(vertex, inputs, is_static)
-                self._compiled[vertex_id, is_static] = rows
+            if vertex_id in self._shared:
+                [rows] = self._loops.reused([rows])
+            self._compiled[vertex_id, is_static] = rows
         return self._compiled[vertex_id, is_static]
 
     def _input(self, vertex: Vertex, one: Input, *, is_static: bool) -> DataFrame:
@@ -148,15 +172,54 @@ class Compiler:
             case Sink():
                 _check_text(vertex, inputs[0])
                 return inputs[0]
+            case Iterate():
+                return iterate(self._named(vertex), inputs, self._body(vertex), self._loops)
+            case DeltaIterate():
+                return delta_iterate(self._named(vertex), inputs, self._body(vertex), self._loops)
+            case GraphAlgorithm():
+                return graph(self._named(vertex), inputs, self._loops)
+            case Ml():
+                return ml(self._named(vertex), inputs, self._models)
             case _:
                 assert_never(vertex)
+
+    def _named(self, vertex: _Long) -> _Long:
+        """The vertex under its whole name: that of the loop it is in, too."""
+        return replace(vertex, id=VertexId(self._within + vertex.id))
+
+    def _body(
+        self, loop: Iterate | DeltaIterate
+    ) -> Callable[[Sequence[DataFrame]], Callable[[VertexId], DataFrame]]:
+        ids = [one.vertex for one in loop.inputs]
+
+        def given(frames: Sequence[DataFrame]) -> Callable[[VertexId], DataFrame]:
+            body = replace(self._graph, vertices=loop.body)
+            inputs = dict(zip(ids, frames, strict=True))
+            return self._with(body, inputs, f"{self._within}{loop.id}/")._frame
+
+        return given
+
+    def _with(
+        self, graph: JobGraph, given: Mapping[VertexId, DataFrame], within: str
+    ) -> "Compiler":
+        """A compiler of the same job, to which some vertices are given."""
+        return Compiler(
+            graph,
+            self._parallelism,
+            self._read,
+            loops=self._loops,
+            models=self._models,
+            given=given,
+            within=within,
+        )
 
     def _query(self, vertex: Sql, inputs: list[DataFrame]) -> DataFrame:
         named = {one.vertex: rows for one, rows in zip(vertex.inputs, inputs, strict=True)}
         with_state = [
             name
             for name in named
-            if any(is_keyed(self._graph.vertex(one)) for one in ancestors(self._graph, name))
+            if self._graph.mode is Mode.STREAMING
+            and any(is_keyed(self._graph.vertex(one)) for one in ancestors(self._graph, name))
         ]
         return query(vertex, named, with_state)
 

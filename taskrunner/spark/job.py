@@ -36,7 +36,9 @@ from taskrunner.spark.batch_sinks import (
     Shared,
     Shown,
 )
+from taskrunner.spark.batch_work import BatchWork
 from taskrunner.spark.compiler import Compiler
+from taskrunner.spark.models import JobModels, SeenModels
 from taskrunner.spark.places import Places
 from taskrunner.spark.region_query import Phase, RegionQuery
 from taskrunner.spark.restoring import Restoring
@@ -108,10 +110,12 @@ class SparkJob:
         )
         regions = plan_of(graph, self._subject.parallelism).regions
         self._restoring.settle_outputs(self._outputs(regions), self._fence.holding)
+        models = SeenModels(self._places.resolve)
+        work = self._batch_work(sources, regions) if graph.mode is Mode.BATCH else None
         for region in regions:
             check()
-            compiler = Compiler(graph, self._subject.parallelism, sources.read)
-            self.regions.append(self._region(region, compiler))
+            compiler = Compiler(graph, self._subject.parallelism, sources.read, models=models)
+            self.regions.append(self._region(region, compiler, work))
 
     def show_everything(self) -> None:
         """A bounded job has ended: nothing it wrote waits for a checkpoint any more."""
@@ -119,18 +123,29 @@ class SparkJob:
             for sink in sinks:
                 sink.show_up_to(2**63)
 
-    def _region(self, region: Region, compiler: Compiler) -> RegionRun:
+    def _batch_work(self, sources: Sources, regions: Sequence[Region]) -> BatchWork:
+        subject = self._subject
+        models = JobModels(self._places.resolve, subject.job, self._fence.holding)
+        directory = self._places.layout.rounds(subject.attempt)
+        return BatchWork(
+            subject.graph, subject.parallelism, sources.read, regions, models, directory
+        )
+
+    def _region(self, region: Region, compiler: Compiler, work: BatchWork | None) -> RegionRun:
+        """In a batch job the compiler only looks for faults: its region compiles again in its
+        turn, and then runs the loops in front of its sink.
+        """
         sinks = [self._sink(one) for one in region.sinks]
         rows = compiler.rows_of(region)
         directories = [self._sink_directory(sink) for sink in sinks]
         found = [one for one in directories if one is not None]
         writers = list(map(self._batch_sink, sinks, directories))
-        if self._subject.graph.mode is Mode.BATCH:
+        if work is not None:
             for directory in found:
                 directory.recover(last_kept=0, last_visible=0)
             self._restoring.chosen[region.id] = FromScratch("a batch job starts over")
             is_done = bool(found) and all(one.state_of(0) is not None for one in found)
-            return BatchRegion(self._spark, region, rows, writers[0], is_done)
+            return BatchRegion(self._spark, region, work, writers[0], is_done)
         self._restoring.restore(region, sinks, found)
         self.held_sinks[region.id] = [
             directory

@@ -71,7 +71,12 @@ def apply_by_group(
             calls, with_micros(output), _STATE, "append", _TIME_OUTS[clock]
         )
     else:
-        run = BatchCalls(make_operator, conversion, report).run
+        whole = BatchCalls(make_operator, conversion, report)
+
+        # a plain function: of a method Spark would count one argument too many
+        def run(rows: pd.DataFrame) -> pd.DataFrame:
+            return whole.run(rows)
+
         results = grouped.applyInPandas(run, with_micros(output))
     return from_raw(results, output)
 

@@ -83,18 +83,30 @@ def cogroup(vertex: Cogroup, left: DataFrame, right: DataFrame, max_parallelism:
         .groupBy(key_groups.GROUP)
         for rows in (left, right)
     ]
-    results = sides[0].cogroup(sides[1]).applyInPandas(calls.run, key_groups.with_micros(output))
+
+    # a plain function: of a method Spark would count one argument too many
+    def run(of_left: pd.DataFrame, of_right: pd.DataFrame) -> pd.DataFrame:
+        return calls.run(of_left, of_right)
+
+    results = sides[0].cogroup(sides[1]).applyInPandas(run, key_groups.with_micros(output))
     return key_groups.from_raw(results, output)
 
 
 def python(vertex: Python, rows: DataFrame) -> DataFrame:
     _loaded(vertex)
     output = _output(vertex)
+    zone = rows.sparkSession.conf.get("spark.sql.session.timeZone")
     calls = _ArrowCalls(
-        partial(_arrow_function, vertex.function, vertex.id, to_arrow_schema(output)),
+        partial(
+            _arrow_function, vertex.function, vertex.id, to_arrow_schema(output, timezone=zone)
+        ),
         accumulators.reporter(rows.sparkSession, vertex.id),
     )
-    return rows.mapInArrow(calls.run, output)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return calls.run(batches)
+
+    return rows.mapInArrow(run, output)
 
 
 class _CogroupCalls:
@@ -156,7 +168,9 @@ def _arrow_function(function: str, vertex: str, output: pa.Schema) -> ArrowFunct
 
 
 def _subject(vertex: _Vertex, key: tuple[str, ...], rows: DataFrame, output: StructType) -> Subject:
-    return Subject(vertex.id, vertex.function, key, to_arrow_schema(output), _times(rows))
+    return Subject(
+        vertex.id, vertex.function, key, to_arrow_schema(output, timezone="UTC"), _times(rows)
+    )
 
 
 def _output(vertex: Process | Cogroup | Python) -> StructType:

@@ -12,6 +12,7 @@ from jobmanager.core.graph import JobGraph
 from jobmanager.core.plan import Region
 from taskrunner.core import spark_messages
 from taskrunner.spark.compiler import Compiler
+from taskrunner.spark.models import SeenModels
 from taskrunner.spark.places import Places
 from taskrunner.spark.sources import Sources
 
@@ -75,7 +76,8 @@ def compiler_of(
     sources = Sources(
         session, graph.mode, parallelism, places.resolve, places.layout, datetime.now(UTC)
     )
-    return Compiler(graph, parallelism, sources.read)
+    models = SeenModels(places.resolve)
+    return Compiler(graph, parallelism, sources.read, models=models)
 
 
 def explained(rows: DataFrame) -> str:

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.graph import (
     Aggregate,
     BlackholeSink,
@@ -133,6 +134,15 @@ def _what(vertex: Vertex) -> str:
         case Window():
             keyed = f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
             return f"{keyed}, time={vertex.time}, window={vertex.window}"
+        case Iterate() | DeltaIterate():
+            body = ", ".join(one.id for one in vertex.body)
+            return f"body=[{body}], max_iterations={vertex.max_iterations}, until={vertex.until}"
+        case GraphAlgorithm():
+            return f"{vertex.algorithm}"
+        case Ml(model=None):
+            return f"fit={vertex.fit}, stages=[{', '.join(one.kind for one in vertex.stages)}]"
+        case Ml():
+            return f"model={vertex.model}"
 
 
 def _connector(vertex: Source | Sink) -> str:
