@@ -171,9 +171,11 @@ def _seconds(spark: SparkSession, source: Path, place: Path, path: str) -> float
         }
     )
 
-    def read(_: Any) -> DataFrame:
+    files = str(source)
+
+    def read(source: Any, *, is_static: bool = False) -> DataFrame:
         stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
-        return stream.parquet(str(source)).withWatermark("ts", "1 second")
+        return stream.parquet(files).withWatermark("ts", "1 second")
 
     compiler = Compiler(graph, PARALLELISM, read)
     rows = compiler._frame(VertexId("out"))

@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
 from jobmanager.api import (
+    artifacts,
     checkpoints,
     events,
     garbage,
@@ -18,6 +19,7 @@ from jobmanager.api import (
     problems,
     runners,
     savepoints,
+    scripts,
     state,
     upgrades,
 )
@@ -44,6 +46,8 @@ _ROUTERS = (
     upgrades.router,
     state.router,
     garbage.router,
+    artifacts.router,
+    scripts.router,
     logs.router,
     events.router,
     runners.router,

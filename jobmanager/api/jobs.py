@@ -13,10 +13,11 @@ from pydantic import BaseModel
 from jobmanager.api import status as statuses
 from jobmanager.api.context import Ctx, JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import plan_document
-from jobmanager.api.graph_body import GRAPH_BODY, document_of
+from jobmanager.api.graph_body import GRAPH_BODY, settled_document
 from jobmanager.core.errors import InvalidJobGraph, UnsupportedRequest
+from jobmanager.core.graph import JobGraph
 from jobmanager.core.ids import JobId, RegionId
-from jobmanager.services import analyses, events, jobs, restore_points
+from jobmanager.services import analyses, artifacts, events, jobs, restore_points
 from jobmanager.services.ports import RestorePoint
 
 router = APIRouter(tags=["jobs"])
@@ -81,12 +82,13 @@ async def submit(
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
 ) -> dict[str, Any]:
     """The body is the job graph itself, as JSON or YAML. Nothing is stored by a dry run."""
-    document = await document_of(request)
     if dry_run:
         response.status_code = HTTPStatus.OK
-        return await _dry_run(context, document, parallelism, analyse=analyse)
+        return await _dry_run(request, context, parallelism, analyse=analyse)
+    document = await settled_document(request, context)
     if analyse:
-        _, in_force = jobs.check(document, parallelism)
+        graph, in_force = jobs.check(document, parallelism)
+        await _check_artifacts(context, graph)
         await _analysed(context, document, in_force)
     point = await _restore_point(
         context, document, parallelism, savepoint, checkpoint, claim=restore_mode == "claim"
@@ -178,20 +180,28 @@ async def _restore_point(
     )
 
 
+async def _check_artifacts(context: Ctx, graph: JobGraph) -> None:
+    async with context.units() as uow:
+        await artifacts.check(uow, graph)
+
+
 async def _analysed(
     context: Ctx, document: Mapping[str, Any], parallelism: int
 ) -> dict[RegionId, str]:
+    places = context.run_settings
     return await analyses.plans_of(
-        context.inspector, document, parallelism, context.run_settings.data_root
+        context.inspector, document, parallelism, places.data_root, places.storage
     )
 
 
 async def _dry_run(
-    context: Ctx, document: Mapping[str, Any], parallelism: int | None, *, analyse: bool
+    request: Request, context: Ctx, parallelism: int | None, *, analyse: bool
 ) -> dict[str, Any]:
     plans: dict[RegionId, str] = {}
     try:
+        document = await settled_document(request, context)
         graph, in_force = jobs.check(document, parallelism)
+        await _check_artifacts(context, graph)
         if analyse:
             plans = await _analysed(context, document, in_force)
     except InvalidJobGraph as error:

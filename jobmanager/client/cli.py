@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import Abort, TyperException
 
-from jobmanager.client import display, graph_file, job_reference
+from jobmanager.client import display, graph_file, job_reference, local_artifacts
 from jobmanager.client.answers import Checkpoint
 from jobmanager.client.client import HeadgateClient
 from jobmanager.client.errors import HeadgateError, fault_line
@@ -117,6 +117,7 @@ def submit(
     """
     graph = graph_file.read(file)
     with HeadgateClient(url) as client:
+        graph = local_artifacts.uploaded(client, graph, graph_file.directory_of(file))
         if dry_run:
             checked = client.dry_run(graph, parallelism=parallelism, analyse=analyse)
             _show_dry_run(checked, as_json)

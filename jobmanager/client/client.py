@@ -9,7 +9,7 @@ Answers are the server's own, as typed mappings; whatever goes wrong is a
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Self, cast
 
@@ -250,6 +250,48 @@ class HeadgateClient:
 
     def dispose_savepoint(self, savepoint_id: str) -> dict[str, Any]:
         return cast(dict[str, Any], self._ask("DELETE", f"/savepoints/{savepoint_id}"))
+
+    # ── artifacts ─────────────────────────────────────────────────────────────
+
+    def upload_artifact(self, name: str, content: bytes) -> answers.Artifact:
+        """Stores a .py, .zip or .whl; the same content again is the same artifact."""
+        answer = self._ask(
+            "POST", "/artifacts", params={"name": name}, content=content, timeout=300.0
+        )
+        return cast(answers.Artifact, answer)
+
+    def artifacts(self, *, limit: int = 1000) -> list[answers.Artifact]:
+        """The newest first."""
+        answer = self._ask("GET", "/artifacts", params={"limit": limit})
+        return cast(list[answers.Artifact], answer["items"])
+
+    def artifact(self, artifact_id: str) -> answers.ArtifactDetails:
+        return cast(answers.ArtifactDetails, self._ask("GET", f"/artifacts/{artifact_id}"))
+
+    def delete_artifact(self, artifact_id: str) -> answers.Artifact:
+        return cast(answers.Artifact, self._ask("DELETE", f"/artifacts/{artifact_id}"))
+
+    def describe_script(
+        self,
+        script: str,
+        *,
+        arguments: Sequence[str] = (),
+        artifacts: Sequence[str] = (),
+        name: str | None = None,
+        parallelism: int | None = None,
+        spark: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """The job graph of a script that is an artifact. Nothing of it runs but its set-up."""
+        body = {
+            "script": script,
+            "arguments": list(arguments),
+            "artifacts": list(artifacts),
+            "name": name,
+            "parallelism": parallelism,
+            "spark": dict(spark or {}),
+        }
+        answer = self._ask("POST", "/scripts/describe", json=body, timeout=300.0)
+        return cast(dict[str, Any], answer["graph"])
 
     # ── state ─────────────────────────────────────────────────────────────────
 

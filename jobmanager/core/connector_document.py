@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from jobmanager.core.artifact_vertices import ScriptSink, ScriptSource
 from jobmanager.core.document_fields import Fields
 from jobmanager.core.graph import (
     BlackholeSink,
@@ -57,6 +58,8 @@ def source_connector(fields: Fields) -> SourceConnector | None:
             return SocketSource(fields.text("host"), port or 1)
         case "python":
             return PythonSource(_reference(fields))
+        case "script":
+            return ScriptSource(fields.text("description", ""))
         case other:
             _refuse(fields, other, SOURCES, "source")
             return None
@@ -77,6 +80,8 @@ def sink_connector(fields: Fields) -> SinkConnector:
             return BlackholeSink()
         case "python":
             return PythonSink(_reference(fields))
+        case "script":
+            return ScriptSink(fields.text("description", ""))
         case other:
             _refuse(fields, other, SINKS, "sink")
             return BlackholeSink()

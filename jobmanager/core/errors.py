@@ -3,13 +3,15 @@
     DomainError
       NotFound
         JobNotFound, CheckpointNotFound, SavepointNotFound, OperationNotFound,
-        RunnerNotFound, LogNotFound, TaskNotFound, StateNotFound
+        RunnerNotFound, LogNotFound, TaskNotFound, StateNotFound,
+        ArtifactNotFound
       Conflict
         JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused, SavepointInUse,
-        StopUnderWay, SinkInUse, NothingToChange, NoStateYet
+        StopUnderWay, SinkInUse, NothingToChange, NoStateYet, ArtifactInUse, ArtifactNamed
       Rejected
         InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint, UpgradeRefused,
-        InvalidStateKey, UnreadableState, NotAdoptable
+        InvalidStateKey, UnreadableState, NotAdoptable, InvalidArtifact,
+        UnusableScript
       Malformed
         MalformedRequest, BodyTooLarge, BodyTooSlow
       Forbidden
@@ -68,6 +70,10 @@ class StateNotFound(NotFound):
     title = "No such state"
 
 
+class ArtifactNotFound(NotFound):
+    title = "No such artifact"
+
+
 class Conflict(DomainError):
     """The request is well formed, but the present state forbids it."""
 
@@ -90,6 +96,14 @@ class NothingToChange(Conflict):
 
 class SavepointInUse(Conflict):
     title = "The savepoint is in use"
+
+
+class ArtifactInUse(Conflict):
+    title = "The artifact is in use"
+
+
+class ArtifactNamed(Conflict):
+    title = "The artifact is there under another name"
 
 
 class SinkInUse(Conflict):
@@ -130,6 +144,14 @@ class UnreadableState(Rejected):
 
 class NotAdoptable(Rejected):
     title = "The checkpoint cannot be adopted"
+
+
+class InvalidArtifact(Rejected):
+    title = "Jobs could not use this artifact"
+
+
+class UnusableScript(Rejected):
+    title = "The script cannot be a job"
 
 
 class UnsupportedRequest(Rejected):

@@ -10,6 +10,14 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from jobmanager.core.artifact_vertices import (
+    Script,
+    ScriptSink,
+    ScriptSource,
+    Spark,
+    StatefulScript,
+    StatefulSpark,
+)
 from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input
@@ -132,7 +140,9 @@ class PythonSource:
     """`module:Class`, a data source of Spark's Python API."""
 
 
-SourceConnector = FilesSource | GeneratorSource | TableSource | SocketSource | PythonSource
+SourceConnector = (
+    FilesSource | GeneratorSource | TableSource | SocketSource | PythonSource | ScriptSource
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +169,7 @@ class PythonSink:
     """`module:Class`, a data source of Spark's Python API that has a writer."""
 
 
-SinkConnector = FilesSink | ConsoleSink | BlackholeSink | PythonSink
+SinkConnector = FilesSink | ConsoleSink | BlackholeSink | PythonSink | ScriptSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,13 +281,23 @@ Vertex = (
     | DeltaIterate
     | GraphAlgorithm
     | Ml
+    | Spark
+    | Script
     | Sink
 )
-KEYED = (Aggregate, Window, Distinct, Reduce, Process, KeyedReduce, Cogroup)
+KEYED = (
+    *(Aggregate, Window, Distinct, Reduce, Process, KeyedReduce, Cogroup),
+    *(StatefulSpark, StatefulScript),
+)
 """Those that always keep state by key; `traits.is_keyed` knows the others too."""
 GROUPED = (Process, KeyedReduce, Cogroup)
 """Keyed vertices that are called once for a key group."""
-_OPS: Mapping[type, str] = {KeyedReduce: "reduce", GraphAlgorithm: "graph"}
+_OPS: Mapping[type, str] = {
+    KeyedReduce: "reduce",
+    GraphAlgorithm: "graph",
+    StatefulSpark: "spark",
+    StatefulScript: "script",
+}
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 
 
@@ -299,6 +319,8 @@ class JobGraph:
     execution: Execution
     spark: Mapping[str, str]
     vertices: tuple[Vertex, ...]
+    artifacts: tuple[str, ...] = ()
+    """As submitted: ids, names or paths. In the graph of a job: ids."""
 
     def vertex(self, vertex_id: VertexId) -> Vertex:
         return next(vertex for vertex in self.vertices if vertex.id == vertex_id)

@@ -28,6 +28,7 @@ from jobmanager.core.key_groups import divisors
 
 MOST_KEY_GROUPS = 32_768
 MOST_VERTICES = 500
+MOST_ARTIFACTS = 100
 _STAND_IN = timedelta(seconds=1)
 
 
@@ -60,9 +61,8 @@ def parse(document: Mapping[str, Any]) -> JobGraph:
         execution=_execution(fields.section("execution")),
         spark=_spark(fields),
         vertices=_vertices(fields, faults, mode),
+        artifacts=_artifacts(fields),
     )
-    if fields.raw("artifacts"):
-        fields.not_yet(["artifacts"])
     fields.done()
     if faults.found:
         raise InvalidJobGraph(faults.found)
@@ -139,7 +139,7 @@ def _execution(fields: Fields) -> Execution:
 
 # Settings that decide where state is and what a checkpoint holds. One that a job
 # could change under us would make acks and the key-group map untrue.
-_OURS = (
+OURS = (
     "spark.sql.shuffle.partitions",
     "spark.sql.streaming.stateStore.",
     "spark.sql.streaming.checkpointLocation",
@@ -153,9 +153,23 @@ def _spark(fields: Fields) -> dict[str, str]:
     for setting in settings:
         if not setting.startswith("spark."):
             fields.fault("spark", f"{setting!r} is not a Spark setting: they begin with 'spark.'")
-        if setting.startswith(_OURS):
+        if setting.startswith(OURS):
             fields.fault("spark", f"{setting!r} is set by Headgate: leave it out")
     return settings
+
+
+def _artifacts(fields: Fields) -> tuple[str, ...]:
+    value = fields.raw("artifacts")
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+        fields.fault("artifacts", f"{value!r} is not a list of artifacts: ids, names or paths")
+        return ()
+    if len(value) > MOST_ARTIFACTS:
+        fields.fault("artifacts", f"{len(value)} are too many: {MOST_ARTIFACTS} at most")
+    for twice in sorted({one for one in value if value.count(one) > 1}):
+        fields.fault("artifacts", f"{twice!r} is named twice")
+    return tuple(value)
 
 
 def _vertices(fields: Fields, faults: Faults, mode: Mode) -> tuple[Vertex, ...]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from jobmanager.core import key_groups
+from jobmanager.core.artifact_vertices import SINGLE, Script, Spark
 from jobmanager.core.graph import (
     GROUPED,
     Aggregate,
@@ -152,6 +153,8 @@ def layout_of(vertex: Vertex) -> key_groups.Layout:
     """Where Spark keeps this keyed vertex's state."""
     match vertex:
         case Aggregate(key=()) | Reduce(key=()) | Sql(state=SqlState.TOTAL):
+            return key_groups.Layout.SINGLE
+        case Spark() | Script() if SINGLE.issuperset(vertex.state):
             return key_groups.Layout.SINGLE
         case _ if isinstance(vertex, GROUPED):
             return key_groups.Layout.GROUPED

@@ -15,6 +15,7 @@ their own: each fails and recovers by itself.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from jobmanager.core.artifact_vertices import Script
 from jobmanager.core.graph import JobGraph, Mode, OutputMode, Sink, Source
 from jobmanager.core.ids import VertexId
 from jobmanager.core.traits import emits_updates, is_keyed, streamed_inputs
@@ -44,6 +45,9 @@ def output_mode_of(graph: JobGraph, sink: VertexId) -> OutputMode:
     vertex = graph.vertex(sink)
     if isinstance(vertex, Sink) and vertex.mode is not None:
         return vertex.mode
+    for one in ancestors(graph, sink):
+        if isinstance(script := graph.vertex(one), Script):
+            return OutputMode(script.output_mode)
     updates = any(emits_updates(graph.vertex(one)) for one in ancestors(graph, sink))
     return OutputMode.UPDATE if updates else OutputMode.APPEND
 

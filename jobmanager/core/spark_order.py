@@ -8,6 +8,7 @@ stream, the static side of a join, has neither.
 
 from collections.abc import Iterator
 
+from jobmanager.core.artifact_vertices import Script, Spark
 from jobmanager.core.graph import JobGraph, Source, Vertex
 from jobmanager.core.ids import VertexId
 from jobmanager.core.regions import query_of
@@ -21,7 +22,17 @@ def sources(graph: JobGraph, sink: VertexId) -> list[VertexId]:
 
 def keyed(graph: JobGraph, sink: VertexId) -> list[VertexId]:
     """The keyed vertex of each of Spark's stateful operators."""
-    return [v.id for v in _pre_order(graph, _root(graph, sink)) if is_keyed(v)]
+    return [
+        v.id
+        for v in _pre_order(graph, _root(graph, sink))
+        if is_keyed(v)
+        for _ in range(_operators(v))
+    ]
+
+
+def _operators(vertex: Vertex) -> int:
+    """How many of Spark's stateful operators a keyed vertex is, one after the other."""
+    return len(vertex.state) if isinstance(vertex, Spark | Script) else 1
 
 
 def _root(graph: JobGraph, sink: VertexId) -> Vertex:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from jobmanager.core.artifact_vertices import UPDATING, Spark, StatefulScript, StatefulSpark
 from jobmanager.core.clocks import Clock
 from jobmanager.core.graph import (
     KEYED,
@@ -30,6 +31,8 @@ def emits_updates(vertex: Vertex) -> bool:
     """Whether its results change, and come out again when they did."""
     if isinstance(vertex, Sql):
         return vertex.state in (SqlState.AGGREGATE, SqlState.TOTAL)
+    if isinstance(vertex, Spark):
+        return not UPDATING.isdisjoint(vertex.state)
     return isinstance(vertex, Aggregate | Reduce)
 
 
@@ -43,7 +46,7 @@ def waits_for_time(vertex: Vertex) -> bool:
         case Sql():
             return vertex.state in (SqlState.WINDOW, SqlState.JOIN)
         case _:
-            return isinstance(vertex, Window)
+            return isinstance(vertex, Window | StatefulSpark | StatefulScript)
 
 
 def goes_by_the_clock(vertex: Vertex) -> bool:

@@ -13,12 +13,14 @@ from datetime import timedelta
 from typing import Any
 
 from jobmanager.core import (
+    artifact_document,
     column_checks,
     python_document,
     relational_checks,
     relational_document,
     ship_checks,
 )
+from jobmanager.core.artifact_vertices import ScriptSource
 from jobmanager.core.batch_document import readers as batch_readers
 from jobmanager.core.body_document import Body, read_body
 from jobmanager.core.connector_document import sink_connector, source_connector
@@ -52,7 +54,6 @@ from jobmanager.core.inputs import Input, Ship
 from jobmanager.core.python_vertices import Process
 from jobmanager.core.traits import emits_updates, streamed_inputs
 
-NOT_YET = frozenset(["spark"])
 KEYED_OPS = (
     "aggregate",
     "window",
@@ -118,10 +119,8 @@ def _settled(drafts: Sequence[Draft], faults: Faults, mode: Mode) -> list[Draft]
 
 
 def _refuse(op: str, fields: Fields) -> None:
-    if op in NOT_YET:
-        fields.fault("op", f"operator {op!r} is not supported by this version of Headgate yet")
-    elif op:
-        close = difflib.get_close_matches(op, [*_READERS, *NOT_YET], n=1)
+    if op:
+        close = difflib.get_close_matches(op, _READERS, n=1)
         hint = f": did you mean {close[0]!r}?" if close else f": take one of {', '.join(_READERS)}"
         fields.fault("op", f"there is no operator {op!r}{hint}")
 
@@ -179,6 +178,8 @@ def _schema(fields: Fields, connector: SourceConnector | None) -> str | None:
         case SocketSource():
             if fields.has("schema"):
                 fields.fault("schema", "a socket gives lines in a column `value`: leave this out")
+            return None
+        case ScriptSource():
             return None
         case None | PythonSource() | FilesSource(format=FileFormat.TEXT):
             return fields.text("schema", "") or None
@@ -282,6 +283,7 @@ _READERS: Mapping[str, _Reader] = {
     "window": _window,
     "sink": _sink,
     **relational_document.READERS,
+    **artifact_document.READERS,
     **python_document.READERS,
     "reduce": _reduce,
     **batch_readers(_body),

@@ -83,6 +83,8 @@ class TryGraph(Message):
     parallelism: int
     data_root: str
     """What relative paths in the graph are relative to."""
+    storage: str | None = None
+    """Where the graph's artifacts are, a file: URI."""
 
 
 class AnalyseGraph(Message):
@@ -93,6 +95,8 @@ class AnalyseGraph(Message):
     parallelism: int
     data_root: str
     """What relative paths in the graph are relative to."""
+    storage: str | None = None
+    """Where the graph's artifacts are, a file: URI."""
 
 
 class AdoptCheckpoint(Message):
@@ -109,10 +113,34 @@ class AdoptCheckpoint(Message):
     savepoint: UUID
     target: str
     """The directory of the savepoint, a file: URI. It does not exist yet."""
+    storage: str | None = None
+    """Where the graph's artifacts are, a file: URI."""
+
+
+class DescribeScript(Message):
+    """Run a script up to where it waits for its queries, and say what they are. None starts."""
+
+    kind: Literal["describe_script"] = "describe_script"
+    script: str
+    """The artifact that is the script."""
+    arguments: list[str]
+    artifacts: list[str]
+    parallelism: int
+    spark: dict[str, str]
+    data_root: str
+    """What relative paths in the script are relative to."""
+    storage: str
+    """Where artifacts are, a file: URI."""
 
 
 QuestionBody = Annotated[
-    ListStates | ReadRows | CountKeyGroups | TryGraph | AnalyseGraph | AdoptCheckpoint,
+    ListStates
+    | ReadRows
+    | CountKeyGroups
+    | TryGraph
+    | AnalyseGraph
+    | AdoptCheckpoint
+    | DescribeScript,
     Field(discriminator="kind"),
 ]
 
@@ -258,7 +286,36 @@ class Adopted(Message):
     """False: its state was as ours is, and was copied."""
 
 
+class ScriptQuerySink(Message):
+    """What a query writes to, in Spark's words."""
+
+    format: str
+    path: str | None
+    options: dict[str, str]
+    partition_by: list[str]
+    table: str | None
+    function: str | None
+    """`foreachBatch` or `foreach`."""
+
+
+class ScriptQuery(Message):
+    name: str
+    sources: list[str]
+    state: list[str]
+    output_mode: str
+    trigger: dict[str, Any]
+    sink: ScriptQuerySink
+
+
+class ScriptDescribed(Message):
+    """The queries of a script, in the order in which it starts them."""
+
+    kind: Literal["script_described"] = "script_described"
+    queries: list[ScriptQuery]
+
+
 RefusalReason = Literal[
+    "bad_script",
     "gone",
     "unknown_state",
     "bad_key",
@@ -278,7 +335,7 @@ class Refusal(Message):
 
 
 AnswerBody = Annotated[
-    Ready | States | Rows | KeyGroupCounts | Tried | Analysed | Adopted | Refusal,
+    Ready | States | Rows | KeyGroupCounts | Tried | Analysed | Adopted | ScriptDescribed | Refusal,
     Field(discriminator="kind"),
 ]
 

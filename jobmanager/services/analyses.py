@@ -13,12 +13,18 @@ _TIME_FOR_AN_ANALYSIS = timedelta(minutes=2)
 
 
 async def plans_of(
-    inspector: Inspector, document: Mapping[str, Any], parallelism: int, data_root: str
+    inspector: Inspector,
+    document: Mapping[str, Any],
+    parallelism: int,
+    data_root: str,
+    storage: str,
 ) -> dict[RegionId, str]:
     """Spark's physical plan of each region. Raises `InvalidJobGraph` with every fault that Spark
     finds, or `InspectorUnavailable`.
     """
-    question = AnalyseGraph(graph=dict(document), parallelism=parallelism, data_root=data_root)
+    question = AnalyseGraph(
+        graph=dict(document), parallelism=parallelism, data_root=data_root, storage=storage
+    )
     answer = await inspector.ask(question, _TIME_FOR_AN_ANALYSIS)
     if not isinstance(answer, Analysed):
         told = answer.message if isinstance(answer, Refusal) else answer.kind

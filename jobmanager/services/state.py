@@ -169,7 +169,12 @@ class StateService:
         return found, _state(found, choice), counts
 
     async def try_graph(
-        self, job_id: JobId, document: Mapping[str, Any], parallelism: int, data_root: str
+        self,
+        job_id: JobId,
+        document: Mapping[str, Any],
+        parallelism: int,
+        data_root: str,
+        storage: str,
     ) -> Tried:
         """What Spark makes of another graph and the newest checkpoint. Raises `NoStateYet`."""
 
@@ -182,6 +187,7 @@ class StateService:
                 graph=dict(document),
                 parallelism=parallelism,
                 data_root=data_root,
+                storage=storage,
             )
 
         _, tried = await self._ask(find, None, question, Tried)
@@ -318,7 +324,7 @@ def _error_of(answer: AnswerBody) -> DomainError:
             return InvalidStateKey(answer.message)
         case "gone":
             return NoStateYet(f"{answer.message}: it was deleted meanwhile; ask again")
-        case "unreadable" | "bad_graph" | "not_adoptable":
+        case "unreadable" | "bad_graph" | "not_adoptable" | "bad_script":
             return UnreadableState(answer.message)
         case "not_in_time" | "internal":
             return InspectorUnavailable(answer.message)

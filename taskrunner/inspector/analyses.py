@@ -18,6 +18,7 @@ from taskrunner.inspector.scratch import scratch_in
 from taskrunner.snapshots import empty_batches
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.spark import rehearsal
+from taskrunner.spark.artifacts import shipped
 from taskrunner.spark.compiler import Compiler, InvalidVertex
 from taskrunner.spark.places import Places
 from taskrunner.spark.session import Session
@@ -32,7 +33,10 @@ class AnalysisDesk:
         graph = graph_document.parse(asked.graph)
         with scratch_in(self._home, self._spark) as scratch:
             session = rehearsal.session_for(self._spark, graph, asked.parallelism)
-            places = Places(JobLayout(scratch / "job"), local_path(asked.data_root))
+            storage = local_path(asked.storage) if asked.storage else None
+            if storage is not None:
+                shipped.become(session, storage, graph.artifacts)
+            places = Places(JobLayout(scratch / "job"), local_path(asked.data_root), storage)
             compiler = rehearsal.compiler_of(session, graph, asked.parallelism, places)
             faults = _faults(graph, compiler)
             blamed = {fault.vertex for fault in faults}

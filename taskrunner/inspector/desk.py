@@ -10,6 +10,7 @@ from jobmanager.protocol.inspection import (
     AnalyseGraph,
     AnswerBody,
     CountKeyGroups,
+    DescribeScript,
     ListStates,
     Question,
     QuestionBody,
@@ -22,11 +23,14 @@ from taskrunner.core import failures
 from taskrunner.core.state_key import InvalidKey
 from taskrunner.inspector.adoptions import AdoptionDesk
 from taskrunner.inspector.analyses import AnalysisDesk
+from taskrunner.inspector.scripts import ScriptDesk
 from taskrunner.inspector.states import StateDesk, UnknownState
 from taskrunner.inspector.trials import TrialDesk
 from taskrunner.snapshots.copies import Copies, SnapshotGone, UnreadableSnapshot
 from taskrunner.snapshots.foreign import NotAdoptable
+from taskrunner.spark.artifacts import MissingArtifact
 from taskrunner.spark.causes import causes_of, stack_of
+from taskrunner.spark.scripts import ScriptFailed
 from taskrunner.spark.session import Session
 from taskrunner.spark.state_reader import UncountableState
 
@@ -44,6 +48,7 @@ class Desk:
         self._trials = TrialDesk(spark, copies, home / "trials")
         self._analyses = AnalysisDesk(spark, home / "analyses")
         self._adoptions = AdoptionDesk(spark, home / "adoptions")
+        self._scripts = ScriptDesk(spark)
 
     def answer(self, question: Question) -> AnswerBody:
         seconds = question.within_ms / 1000
@@ -83,6 +88,8 @@ class Desk:
                 return self._analyses.analyse(body)
             case AdoptCheckpoint():
                 return self._adoptions.adopt(body)
+            case DescribeScript():
+                return self._scripts.describe(body)
             case _:
                 assert_never(body)
 
@@ -97,6 +104,8 @@ def _refusal(question: Question, error: Exception) -> Refusal:
             return Refusal(reason="bad_key", message=str(error))
         case NotAdoptable():
             return Refusal(reason="not_adoptable", message=str(error))
+        case ScriptFailed() | MissingArtifact():
+            return Refusal(reason="bad_script", message=str(error))
         case InvalidJobGraph():
             return Refusal(reason="bad_graph", message=str(error))
         case UnreadableSnapshot() | UncountableState():

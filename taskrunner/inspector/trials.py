@@ -34,6 +34,7 @@ from taskrunner.snapshots.copies import Copies, Copy, UnreadableSnapshot
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.spark import rehearsal
+from taskrunner.spark.artifacts import shipped
 from taskrunner.spark.compiler import InvalidVertex
 from taskrunner.spark.places import Places
 from taskrunner.spark.session import Session
@@ -57,7 +58,10 @@ class TrialDesk:
         copy = self._copies.of(asked.place.root, asked.place.manifest)
         with scratch_in(self._home, self._spark) as scratch:
             spark = rehearsal.session_for(self._spark, graph, asked.parallelism)
-            trial = _Trial(spark, graph, asked.parallelism, asked.data_root, copy, scratch)
+            storage = local_path(asked.storage) if asked.storage else None
+            if storage is not None:
+                shipped.become(spark, storage, graph.artifacts)
+            trial = _Trial(spark, graph, asked.parallelism, asked.data_root, copy, scratch, storage)
             regions = plan_of(graph, asked.parallelism).regions
             return Tried(regions=[trial.of(region) for region in regions])
 
@@ -72,6 +76,7 @@ class _Trial:
     data_root: str
     copy: Copy
     scratch: Path
+    storage: Path | None
 
     def of(self, region: Region) -> TriedRegion:
         known = self.copy.manifest.regions.get(region.id)
@@ -122,7 +127,7 @@ class _Trial:
 
     def _rows(self, region: Region) -> rehearsal.Rows:
         # rows of a `table` are put into a file of the job: here into one that nobody keeps
-        places = Places(JobLayout(self.scratch / "job"), local_path(self.data_root))
+        places = Places(JobLayout(self.scratch / "job"), local_path(self.data_root), self.storage)
         return rehearsal.rows_of(self.spark, self.graph, self.parallelism, places, region)
 
     def _old_schemas(self, region: RegionId, known: RegionManifest) -> Schemas:

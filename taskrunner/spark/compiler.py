@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from jobmanager.core.artifact_vertices import Script, ScriptSource, Spark
 from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.errors import Fault
@@ -37,7 +38,8 @@ from jobmanager.core.regions import ancestors
 from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
 from jobmanager.core.traits import is_keyed, streamed_inputs
 from taskrunner.core import spark_messages
-from taskrunner.spark import python_functions
+from taskrunner.functions import FunctionMissing
+from taskrunner.spark import python_functions, spark_function
 from taskrunner.spark.blame import faults_of
 from taskrunner.spark.frames import column as column
 from taskrunner.spark.graphs.algorithms import graph
@@ -47,8 +49,11 @@ from taskrunner.spark.loops import AnalysedLoops, Loops
 from taskrunner.spark.ml import Models, NoModels, ml
 from taskrunner.spark.queries import query
 from taskrunner.spark.relational import distinct, flat_map, join
+from taskrunner.spark.spark_function import FunctionRefused
 
 _Long = TypeVar("_Long", Iterate, DeltaIterate, GraphAlgorithm, Ml)
+RunScript = Callable[[Script], DataFrame]
+"""The rows of one query of a script."""
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
 
@@ -57,6 +62,10 @@ class ReadSource(Protocol):
     def __call__(self, source: Source, *, is_static: bool = False) -> DataFrame:
         """Its rows; of one that is static as a whole, whatever the mode."""
         ...
+
+
+def _no_script(vertex: Script) -> DataFrame:
+    raise InvalidVertex(vertex.id, "no script runs here")
 
 
 class Compiler:
@@ -73,6 +82,7 @@ class Compiler:
         parallelism: int,
         read: ReadSource,
         *,
+        script: RunScript = _no_script,
         loops: Loops | None = None,
         models: Models | None = None,
         shared: Collection[VertexId] = (),
@@ -82,6 +92,7 @@ class Compiler:
         self._graph = graph
         self._parallelism = parallelism
         self._read = read
+        self._script = script
         self._loops = loops or AnalysedLoops()
         self._models = models or NoModels()
         self._shared = shared
@@ -98,6 +109,9 @@ class Compiler:
 
     def check(self, vertex: VertexId) -> None:
         """Raises `InvalidVertex` if Spark refuses the vertex, or one behind it."""
+        source = self._graph.vertex(vertex)
+        if isinstance(source, Source) and isinstance(source.connector, ScriptSource):
+            return  # only the script reads it
         self._frame(vertex)
 
     def rows_after(self, root: VertexId, sink: Sink, rows: DataFrame) -> DataFrame:
@@ -114,6 +128,7 @@ class Compiler:
             inputs = [
                 self._input(vertex, one, is_static=is_static or one not in streamed)
                 for one in vertex.inputs
+                if not isinstance(vertex, Script)  # which reads its sources by itself
             ]
             with _naming(replace(vertex, id=VertexId(self._within + vertex_id)), inputs):
                 rows = self._compile(vertex, inputs, is_static)
@@ -169,6 +184,10 @@ class Compiler:
                 return python_functions.cogroup(vertex, left, right, self._graph.max_parallelism)
             case Python():
                 return python_functions.python(vertex, inputs[0])
+            case Spark():
+                return spark_function.call(vertex, inputs)
+            case Script():
+                return self._script(vertex)
             case Sink():
                 _check_text(vertex, inputs[0])
                 return inputs[0]
@@ -207,6 +226,7 @@ class Compiler:
             graph,
             self._parallelism,
             self._read,
+            script=self._script,
             loops=self._loops,
             models=self._models,
             given=given,
@@ -232,6 +252,8 @@ def _naming(vertex: Vertex, inputs: list[DataFrame]) -> Iterator[None]:
         found = faults_of(vertex, inputs)
         told = [Fault(vertex.id, _field(vertex), spark_messages.telling(str(error)))]
         raise InvalidVertex.of(vertex.id, found or told) from error
+    except (FunctionMissing, FunctionRefused) as error:
+        raise InvalidVertex(vertex.id, str(error)) from error
 
 
 def _field(vertex: Vertex) -> str:

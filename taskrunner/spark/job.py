@@ -8,6 +8,7 @@ from typing import Protocol, assert_never
 import pyspark
 from pyspark.sql import SparkSession
 
+from jobmanager.core.artifact_vertices import Script, ScriptSink
 from jobmanager.core.graph import (
     BlackholeSink,
     ConsoleSink,
@@ -37,11 +38,13 @@ from taskrunner.spark.batch_sinks import (
     Shown,
 )
 from taskrunner.spark.batch_work import BatchWork
-from taskrunner.spark.compiler import Compiler
+from taskrunner.spark.compiler import Compiler, InvalidVertex
 from taskrunner.spark.models import JobModels, SeenModels
 from taskrunner.spark.places import Places
 from taskrunner.spark.region_query import Phase, RegionQuery
 from taskrunner.spark.restoring import Restoring
+from taskrunner.spark.script_sinks import ScriptBatches
+from taskrunner.spark.scripts import scripts_of
 from taskrunner.spark.sources import Sources
 
 SPARK_VERSION: str = pyspark.__version__
@@ -81,6 +84,7 @@ class SparkJob:
         self._places = places
         self._fence = fence
         self._restoring = Restoring(spark, subject, places, past)
+        self._scripts = scripts_of(spark, places)
         self.held_sinks: dict[RegionId, list[SinkDirectory]] = {}
         """Those whose output waits for its checkpoint."""
         self.regions: list[RegionRun] = []
@@ -114,7 +118,13 @@ class SparkJob:
         work = self._batch_work(sources, regions) if graph.mode is Mode.BATCH else None
         for region in regions:
             check()
-            compiler = Compiler(graph, self._subject.parallelism, sources.read, models=models)
+            compiler = Compiler(
+                graph,
+                self._subject.parallelism,
+                sources.read,
+                script=self._scripts.rows,
+                models=models,
+            )
             self.regions.append(self._region(region, compiler, work))
 
     def show_everything(self) -> None:
@@ -203,6 +213,11 @@ class SparkJob:
                 return Discarded()
             case PythonSink():
                 return PythonWriter(sink, sink.connector, self._spark, self._subject.job.hex)
+            case ScriptSink():
+                script = self._subject.graph.vertex(sink.inputs[0].vertex)
+                if not isinstance(script, Script):
+                    raise InvalidVertex(sink.id, "connector script is for the queries of scripts")
+                return ScriptBatches(self._scripts.writer(script))
             case _:
                 assert_never(sink.connector)
 

@@ -18,6 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jobmanager.core.artifact_vertices import Script
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph import JobGraph, Source, SourceConnector
 from jobmanager.core.ids import RegionId, VertexId
@@ -74,6 +75,7 @@ class RegionQuery:
         self._waits = any(map(waits_for_time, vertices))
         self._has_clock = any(map(goes_by_the_clock, vertices))
         self._totals = Totals(spark, region.id, spark_checkpoint_dir)
+        self._script = next((one for one in vertices if isinstance(one, Script)), None)
 
     @property
     def id(self) -> RegionId:
@@ -89,9 +91,11 @@ class RegionQuery:
             .option("checkpointLocation", self.log.directory.as_uri())
             .foreachBatch(self._take_batch)
         )
-        interval = milliseconds(self._graph.execution.batch_interval)
+        interval = milliseconds(self._batch_interval)
         if one_batch:
             writer = writer.trigger(once=True)
+        elif self._ends_by_itself:
+            writer = writer.trigger(availableNow=True)
         elif interval:
             writer = writer.trigger(processingTime=f"{interval} milliseconds")
         self._totals.begin()
@@ -103,7 +107,7 @@ class RegionQuery:
         """Moves on if there is reason to, and says where it is."""
         if self.phase in (Phase.RUNNING, Phase.DRAINING):
             if not self._is_active():
-                self._fail()
+                self._settle_end()
             elif self.region.is_bounded and self._is_exhausted():
                 self._finish()
         return self.phase
@@ -205,6 +209,25 @@ class RegionQuery:
             self.query.stop()
             if error is not None:
                 self._fail()
+
+    @property
+    def _batch_interval(self) -> timedelta:
+        if self._script is not None and self._script.batch_interval is not None:
+            return self._script.batch_interval
+        return self._graph.execution.batch_interval
+
+    @property
+    def _ends_by_itself(self) -> bool:
+        return self._script is not None and self._script.available_now
+
+    def _settle_end(self) -> None:
+        """The query is over: it was to read what was there, or something went wrong."""
+        error = self.query.exception() if self.query is not None else None
+        if self._ends_by_itself and self.query is not None and error is None:
+            self._await(_BOUNDARY)
+            self.phase = Phase.FINISHED
+        else:
+            self._fail()
 
     def _fail(self) -> None:
         self.phase = Phase.FAILED

@@ -14,6 +14,7 @@ from taskrunner.core import spark_messages
 from taskrunner.spark.compiler import Compiler
 from taskrunner.spark.models import SeenModels
 from taskrunner.spark.places import Places
+from taskrunner.spark.scripts import scripts_of
 from taskrunner.spark.sources import Sources
 
 
@@ -77,7 +78,8 @@ def compiler_of(
         session, graph.mode, parallelism, places.resolve, places.layout, datetime.now(UTC)
     )
     models = SeenModels(places.resolve)
-    return Compiler(graph, parallelism, sources.read, models=models)
+    scripts = scripts_of(session, places)
+    return Compiler(graph, parallelism, sources.read, script=scripts.rows, models=models)
 
 
 def explained(rows: DataFrame) -> str:

@@ -10,6 +10,7 @@ from typing import assert_never
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from jobmanager.core.artifact_vertices import ScriptSource
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph import (
     FilesSource,
@@ -65,6 +66,8 @@ class Sources:
                 return self._socket(source, source.connector)
             case PythonSource():
                 return self._python(source, source.connector)
+            case ScriptSource():
+                raise InvalidVertex(source.id, "only the script reads it")
             case _:
                 assert_never(source.connector)
 

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from jobmanager.core.artifact_vertices import Script, ScriptSink, Spark
 from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.graph import (
     Aggregate,
@@ -131,6 +132,10 @@ def _what(vertex: Vertex) -> str:
             return f"key={list(vertex.key)}, function={vertex.function}"
         case Python():
             return f"function={vertex.function}"
+        case Spark():
+            return f"function={vertex.function}, output={vertex.output}, state={_kinds(vertex)}"
+        case Script():
+            return f"query={vertex.query}, state={_kinds(vertex)}"
         case Window():
             keyed = f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
             return f"{keyed}, time={vertex.time}, window={vertex.window}"
@@ -145,6 +150,10 @@ def _what(vertex: Vertex) -> str:
             return f"model={vertex.model}"
 
 
+def _kinds(vertex: Spark | Script) -> list[str]:
+    return [kind.value for kind in vertex.state]
+
+
 def _connector(vertex: Source | Sink) -> str:
     kind = type(vertex.connector).__name__.removesuffix("Source").removesuffix("Sink").lower()
     if isinstance(vertex, Sink):
@@ -156,7 +165,7 @@ def _promise(sink: Sink) -> str:
     match sink.connector:
         case FilesSink():
             return "exactly once"
-        case ConsoleSink():
+        case ConsoleSink() | ScriptSink():
             return "at least once"
         case BlackholeSink():
             return "nothing kept"

@@ -147,7 +147,8 @@ class Counting:
 def test_a_lost_round_is_computed_again_from_the_last_in_files(
     spark: SparkSession, tmp_path: Any
 ) -> None:
-    loops, counting, lost = RunningLoops(tmp_path, cut_every=4), Counting(spark), []
+    loops, counting = RunningLoops(tmp_path, cut_every=4), Counting(spark)
+    lost: list[Any] = []
 
     def step(state: Frames, keep: Keep) -> tuple[Frames, Judge]:
         if len(counting.kept) == 6 and not lost:

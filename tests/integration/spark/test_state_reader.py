@@ -19,6 +19,7 @@ from jobmanager.protocol.inspection import (
     Refusal,
     Rows,
     StateRef,
+    StateRow,
     States,
 )
 from taskrunner.inspector.desk import Desk
@@ -223,7 +224,9 @@ def test_state_of_a_process_function_is_shown_by_its_names(job: JobUnderTest) ->
     none = ReadRows(place=questions.place, state=STATE, key='{"k": null}')
     assert [row.value for row in questions.ask(none, Rows).rows] == [wanted[None]]
 
-    seen, subtask, skip = [], 0, 0
+    seen: list[StateRow] = []
+    subtask: int | None = 0
+    skip = 0
     while subtask is not None:
         page = ReadRows(place=questions.place, state=STATE, subtask=subtask, skip=skip, limit=3)
         answer = questions.ask(page, Rows)

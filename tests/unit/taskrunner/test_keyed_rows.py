@@ -32,7 +32,7 @@ LONG_AGO, FAR = datetime(1815, 12, 10, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=
 
 
 def test_rows_go_into_a_frame_and_come_back_as_they_were() -> None:
-    given = [
+    given: list[dict[str, Any]] = [
         {"k": "a", "n": 2**62 + 1, "x": 0.5, "at": LONG_AGO, "day": date(2026, 1, 1)},
         {"k": None, "n": None, "cost": Decimal("1.50"), "tags": ["x", "y"], "at": FAR},
         {},

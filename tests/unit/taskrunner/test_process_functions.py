@@ -149,7 +149,9 @@ class Everything(ProcessFunction):
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 5)), max_size=25))
 def test_what_is_older_than_its_ttl_is_not_seen(steps: list[tuple[int, int]]) -> None:
     harness = ProcessHarness(Everything, key="k", now=0)
-    now, written, seen = 0, [], []
+    now = 0
+    written: list[tuple[int, int]] = []
+    seen: list[object] = []
     for wait, value in steps:
         now += wait * 250
         harness.advance_processing_time(now)
