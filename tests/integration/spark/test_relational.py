@@ -53,7 +53,7 @@ from tests.support import oracle
 FILES = 4
 SOURCE = files_source(schema="id BIGINT, k STRING, g BIGINT, v BIGINT, ts TIMESTAMP")
 STREAMED = [Operator(**entry) for entry in RELATIONAL]
-IN_CI = ("left join", "distinct within a time", "sql windows")
+IN_CI = ("distinct within a time", "sql windows")
 NAMES: Row = {
     "id": "names",
     "op": "source",
