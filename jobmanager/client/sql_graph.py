@@ -70,7 +70,7 @@ class _Scope:
 
     prefix: str
     """Of the ids of its vertices."""
-    named: Mapping[str, exp.Expression]
+    named: Mapping[str, exp.Expr]
     """Queries of `WITH`."""
 
 
@@ -94,7 +94,7 @@ class _Translation:
             fields.pop(field, None)
         stream.sink(fields.pop("connector"), id=prefix, **fields)
 
-    def _query(self, query: exp.Expression, scope: _Scope) -> Stream:
+    def _query(self, query: exp.Expr, scope: _Scope) -> Stream:
         named = dict(scope.named)
         for one in _with(query):
             named[one.alias] = one.this
@@ -144,7 +144,7 @@ class _Translation:
             rows = _joined(rows, other, found, scope)
         return rows
 
-    def _table(self, table: exp.Expression, scope: _Scope) -> Stream:
+    def _table(self, table: exp.Expr, scope: _Scope) -> Stream:
         if isinstance(table, exp.Subquery):
             inner = _id(table.alias) if table.alias else f"{scope.prefix}_inner"
             return self._query(table.this, replace(scope, prefix=inner))
@@ -170,7 +170,7 @@ class _Translation:
         self,
         rows: Stream,
         select: exp.Select,
-        items: Sequence[exp.Expression],
+        items: Sequence[exp.Expr],
         scope: _Scope,
     ) -> Stream:
         found = grouping_of(select, items)
@@ -204,7 +204,7 @@ class _Translation:
         return rows.sql(_sql(select), id=f"{scope.prefix}_sql")
 
 
-def _parsed(statement: str) -> exp.Expression:
+def _parsed(statement: str) -> exp.Expr:
     try:
         return sqlglot.parse_one(statement, read=_Dialect)
     except SqlglotError as error:
@@ -212,7 +212,7 @@ def _parsed(statement: str) -> exp.Expression:
         raise SqlFault(f"this is no SQL that can be read: {told}") from error
 
 
-def _with(query: exp.Expression) -> Sequence[exp.CTE]:
+def _with(query: exp.Expr) -> Sequence[exp.CTE]:
     found = query.args.get("with_") or query.args.get("with")
     return list(found.expressions) if found is not None else []
 
@@ -227,7 +227,7 @@ def _needs_spark(select: exp.Select) -> bool:
     )
 
 
-def _projected(rows: Stream, items: Sequence[exp.Expression], scope: _Scope) -> Stream:
+def _projected(rows: Stream, items: Sequence[exp.Expr], scope: _Scope) -> Stream:
     stars = [item for item in items if isinstance(item, exp.Star)]
     others = [item for item in items if not isinstance(item, exp.Star)]
     columns = {_name(item): _sql(item.unalias()) for item in others}
@@ -255,7 +255,7 @@ def _aggregated(rows: Stream, found: Grouping, results: Mapping[str, str], name:
     return windowed.aggregate(id=name, **results)
 
 
-def _plain(item: exp.Expression) -> exp.Expression:
+def _plain(item: exp.Expr) -> exp.Expr:
     """Without the names of tables before those of columns: vertices have columns only."""
     copied = item.copy()
     for column in copied.find_all(exp.Column):
@@ -266,14 +266,14 @@ def _plain(item: exp.Expression) -> exp.Expression:
     return copied
 
 
-def _name(item: exp.Expression) -> str:
+def _name(item: exp.Expr) -> str:
     name = str(item.alias_or_name)
     if not name:
         raise SqlFault(f"{_sql(item)} has no name: add AS and one")
     return name
 
 
-def _sql(item: exp.Expression) -> str:
+def _sql(item: exp.Expr) -> str:
     return item.sql(dialect="spark")
 
 

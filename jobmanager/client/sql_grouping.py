@@ -41,7 +41,7 @@ def is_aggregation(select: exp.Select) -> bool:
     return any(item.find(exp.AggFunc) is not None for item in select.expressions)
 
 
-def grouping_of(select: exp.Select, items: Sequence[exp.Expression]) -> Grouping:
+def grouping_of(select: exp.Select, items: Sequence[exp.Expr]) -> Grouping:
     """`items` are the columns of the SELECT, without names of tables. Raises `SqlFault`."""
     group = select.args.get("group")
     if group is not None and any(
@@ -61,9 +61,7 @@ def grouping_of(select: exp.Select, items: Sequence[exp.Expression]) -> Grouping
     return found
 
 
-def _settled(
-    one: exp.Expression, items: Sequence[exp.Expression], by_name: Mapping[str, exp.Expression]
-) -> exp.Expression:
+def _settled(one: exp.Expr, items: Sequence[exp.Expr], by_name: Mapping[str, exp.Expr]) -> exp.Expr:
     """What `GROUP BY 1`, or `GROUP BY alias`, means."""
     plain = one.copy()
     for column in plain.find_all(exp.Column):
@@ -78,9 +76,7 @@ def _settled(
     return plain
 
 
-def _take(
-    one: exp.Expression, found: Grouping, keys: dict[str, str], items: Sequence[exp.Expression]
-) -> None:
+def _take(one: exp.Expr, found: Grouping, keys: dict[str, str], items: Sequence[exp.Expr]) -> None:
     if function := _window_function(one):
         if found.window is not None:
             raise SqlFault("GROUP BY has two windows: one is possible")
@@ -98,7 +94,7 @@ def _take(
     keys[_sql(one)] = named[0]
 
 
-def _output(item: exp.Expression, found: Grouping, keys: Mapping[str, str]) -> None:
+def _output(item: exp.Expr, found: Grouping, keys: Mapping[str, str]) -> None:
     if isinstance(item, exp.Star):
         raise SqlFault("SELECT * with GROUP BY: name the columns")
     inner, name = item.unalias(), str(item.alias_or_name)
@@ -120,7 +116,7 @@ def _output(item: exp.Expression, found: Grouping, keys: Mapping[str, str]) -> N
     found.output[name] = _quoted(name)
 
 
-def _accessor(item: exp.Expression) -> tuple[str, str] | None:
+def _accessor(item: exp.Expr) -> tuple[str, str] | None:
     """A column's name and expression, where it is about the window itself."""
     if isinstance(item, exp.Column):
         plain = f"{item.table}.{item.name}" if item.table else item.name
@@ -150,7 +146,7 @@ def _window_function(item: Any) -> str | None:
     return None
 
 
-def _window(function: str, item: exp.Expression) -> tuple[Mapping[str, Any], str]:
+def _window(function: str, item: exp.Expr) -> tuple[Mapping[str, Any], str]:
     arguments = list(item.expressions)
     sizes = [_duration(one) for one in arguments[1:]]
     if not arguments or not isinstance(arguments[0], exp.Column) or not sizes:
@@ -166,7 +162,7 @@ def _window(function: str, item: exp.Expression) -> tuple[Mapping[str, Any], str
     raise SqlFault(f"{_sql(item)}: so many lengths are not supported")
 
 
-def _duration(item: exp.Expression) -> str:
+def _duration(item: exp.Expr) -> str:
     if isinstance(item, exp.Interval):
         text = f"{item.this.name} {item.unit.name if item.unit is not None else ''}"
     else:
@@ -177,7 +173,7 @@ def _duration(item: exp.Expression) -> str:
         raise SqlFault(str(error)) from error
 
 
-def _sql(item: exp.Expression) -> str:
+def _sql(item: exp.Expr) -> str:
     return item.sql(dialect="spark")
 
 

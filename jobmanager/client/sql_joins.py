@@ -52,7 +52,7 @@ def _type(join: exp.Join) -> str:
     return side or "inner"
 
 
-def _conjuncts(condition: exp.Expression) -> Iterator[exp.Expression]:
+def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
     if isinstance(condition, exp.Paren):
         yield from _conjuncts(condition.this)
     elif isinstance(condition, exp.And):
@@ -86,7 +86,7 @@ def _within(part: exp.Between) -> str:
     return _length(below)
 
 
-def _length(item: exp.Expression) -> str:
+def _length(item: exp.Expr) -> str:
     if not isinstance(item, exp.Interval):
         raise SqlFault(f"{_sql(item)} is not an INTERVAL")
     unit = item.unit.name if item.unit is not None else ""
@@ -96,5 +96,5 @@ def _length(item: exp.Expression) -> str:
         raise SqlFault(str(error)) from error
 
 
-def _sql(item: exp.Expression) -> str:
+def _sql(item: exp.Expr) -> str:
     return item.sql(dialect="spark")

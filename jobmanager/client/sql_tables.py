@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlglot
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from jobmanager.client.errors import HeadgateError
 from jobmanager.core.durations import render
@@ -136,8 +136,9 @@ def _set(statement: str, catalogue: Catalogue) -> None:
         raise SqlFault(f"there is no setting {name!r}: take one of {', '.join(SETTINGS)}")
     for key, inner in _nested("SET", [(name, value)]).items():
         known = catalogue.settings.get(key)
-        both = isinstance(known, dict) and isinstance(inner, dict)
-        catalogue.settings[key] = {**known, **inner} if both else inner
+        if isinstance(known, dict) and isinstance(inner, dict):
+            inner = {**known, **inner}
+        catalogue.settings[key] = inner
 
 
 def _columns(table: str, text: str) -> tuple[str, dict[str, str] | None]:

@@ -1,6 +1,6 @@
 """The columns that come out of a vertex, as far as the graph alone tells."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from jobmanager.core import spark_ddl
 from jobmanager.core.graph import (
@@ -17,6 +17,7 @@ from jobmanager.core.graph import (
     Window,
 )
 from jobmanager.core.ids import VertexId
+from jobmanager.core.inputs import Input
 from jobmanager.core.relational_vertices import ONLY_LEFT, Distinct, FlatMap, Join, Reduce
 
 Columns = tuple[str, ...]
@@ -29,12 +30,31 @@ def known_columns(vertices: Sequence[Vertex]) -> dict[VertexId, Columns | None]:
 
     def columns(vertex_id: VertexId) -> Columns | None:
         if vertex_id not in found:
-            found[vertex_id] = _columns(by_id[vertex_id], columns) if vertex_id in by_id else None
+            found[vertex_id] = _columns(by_id[vertex_id], into) if vertex_id in by_id else None
         return found[vertex_id]
+
+    def into(vertex: Vertex, at: int) -> Columns | None:
+        one = vertex.inputs[at]
+        source = by_id.get(one.vertex)
+        if one.side is not None and source is not None:
+            return into(source, 0) if source.inputs else None
+        return columns(one.vertex)
 
     for vertex in vertices:
         columns(vertex.id)
     return found
+
+
+def columns_into(
+    one: Input, vertices: Sequence[Vertex], known: Mapping[VertexId, Columns | None]
+) -> Columns | None:
+    """The columns of an input. The late rows of a window have those that went into it."""
+    while one.side is not None:
+        inputs = next(vertex for vertex in vertices if vertex.id == one.vertex).inputs
+        if not inputs:
+            return None  # a fault of its own
+        one = inputs[0]
+    return known.get(one.vertex)
 
 
 def in_schema(ddl: str) -> Columns | None:
@@ -45,7 +65,8 @@ def in_schema(ddl: str) -> Columns | None:
         return None
 
 
-Lookup = Callable[[VertexId], Columns | None]
+Lookup = Callable[[Vertex, int], Columns | None]
+"""The columns of one of a vertex's inputs."""
 
 
 def _columns(vertex: Vertex, of: Lookup) -> Columns | None:
@@ -53,18 +74,19 @@ def _columns(vertex: Vertex, of: Lookup) -> Columns | None:
         case Source():
             return _of_source(vertex)
         case Map():
-            return _of_map(vertex, of(vertex.inputs[0].vertex))
+            return _of_map(vertex, of(vertex, 0))
         case Filter() | Distinct() | Union():
-            return of(vertex.inputs[0].vertex)
+            return of(vertex, 0)
         case FlatMap():
-            kept = of(vertex.inputs[0].vertex) if vertex.keep is None else vertex.keep
+            kept = of(vertex, 0) if vertex.keep is None else vertex.keep
             return None if kept is None else (*kept, *vertex.names)
         case Aggregate() | Reduce():
             return (*vertex.key, *vertex.aggregate)
-        case Window():
-            return (*vertex.key, "window_start", "window_end", *vertex.aggregate)
+        case Window(function=None):
+            return (*vertex.key, *vertex.window_columns, *vertex.aggregate)
         case Join():
-            return _of_join(vertex, of(vertex.left), of(vertex.right))
+            left, right = (_place(vertex, side) for side in (vertex.left, vertex.right))
+            return _of_join(vertex, of(vertex, left), of(vertex, right))
         case _:
             return _of_output(vertex)
 
@@ -97,6 +119,10 @@ def _of_join(join: Join, left: Columns | None, right: Columns | None) -> Columns
     if join.type not in ONLY_LEFT:
         rest += [name for name in right if name not in join.on]
     return (*join.on, *rest)
+
+
+def _place(join: Join, vertex: VertexId) -> int:
+    return next(at for at, one in enumerate(join.inputs) if one.vertex == vertex)
 
 
 def _of_output(vertex: Vertex) -> Columns | None:

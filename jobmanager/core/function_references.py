@@ -11,8 +11,8 @@ from jobmanager.core.module_names import ModuleNames
 
 FindModule = Callable[[str], ModuleNames | None]
 """The names of a module; None: there is no such module."""
-_FIELDS = {"function": "function", "class_name": "class"}
-"""The attributes that hold a reference, and what they are called in a graph."""
+_FIELDS = {"function", "class_name"}
+"""The attributes that hold a reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,8 @@ def _in(value: Any, vertex: str) -> Iterator[Reference]:
         held = getattr(value, field.name)
         if field.name in _FIELDS and isinstance(held, str) and ":" in held:
             module, _, name = held.partition(":")
-            yield Reference(str(inner), _FIELDS[field.name], module, name)
+            # in a graph a connector's is called class
+            called = "function" if field.name == "function" and hasattr(value, "id") else "class"
+            yield Reference(str(inner), called, module, name)
         else:
             yield from _in(held, str(inner))

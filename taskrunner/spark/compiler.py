@@ -21,14 +21,10 @@ from jobmanager.core.graph import (
     JobGraph,
     Map,
     Mode,
-    SessionWindow,
     Sink,
-    SlidingWindow,
     Source,
-    TumblingWindow,
     Union,
     Vertex,
-    Window,
 )
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
@@ -37,10 +33,17 @@ from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Pytho
 from jobmanager.core.regions import ancestors
 from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
 from jobmanager.core.traits import is_keyed, streamed_inputs
+from jobmanager.core.window_vertices import (
+    SessionWindow,
+    SlidingWindow,
+    TumblingWindow,
+    Window,
+)
 from taskrunner.core import spark_messages
 from taskrunner.functions import FunctionMissing
-from taskrunner.spark import python_functions, spark_function
+from taskrunner.spark import python_functions, sides, spark_function
 from taskrunner.spark.blame import faults_of
+from taskrunner.spark.buffered_windows import Unusable, buffered_window
 from taskrunner.spark.frames import column as column
 from taskrunner.spark.graphs.algorithms import graph
 from taskrunner.spark.invalid_vertex import InvalidVertex as InvalidVertex
@@ -51,9 +54,9 @@ from taskrunner.spark.queries import query
 from taskrunner.spark.relational import distinct, flat_map, join
 from taskrunner.spark.spark_function import FunctionRefused
 
-_Long = TypeVar("_Long", Iterate, DeltaIterate, GraphAlgorithm, Ml)
 RunScript = Callable[[Script], DataFrame]
 """The rows of one query of a script."""
+_Long = TypeVar("_Long", Iterate, DeltaIterate, GraphAlgorithm, Ml)
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
 
@@ -143,7 +146,7 @@ class Compiler:
         A keyed vertex shuffles by its key itself, so no other shuffle is put before it; a join
         takes its hint from the edge.
         """
-        frame = self._frame(one.vertex, is_static)
+        frame = sides.taken(self._frame(one.vertex, is_static), one.side)
         match ship_of(vertex, one):
             case Ship.REBALANCE:
                 return frame.repartition(vertex.parallelism or self._parallelism)
@@ -173,6 +176,8 @@ class Compiler:
             case Aggregate() | Reduce():
                 keys = [column(name) for name in vertex.key]
                 return inputs[0].groupBy(*keys).agg(*_results(vertex))
+            case Window(is_buffered=True):
+                return buffered_window(vertex, inputs[0], self._graph.max_parallelism)
             case Window():
                 return _window(vertex, inputs[0])
             case Process():
@@ -248,6 +253,8 @@ class Compiler:
 def _naming(vertex: Vertex, inputs: list[DataFrame]) -> Iterator[None]:
     try:
         yield
+    except Unusable as error:
+        raise InvalidVertex(vertex.id, error.message, error.field) from error
     except PySparkException as error:
         found = faults_of(vertex, inputs)
         told = [Fault(vertex.id, _field(vertex), spark_messages.telling(str(error)))]
@@ -322,7 +329,7 @@ def _window(vertex: Window, rows: DataFrame) -> DataFrame:
                 # a constant, which its optimiser would take away again
                 keys = [sql.pmod(sql.hash(time), sql.lit(1)).alias(_GROUP)]
         case _:
-            assert_never(vertex.window)
+            raise InvalidVertex(vertex.id, f"{vertex.window} is not one of Spark's windows")
     grouped = rows.groupBy(window.alias(_WINDOW), *keys).agg(*_results(vertex))
     return grouped.select(
         *(column(name) for name in vertex.key),

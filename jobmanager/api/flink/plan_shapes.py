@@ -19,13 +19,13 @@ from jobmanager.core.graph import (
     Source,
     Union,
     Vertex,
-    Window,
     op_of,
 )
 from jobmanager.core.ids import RegionId
 from jobmanager.core.plan import Plan, Task, plan_of
 from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
 from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
+from jobmanager.core.window_vertices import Window
 
 
 def task_id(job: str, task: Task) -> str:
