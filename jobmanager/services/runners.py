@@ -44,6 +44,14 @@ async def register(
                 registered_at=runner.registered_at or now,
                 heartbeat_at=now,
                 spark_version=hello.spark_version,
+                versions={
+                    name: said
+                    for name, said in (
+                        ("python", hello.python_version),
+                        ("headgate", hello.headgate_version),
+                    )
+                    if said
+                },
             )
         )
         registered = attempts.RunnerRegistered(now)
@@ -74,7 +82,8 @@ async def heartbeat(
 ) -> bool:
     """Notes that the runner lives and how far it is. True: its attempt was superseded."""
     async with uow:
-        await uow.runners.note_heartbeat(runner.id, now)
+        memory = beat.memory.model_dump(mode="json") if beat.memory else None
+        await uow.runners.note_heartbeat(runner.id, now, memory)
         runner = await uow.runners.get(runner.id)
         attempt = (await uow.attempts.get(runner.job_id, runner.attempt)).attempt
         if beat.attempt != runner.attempt:

@@ -243,8 +243,11 @@ class PostgresRunners:
         born = process.process_started_at
         await self._update(runner_id, pid=process.pid, process_started_at=born)
 
-    async def note_heartbeat(self, runner_id: RunnerId, at: datetime) -> None:
-        await self._update(runner_id, heartbeat_at=at)
+    async def note_heartbeat(
+        self, runner_id: RunnerId, at: datetime, memory: Mapping[str, Any] | None = None
+    ) -> None:
+        said = {"memory": dict(memory)} if memory is not None else {}
+        await self._update(runner_id, heartbeat_at=at, **said)
 
     async def _update(self, runner_id: RunnerId, **values: Any) -> None:
         """Only these columns: whoever else writes to the runner does so at the same time."""
