@@ -1,7 +1,7 @@
 """Users upload Python code: artifacts, known by the hash of their content.
 
 Revision ID: a47c0d3e91b5
-Revises: 5f0b7c6a91de
+Revises: 8c4d9e1f27b5
 """
 
 import sqlalchemy as sa

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import assert_never
 
 import httpx
 import psutil
@@ -81,6 +82,8 @@ class Harm:
             case Request.RESCALE:
                 params = {"parallelism": number}
                 answer = world.ask("PATCH", f"/v1/jobs/{world.job}/rescaling", params=params)
+            case _:
+                assert_never(request)
         assert answer.status_code in (202, 400, 409), answer.text
         self._note(f"   {request}: {answer.status_code}")
 
