@@ -60,6 +60,7 @@ if __name__ == "__main__":
 """
 
 _ARGUMENTS = ["counts.jsonl"]
+_LEFT_OUT = ("script", "description", "arguments")
 _UNKNOWN_COLUMN = """from pyspark.sql import SparkSession
 rows = SparkSession.builder.getOrCreate().readStream.format("rate").load()
 rows.selectExpr("nope").writeStream.start()
