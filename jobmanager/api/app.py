@@ -9,6 +9,7 @@ from fastapi_offline import FastAPIOffline
 from jobmanager.api import (
     artifacts,
     checkpoints,
+    dashboard,
     events,
     garbage,
     health,
@@ -18,9 +19,11 @@ from jobmanager.api import (
     metrics,
     problems,
     runners,
+    samples,
     savepoints,
     scripts,
     state,
+    summaries,
     upgrades,
 )
 from jobmanager.api.flink import accumulators as flink_accumulators
@@ -32,8 +35,9 @@ from jobmanager.api.flink import savepoints as flink_savepoints
 from jobmanager.api.forwarding import Forwarding
 from jobmanager.api.limits import BODY_WITHIN, BodyLimit, Gate, Lane, default_lanes
 
-# Flink's first: /jobs/overview and /checkpoints/config are words, not ids.
+# Words before ids: /jobs/summary, and Flink's /jobs/overview and /checkpoints/config.
 _ROUTERS = (
+    summaries.router,
     flink_cluster.router,
     flink_jobs.router,
     flink_accumulators.router,
@@ -49,6 +53,7 @@ _ROUTERS = (
     artifacts.router,
     scripts.router,
     logs.router,
+    samples.router,
     events.router,
     runners.router,
     jobmanagers.router,
@@ -76,4 +81,5 @@ def make_app(
     for router in (health.router, metrics.router):
         app.include_router(router)
         app.include_router(router, prefix="/v1", include_in_schema=False)
+    app.include_router(dashboard.router)
     return app

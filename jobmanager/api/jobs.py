@@ -143,10 +143,14 @@ async def history(
     uow: Uow,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[int, Query(ge=0, le=2**62)] = 0,
+    newest_first: bool = False,
 ) -> HistoryPage:
     async with uow:
         await uow.jobs.get(job_id)
-        found = await uow.history.after(cursor, limit, job_id)
+        if newest_first:
+            found = await uow.history.before(cursor or None, limit, job_id)
+        else:
+            found = await uow.history.after(cursor, limit, job_id)
     items = [HistoryItem.model_validate(events.item(one)) for one in found]
     return HistoryPage(items=items, next=str(items[-1].id) if len(items) == limit else None)
 

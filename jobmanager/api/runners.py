@@ -1,6 +1,6 @@
 """The wire to the runners, and the list of them. `jobmanager.protocol` says what is sent."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated
 from uuid import UUID
 
@@ -56,6 +56,14 @@ class RunnerItem(BaseModel):
     heartbeat_at: datetime | None
     exited_at: datetime | None
     exit: str | None
+    versions: dict[str, str]
+    """Of Spark, Python, Java and Headgate, as far as it said."""
+    slots: int | None
+    """Tasks that its Spark runs at the same time."""
+    resident_bytes: int | None
+    """Memory of all its processes."""
+    heap_used_bytes: int | None
+    heap_max_bytes: int | None
 
 
 class RunnerPage(BaseModel):
@@ -64,9 +72,13 @@ class RunnerPage(BaseModel):
 
 
 @router.get("/runners", summary="Who runs what")
-async def runner_list(uow: Uow, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> RunnerPage:
+async def runner_list(
+    uow: Uow,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    alive: Annotated[bool, Query(description="Only those that have not exited.")] = False,
+) -> RunnerPage:
     async with uow:
-        found = await uow.runners.all(limit)
+        found = await uow.runners.alive() if alive else await uow.runners.all(limit)
     return RunnerPage(items=[_item(runner) for runner in found], next=None)
 
 
@@ -93,8 +105,8 @@ async def register(
         )
     await runners.register(uow, caller, hello, context.clock())
     return messages.RunnerWelcome(
-        heartbeat_interval_ms=milliseconds(context.heartbeat_interval),
-        poll_wait_ms=POLL_WAIT_MS,
+        heartbeat_interval_ms=milliseconds(context.heartbeats.interval),
+        poll_wait_ms=_poll_wait_ms(context.heartbeats.interval),
         urls=list(context.leadership.urls),
     )
 
@@ -118,10 +130,18 @@ async def directives(
 
 @router.post("/runners/{runner_id}/heartbeat")
 async def heartbeat(
-    caller: Caller, beat: messages.Heartbeat, context: Ctx, uow: RunnerUow
+    runner_id: UUID,
+    beat: messages.Heartbeat,
+    context: Ctx,
+    authorization: Annotated[str, Header()] = "",
 ) -> messages.HeartbeatReply:
-    superseded = await runners.heartbeat(uow, caller, beat, context.clock())
-    return messages.HeartbeatReply(superseded=superseded, urls=list(context.leadership.urls))
+    token = authorization.removeprefix("Bearer ")
+    superseded = await context.heartbeats.note(RunnerId(runner_id), token, beat)
+    return messages.HeartbeatReply(
+        superseded=superseded,
+        heartbeat_interval_ms=milliseconds(context.heartbeats.interval),
+        urls=list(context.leadership.urls),
+    )
 
 
 @router.post("/runners/{runner_id}/acks")
@@ -166,6 +186,11 @@ async def attempt(
     return messages.AttemptReply(superseded=superseded)
 
 
+def _poll_wait_ms(heartbeat_interval: timedelta) -> int:
+    """Longer where there are many runners: each poll is a question to Postgres."""
+    return max(POLL_WAIT_MS, min(4 * milliseconds(heartbeat_interval), 4 * POLL_WAIT_MS))
+
+
 def _check_attempt(caller: Runner, job: UUID, attempt: int) -> None:
     """A runner speaks of its own attempt, or repeats what it said of one before it."""
     if caller.job_id != JobId(job) or attempt > caller.attempt:
@@ -192,6 +217,7 @@ def _snapshot(ack: messages.SubtaskAck) -> Snapshot:
 
 
 def _item(runner: Runner) -> RunnerItem:
+    memory = runner.memory or {}
     return RunnerItem(
         id=runner.id,
         job=runner.job_id.hex,
@@ -204,4 +230,15 @@ def _item(runner: Runner) -> RunnerItem:
         heartbeat_at=runner.heartbeat_at,
         exited_at=runner.exited_at,
         exit=runner.exit_description,
+        versions=_versions(runner),
+        slots=memory.get("slots"),
+        resident_bytes=memory.get("resident_bytes"),
+        heap_used_bytes=memory.get("heap_used_bytes"),
+        heap_max_bytes=memory.get("heap_max_bytes"),
     )
+
+
+def _versions(runner: Runner) -> dict[str, str]:
+    java = (runner.memory or {}).get("java_version")
+    said = {"spark": runner.spark_version, "java": java, **runner.versions}
+    return {name: str(version) for name, version in said.items() if version}

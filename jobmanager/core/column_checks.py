@@ -6,7 +6,7 @@ Names are compared as Spark does, without regard to case.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from jobmanager.core.columns import Columns, known_columns
+from jobmanager.core.columns import Columns, columns_into, known_columns
 from jobmanager.core.document_fields import Faults
 from jobmanager.core.graph import (
     Aggregate,
@@ -30,7 +30,7 @@ def check(vertices: Sequence[Vertex], faults: Faults) -> None:
         if isinstance(vertex, Source):
             _check_watermark(vertex, columns[vertex.id], faults)
             continue
-        into = [columns.get(one.vertex) for one in vertex.inputs]
+        into = [columns_into(one, vertices, columns) for one in vertex.inputs]
         if any(one is None for one in into):
             continue
         known = [one for one in into if one is not None]

@@ -53,13 +53,13 @@ def source_connector(fields: Fields) -> SourceConnector | None:
             )
         case "table":
             return TableSource(_rows(fields))
-        case "script":
-            return ScriptSource(fields.text("description", ""))
         case "socket":
             port = fields.integer("port", least=1, most=65535)
             return SocketSource(fields.text("host"), port or 1)
         case "python":
             return PythonSource(_reference(fields))
+        case "script":
+            return ScriptSource(fields.text("description", ""))
         case other:
             _refuse(fields, other, SOURCES, "source")
             return None
@@ -78,10 +78,10 @@ def sink_connector(fields: Fields) -> SinkConnector:
             return ConsoleSink()
         case "blackhole":
             return BlackholeSink()
-        case "script":
-            return ScriptSink(fields.text("description", ""))
         case "python":
             return PythonSink(_reference(fields))
+        case "script":
+            return ScriptSink(fields.text("description", ""))
         case other:
             _refuse(fields, other, SINKS, "sink")
             return BlackholeSink()

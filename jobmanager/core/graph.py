@@ -23,6 +23,7 @@ from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input
 from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
 from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
+from jobmanager.core.window_vertices import Window as Window
 
 
 class Mode(StrEnum):
@@ -173,25 +174,6 @@ SinkConnector = FilesSink | ConsoleSink | BlackholeSink | PythonSink | ScriptSin
 
 
 @dataclass(frozen=True, slots=True)
-class TumblingWindow:
-    size: timedelta
-
-
-@dataclass(frozen=True, slots=True)
-class SlidingWindow:
-    size: timedelta
-    every: timedelta
-
-
-@dataclass(frozen=True, slots=True)
-class SessionWindow:
-    gap: timedelta
-
-
-WindowKind = TumblingWindow | SlidingWindow | SessionWindow
-
-
-@dataclass(frozen=True, slots=True)
 class Source:
     id: VertexId
     connector: SourceConnector
@@ -239,18 +221,6 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    id: VertexId
-    inputs: tuple[Input, ...]
-    key: tuple[str, ...]
-    time: str
-    """The event-time column; where the user left it out, the source's watermark column."""
-    window: WindowKind
-    aggregate: Mapping[str, str]
-    parallelism: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Sink:
     id: VertexId
     inputs: tuple[Input, ...]
@@ -286,15 +256,8 @@ Vertex = (
     | Sink
 )
 KEYED = (
-    Aggregate,
-    Window,
-    Distinct,
-    Reduce,
-    Process,
-    KeyedReduce,
-    Cogroup,
-    StatefulSpark,
-    StatefulScript,
+    *(Aggregate, Window, Distinct, Reduce, Process, KeyedReduce, Cogroup),
+    *(StatefulSpark, StatefulScript),
 )
 """Those that always keep state by key; `traits.is_keyed` knows the others too."""
 GROUPED = (Process, KeyedReduce, Cogroup)

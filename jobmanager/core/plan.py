@@ -35,6 +35,7 @@ from jobmanager.core.inputs import Input, Ship
 from jobmanager.core.regions import Query, ancestors, output_mode_of, queries_of
 from jobmanager.core.relational_vertices import Join, Reduce, Sql, SqlState
 from jobmanager.core.traits import is_keyed
+from jobmanager.core.window_vertices import Window
 
 
 class SnapshotKind(StrEnum):
@@ -156,6 +157,8 @@ def layout_of(vertex: Vertex) -> key_groups.Layout:
             return key_groups.Layout.SINGLE
         case Spark() | Script() if SINGLE.issuperset(vertex.state):
             return key_groups.Layout.SINGLE
+        case Window(is_buffered=True):
+            return key_groups.Layout.GROUPED
         case _ if isinstance(vertex, GROUPED):
             return key_groups.Layout.GROUPED
         case _:

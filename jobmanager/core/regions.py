@@ -45,11 +45,10 @@ def output_mode_of(graph: JobGraph, sink: VertexId) -> OutputMode:
     vertex = graph.vertex(sink)
     if isinstance(vertex, Sink) and vertex.mode is not None:
         return vertex.mode
-    behind = [graph.vertex(one) for one in ancestors(graph, sink)]
-    for one in behind:
-        if isinstance(one, Script):
-            return OutputMode(one.output_mode)
-    updates = any(map(emits_updates, behind))
+    for one in ancestors(graph, sink):
+        if isinstance(script := graph.vertex(one), Script):
+            return OutputMode(script.output_mode)
+    updates = any(emits_updates(graph.vertex(one)) for one in ancestors(graph, sink))
     return OutputMode.UPDATE if updates else OutputMode.APPEND
 
 

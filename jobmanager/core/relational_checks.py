@@ -8,7 +8,6 @@ from jobmanager.core.graph import (
     FilesSource,
     Mode,
     OutputMode,
-    SessionWindow,
     Sink,
     SocketSource,
     Source,
@@ -19,6 +18,7 @@ from jobmanager.core.graph import (
 from jobmanager.core.ids import VertexId
 from jobmanager.core.relational_vertices import Distinct, Join, JoinType, Sql, SqlState
 from jobmanager.core.traits import emits_updates, is_keyed, streamed_inputs
+from jobmanager.core.window_vertices import SessionWindow
 
 _FOR_STATIC = {
     # the side that is static, to the types that Spark can do then

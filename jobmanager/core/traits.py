@@ -46,11 +46,15 @@ def waits_for_time(vertex: Vertex) -> bool:
         case Sql():
             return vertex.state in (SqlState.WINDOW, SqlState.JOIN)
         case _:
-            return isinstance(vertex, Window | StatefulSpark | StatefulScript)
+            if isinstance(vertex, Window):
+                return vertex.clock is not Clock.NONE
+            return isinstance(vertex, StatefulSpark | StatefulScript)
 
 
 def goes_by_the_clock(vertex: Vertex) -> bool:
     """Whether it may emit when the time of day moves."""
+    if isinstance(vertex, Window):
+        return vertex.clock is Clock.PROCESSING
     return isinstance(vertex, Process) and vertex.time is Clock.PROCESSING
 
 

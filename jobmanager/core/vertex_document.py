@@ -9,7 +9,6 @@ Spark query.
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Any
 
 from jobmanager.core import (
@@ -36,32 +35,27 @@ from jobmanager.core.graph import (
     Mode,
     OutputMode,
     PythonSource,
-    SessionWindow,
     Sink,
-    SlidingWindow,
     SocketSource,
     Source,
     SourceConnector,
-    TumblingWindow,
     Union,
     Vertex,
     Watermark,
-    Window,
-    WindowKind,
 )
 from jobmanager.core.ids import VertexId
-from jobmanager.core.inputs import Input, Ship
+from jobmanager.core.inputs import Input, Ship, Side
 from jobmanager.core.python_vertices import Process
 from jobmanager.core.traits import emits_updates, streamed_inputs
+from jobmanager.core.window_document import check_sides, read_window, settle
+from jobmanager.core.window_vertices import Window
 
-NOT_YET: frozenset[str] = frozenset()
 KEYED_OPS = (
     "aggregate",
     "window",
     *python_document.KEYED_OPS,
     *relational_document.KEYED_OPS,
 )
-_SOME = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +88,13 @@ def finish(drafts: Sequence[Draft], faults: Faults, mode: Mode) -> tuple[Vertex,
     """The vertices, with every window's time column settled. The shape is sound."""
     drafts = _settled(drafts, faults, mode)
     behind = _Behind(drafts)
+    late_sides = check_sides([(d.id, d.inputs, d.vertex) for d in drafts], faults)
     finished: list[Vertex] = []
     for draft in drafts:
         vertex = draft.vertex
         if isinstance(vertex, Window):
-            vertex = _settle_time(vertex, behind, faults, mode)
+            sources = [d.vertex for d in behind.of(vertex.id) if isinstance(d.vertex, Source)]
+            vertex = settle(vertex, sources, late_sides, faults, mode)
         if isinstance(vertex, Process):
             sources = [d.vertex for d in behind.of(vertex.id) if isinstance(d.vertex, Source)]
             vertex = python_document.settle_time(vertex, sources, faults)
@@ -120,10 +116,8 @@ def _settled(drafts: Sequence[Draft], faults: Faults, mode: Mode) -> list[Draft]
 
 
 def _refuse(op: str, fields: Fields) -> None:
-    if op in NOT_YET:
-        fields.fault("op", f"operator {op!r} is not supported by this version of Headgate yet")
-    elif op:
-        close = difflib.get_close_matches(op, [*_READERS, *NOT_YET], n=1)
+    if op:
+        close = difflib.get_close_matches(op, _READERS, n=1)
         hint = f": did you mean {close[0]!r}?" if close else f": take one of {', '.join(_READERS)}"
         fields.fault("op", f"there is no operator {op!r}{hint}")
 
@@ -143,7 +137,7 @@ def _inputs(fields: Fields) -> tuple[Input, ...]:
             inputs.append(_shipped_input(fields, position, one))
         else:
             fields.fault(f"inputs[{position}]", f"{one!r} is not a vertex id")
-    names = [one.vertex for one in inputs]
+    names = [f"{one.vertex}.{one.side}" if one.side else one.vertex for one in inputs]
     for twice in sorted({name for name in names if names.count(name) > 1}):
         fields.fault("inputs", f"{twice!r} is named twice")
     return tuple(inputs)
@@ -153,9 +147,9 @@ def _shipped_input(fields: Fields, position: int, document: Mapping[str, Any]) -
     inner = fields.nested(f"inputs[{position}]", document)
     vertex = VertexId(inner.text("from"))
     ship = inner.choice("ship", Ship) if inner.has("ship") else None
-    inner.not_yet(["side"])
+    side = inner.choice("side", Side) if inner.has("side") else None
     inner.done()
-    return Input(vertex, ship)
+    return Input(vertex, ship, side)
 
 
 def _source(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
@@ -218,39 +212,6 @@ def _aggregate(
     return Aggregate(vertex_id, inputs, key, results)
 
 
-def _window(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
-    fields.not_yet(["trigger", "evictor", "allowed_lateness", "function", "output"])
-    key = fields.names("key")
-    kind = _window_kind(fields)
-    results = fields.expressions("aggregate", required=not fields.has("function"))
-    _check_results(fields, (*key, "window_start", "window_end"), results)
-    return Window(vertex_id, inputs, key, fields.text("time", ""), kind, results)
-
-
-def _window_kind(fields: Fields) -> WindowKind:
-    stand_in = TumblingWindow(_SOME)
-    if not fields.has("window"):
-        fields.fault("window", "missing: {tumbling: d}, {sliding: d, every: d} or {session: gap}")
-        return stand_in
-    inner = fields.section("window")
-    kind: WindowKind = stand_in
-    if inner.has("tumbling"):
-        kind = TumblingWindow(inner.duration("tumbling") or _SOME)
-    elif inner.has("sliding"):
-        size, every = inner.duration("sliding"), inner.duration("every")
-        if size and every and every > size:
-            inner.fault("every", "rows between two windows would be lost: every is above sliding")
-        kind = SlidingWindow(size or _SOME, every or _SOME)
-    elif inner.has("session"):
-        kind = SessionWindow(inner.duration("session") or _SOME)
-    elif inner.has("count") or inner.has("global"):
-        inner.not_yet(["count", "every", "global"])
-    else:
-        inner.fault("", "missing: {tumbling: d}, {sliding: d, every: d} or {session: gap}")
-    inner.done()
-    return kind
-
-
 def _check_results(fields: Fields, taken: Sequence[str], results: Mapping[str, str]) -> None:
     for column in results:
         if column in taken:
@@ -283,10 +244,10 @@ _READERS: Mapping[str, _Reader] = {
     "filter": _filter,
     "union": _union,
     "aggregate": _aggregate,
-    "window": _window,
+    "window": read_window,
     "sink": _sink,
-    **artifact_document.READERS,
     **relational_document.READERS,
+    **artifact_document.READERS,
     **python_document.READERS,
     "reduce": _reduce,
     **batch_readers(_body),
@@ -309,26 +270,6 @@ class _Behind:
                 streamed = streamed_inputs(draft.vertex) if draft.vertex else draft.inputs
                 ahead.extend(one.vertex for one in streamed)
         return list(found.values())
-
-
-def _settle_time(window: Window, behind: _Behind, faults: Faults, mode: Mode) -> Window:
-    sources = [d.vertex for d in behind.of(window.id) if isinstance(d.vertex, Source)]
-    columns = sorted({source.watermark.column for source in sources if source.watermark})
-    if mode is Mode.STREAMING:
-        for source in sources:
-            if source.watermark is None:
-                faults.add(
-                    source.id,
-                    "watermark",
-                    f"missing: window {window.id!r} emits when the watermark passes its end",
-                )
-    if window.time:
-        return window
-    if len(columns) != 1:
-        found = ", ".join(columns) or "none"
-        faults.add(window.id, "time", f"missing: name the time column (watermarked ones: {found})")
-        return window
-    return replace(window, time=columns[0])
 
 
 def _check_region(sink: Sink, behind: _Behind, faults: Faults) -> None:

@@ -33,6 +33,8 @@ class RunnerHello(Message):
     host: str
     pid: int
     spark_version: str
+    python_version: str | None = None
+    headgate_version: str | None = None
 
 
 class RunnerWelcome(Message):
@@ -190,6 +192,33 @@ class LoopProgress(Message):
     is_running: bool = True
 
 
+class SourceProgress(Message):
+    """What Spark says of one source of a region, in its last report."""
+
+    vertex: str
+    input_rows_per_second: float = 0.0
+    processed_rows_per_second: float = 0.0
+    backlog_rows: int | None = None
+    """Rows that are there and not read; None: the source does not say."""
+
+
+class OperatorProgress(Message):
+    """What Spark says of one stateful operator of a region, in its last report."""
+
+    vertex: str
+    operator: str
+    """Spark's name for what it does."""
+    updated_rows: int = 0
+    """In the last batch."""
+    dropped_rows: int = 0
+    """In the last batch: they came later than the watermark allows."""
+    state_rows: int = 0
+    """0 where Spark does not count them."""
+    state_bytes: int = 0
+    """Of memory."""
+    commit_ms: int = 0
+
+
 class RegionProgress(Message):
     region: str
     batch: int | None
@@ -228,17 +257,39 @@ class RegionProgress(Message):
     """What Spark says it is doing."""
     loops: list[LoopProgress] = []
     """Of a batch job."""
+    busy_ms: int = 0
+    """Spent on batches by this attempt so far."""
+    measured_batches: int = 0
+    """How many batches `phases_ms` is about."""
+    phases_ms: dict[str, int] = {}
+    """What these batches spent their time on, by Spark's names: `addBatch`, `walCommit` …"""
+    sources: list[SourceProgress] = []
+    operators: list[OperatorProgress] = []
+
+
+class RunnerMemory(Message):
+    resident_bytes: int
+    """Of the runner's process and all it started."""
+    heap_used_bytes: int | None = None
+    heap_max_bytes: int | None = None
+    """Of the JVM; None: there is none."""
+    java_version: str | None = None
+    slots: int | None = None
+    """Tasks that Spark runs at the same time."""
 
 
 class Heartbeat(Message):
     job: UUID | None
     attempt: int | None
     regions: list[RegionProgress]
+    memory: RunnerMemory | None = None
 
 
 class HeartbeatReply(Message):
     superseded: bool
     """True: this attempt was replaced. Stop at once, publish nothing."""
+    heartbeat_interval_ms: int | None = None
+    """How long to wait before the next one: longer where there are many runners."""
     urls: list[str] = []
     """As in `RunnerWelcome`, as it is now."""
 

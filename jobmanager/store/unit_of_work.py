@@ -18,8 +18,10 @@ from jobmanager.services.ports import (
     Operations,
     Outbox,
     Runners,
+    Samples,
     Savepoints,
     Statistics,
+    Summaries,
 )
 from jobmanager.store.artifacts import PostgresArtifacts
 from jobmanager.store.checkpoints import PostgresCheckpoints, PostgresKeyGroups
@@ -28,8 +30,10 @@ from jobmanager.store.jobs import PostgresAttempts, PostgresJobs, PostgresRunner
 from jobmanager.store.leases import check_term
 from jobmanager.store.outages import raise_if_outage
 from jobmanager.store.outbox import PostgresOutbox
+from jobmanager.store.samples import PostgresSamples
 from jobmanager.store.savepoints import PostgresOperations, PostgresSavepoints
 from jobmanager.store.statistics import PostgresStatistics
+from jobmanager.store.summaries import PostgresSummaries
 
 Leader = Callable[[], Term | None]
 """The term in which this JobManager leads; None: it does not."""
@@ -51,6 +55,8 @@ class PostgresUnitOfWork:
     outbox: Outbox
     history: History
     statistics: Statistics
+    samples: Samples
+    summaries: Summaries
 
     def __init__(
         self,
@@ -77,6 +83,8 @@ class PostgresUnitOfWork:
         self.key_groups = PostgresKeyGroups(self._session)
         self.outbox = self._outbox = PostgresOutbox(self._session)
         self.statistics = PostgresStatistics(self._session)
+        self.samples = PostgresSamples(self._session)
+        self.summaries = PostgresSummaries(self._session)
         self.history = self._history = PostgresHistory(self._session, self._actor)
         return self
 

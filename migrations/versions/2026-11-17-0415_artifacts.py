@@ -9,7 +9,7 @@ from alembic import op
 from sqlalchemy.dialects import postgresql
 
 revision = "a47c0d3e91b5"
-down_revision = "5f0b7c6a91de"
+down_revision = "8c4d9e1f27b5"
 branch_labels = None
 depends_on = None
 

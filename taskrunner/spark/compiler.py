@@ -21,14 +21,10 @@ from jobmanager.core.graph import (
     JobGraph,
     Map,
     Mode,
-    SessionWindow,
     Sink,
-    SlidingWindow,
     Source,
-    TumblingWindow,
     Union,
     Vertex,
-    Window,
 )
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Input, Ship
@@ -37,10 +33,17 @@ from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Pytho
 from jobmanager.core.regions import ancestors
 from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
 from jobmanager.core.traits import is_keyed, streamed_inputs
+from jobmanager.core.window_vertices import (
+    SessionWindow,
+    SlidingWindow,
+    TumblingWindow,
+    Window,
+)
 from taskrunner.core import spark_messages
 from taskrunner.functions import FunctionMissing
-from taskrunner.spark import python_functions, spark_function
+from taskrunner.spark import python_functions, sides, spark_function
 from taskrunner.spark.blame import faults_of
+from taskrunner.spark.buffered_windows import Unusable, buffered_window
 from taskrunner.spark.frames import column as column
 from taskrunner.spark.graphs.algorithms import graph
 from taskrunner.spark.invalid_vertex import InvalidVertex as InvalidVertex
@@ -58,14 +61,14 @@ _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"
 
 
-def _no_script(vertex: Script) -> DataFrame:
-    raise InvalidVertex(vertex.id, "no script runs here")
-
-
 class ReadSource(Protocol):
     def __call__(self, source: Source, *, is_static: bool = False) -> DataFrame:
         """Its rows; of one that is static as a whole, whatever the mode."""
         ...
+
+
+def _no_script(vertex: Script) -> DataFrame:
+    raise InvalidVertex(vertex.id, "no script runs here")
 
 
 class Compiler:
@@ -81,8 +84,8 @@ class Compiler:
         graph: JobGraph,
         parallelism: int,
         read: ReadSource,
-        script: RunScript = _no_script,
         *,
+        script: RunScript = _no_script,
         loops: Loops | None = None,
         models: Models | None = None,
         shared: Collection[VertexId] = (),
@@ -125,11 +128,10 @@ class Compiler:
         if (vertex_id, is_static) not in self._compiled:
             vertex = self._graph.vertex(vertex_id)
             streamed = streamed_inputs(vertex)
-            # a script reads its sources by itself
-            own = isinstance(vertex, Script)
             inputs = [
                 self._input(vertex, one, is_static=is_static or one not in streamed)
-                for one in (() if own else vertex.inputs)
+                for one in vertex.inputs
+                if not isinstance(vertex, Script)  # which reads its sources by itself
             ]
             with _naming(replace(vertex, id=VertexId(self._within + vertex_id)), inputs):
                 rows = self._compile(vertex, inputs, is_static)
@@ -144,7 +146,7 @@ class Compiler:
         A keyed vertex shuffles by its key itself, so no other shuffle is put before it; a join
         takes its hint from the edge.
         """
-        frame = self._frame(one.vertex, is_static)
+        frame = sides.taken(self._frame(one.vertex, is_static), one.side)
         match ship_of(vertex, one):
             case Ship.REBALANCE:
                 return frame.repartition(vertex.parallelism or self._parallelism)
@@ -174,6 +176,8 @@ class Compiler:
             case Aggregate() | Reduce():
                 keys = [column(name) for name in vertex.key]
                 return inputs[0].groupBy(*keys).agg(*_results(vertex))
+            case Window(is_buffered=True):
+                return buffered_window(vertex, inputs[0], self._graph.max_parallelism)
             case Window():
                 return _window(vertex, inputs[0])
             case Process():
@@ -227,7 +231,7 @@ class Compiler:
             graph,
             self._parallelism,
             self._read,
-            self._script,
+            script=self._script,
             loops=self._loops,
             models=self._models,
             given=given,
@@ -249,6 +253,8 @@ class Compiler:
 def _naming(vertex: Vertex, inputs: list[DataFrame]) -> Iterator[None]:
     try:
         yield
+    except Unusable as error:
+        raise InvalidVertex(vertex.id, error.message, error.field) from error
     except PySparkException as error:
         found = faults_of(vertex, inputs)
         told = [Fault(vertex.id, _field(vertex), spark_messages.telling(str(error)))]
@@ -323,7 +329,7 @@ def _window(vertex: Window, rows: DataFrame) -> DataFrame:
                 # a constant, which its optimiser would take away again
                 keys = [sql.pmod(sql.hash(time), sql.lit(1)).alias(_GROUP)]
         case _:
-            assert_never(vertex.window)
+            raise InvalidVertex(vertex.id, f"{vertex.window} is not one of Spark's windows")
     grouped = rows.groupBy(window.alias(_WINDOW), *keys).agg(*_results(vertex))
     return grouped.select(
         *(column(name) for name in vertex.key),

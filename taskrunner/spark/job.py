@@ -122,7 +122,7 @@ class SparkJob:
                 graph,
                 self._subject.parallelism,
                 sources.read,
-                self._scripts.rows,
+                script=self._scripts.rows,
                 models=models,
             )
             self.regions.append(self._region(region, compiler, work))
@@ -211,13 +211,13 @@ class SparkJob:
                 return Shown(lambda text: log.info("console", sink=sink.id, text=text))
             case BlackholeSink():
                 return Discarded()
+            case PythonSink():
+                return PythonWriter(sink, sink.connector, self._spark, self._subject.job.hex)
             case ScriptSink():
                 script = self._subject.graph.vertex(sink.inputs[0].vertex)
                 if not isinstance(script, Script):
                     raise InvalidVertex(sink.id, "connector script is for the queries of scripts")
                 return ScriptBatches(self._scripts.writer(script))
-            case PythonSink():
-                return PythonWriter(sink, sink.connector, self._spark, self._subject.job.hex)
             case _:
                 assert_never(sink.connector)
 

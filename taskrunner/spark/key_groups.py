@@ -43,7 +43,7 @@ _PLAIN = {"headgate": "plain"}
 
 def apply_by_group(
     frame: DataFrame,
-    key: Sequence[str],
+    key: Sequence[str | Column],
     max_parallelism: int,
     make_operator: MakeOperator,
     output: StructType,
@@ -81,7 +81,7 @@ def apply_by_group(
     return from_raw(results, output)
 
 
-def key_group(key: Sequence[str], max_parallelism: int) -> Column:
+def key_group(key: Sequence[str | Column], max_parallelism: int) -> Column:
     """The key group of a row, as an INT. Without a key there is just the one."""
     if not key:
         # not a constant, which Spark's optimiser would take out of the grouping
@@ -130,7 +130,9 @@ def _from_raw(field: StructField) -> Column:
     return micros.alias(field.name)
 
 
-def _column(name: str) -> Column:
+def _column(name: str | Column) -> Column:
+    if isinstance(name, Column):
+        return name
     return sql.col("`" + name.replace("`", "``") + "`")
 
 
@@ -218,8 +220,14 @@ class StreamingCalls(_Calls):
 
     def _moment(self, state: GroupState) -> Moment:
         # Spark has a watermark of 0 before the first row
-        watermark = state.getCurrentWatermarkMs() if self._clock is Clock.EVENT else 0
-        return Moment(watermark or NO_WATERMARK_MS, state.getCurrentProcessingTimeMs())
+        if self._clock is Clock.EVENT:
+            watermark = state.getCurrentWatermarkMs()
+        else:
+            # the public method wants an event time among the columns
+            watermark = getattr(state, "_event_time_watermark_ms", 0)
+        return Moment(
+            watermark if watermark > 0 else NO_WATERMARK_MS, state.getCurrentProcessingTimeMs()
+        )
 
     def _keep(self, state: GroupState, outcome: Outcome, moment: Moment) -> None:
         if outcome.state is None:

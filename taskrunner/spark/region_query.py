@@ -35,6 +35,7 @@ from taskrunner.spark.progress import ProgressMeter
 
 _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 _POLL_SECONDS = 0.02
+_LOOK_MS = 1000
 _BOUNDARY = timedelta(minutes=10)
 """How long the last batches of a bounded region may take."""
 
@@ -92,6 +93,9 @@ class RegionQuery:
             .foreachBatch(self._take_batch)
         )
         interval = milliseconds(self._batch_interval)
+        if self._has_clock and not interval:
+            # for the time of day Spark looks again and again, without a pause
+            interval = _LOOK_MS
         if one_batch:
             writer = writer.trigger(once=True)
         elif self._ends_by_itself:

@@ -77,9 +77,9 @@ def compiler_of(
     sources = Sources(
         session, graph.mode, parallelism, places.resolve, places.layout, datetime.now(UTC)
     )
-    scripts = scripts_of(session, places)
     models = SeenModels(places.resolve)
-    return Compiler(graph, parallelism, sources.read, scripts.rows, models=models)
+    scripts = scripts_of(session, places)
+    return Compiler(graph, parallelism, sources.read, script=scripts.rows, models=models)
 
 
 def explained(rows: DataFrame) -> str:

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.test_exactly_once import RATE, a_bounded_job
 from tests.support.databases import fresh_database
 from tests.support.oracle import Bids, generator_started_at, read_windows, twice
-from tests.support.server import ServerProcess, eventually
+from tests.support.server import ServerProcess, eventually, processes_of
 
 ROWS = 1200
 
@@ -24,7 +24,8 @@ def server(postgres_url: str) -> Iterator[ServerProcess]:
         fresh_database(postgres_url) as url,
     ):
         options = ("--database-url", url, "--warm-runners", "1")
-        made = ServerProcess(Path(name) / "server", *options)
+        classes = {"HEADGATE_CLASS_ARCHIVES": str(Path(name) / "server" / "classes")}
+        made = ServerProcess(Path(name) / "server", *options, environment=classes)
         try:
             yield made.start()
         finally:
@@ -41,6 +42,11 @@ def waiting(server: ServerProcess) -> list[Path]:
     ]
 
 
+def archives_of(server: ServerProcess) -> list[Path]:
+    """Spark's classes as a JVM maps them."""
+    return list((server.directory / "classes").glob("*.jsa"))
+
+
 def history(server: ServerProcess, job: str, kind: str) -> list[dict[str, Any]]:
     items = server.get(f"/v1/jobs/{job}/history?limit=1000")["items"]
     return [one for one in items if one["kind"] == kind]
@@ -48,6 +54,7 @@ def history(server: ServerProcess, job: str, kind: str) -> list[dict[str, Any]]:
 
 def test_a_job_and_its_restart_take_warm_processes(server: ServerProcess) -> None:
     [home] = eventually(lambda: waiting(server) or None, within=120)
+    [archive] = archives_of(server)
     document = a_bounded_job("warm")
     document["vertices"][0]["rows"] = ROWS
     job = server.submit(document)
@@ -58,7 +65,9 @@ def test_a_job_and_its_restart_take_warm_processes(server: ServerProcess) -> Non
     )
     assert status["runner"]["id"] == home.name
 
-    eventually(lambda: waiting(server) or None, within=120)
+    [second] = eventually(lambda: waiting(server) or None, within=120)
+    maps = [Path(f"/proc/{pid}/maps").read_text() for pid in processes_of(second.name)]
+    assert any(str(archive) in one for one in maps), "its JVM does without the archive"
     if server.status(job)["state"] == "running":
         os.kill(status["runner"]["pid"], signal.SIGKILL)
     server.until_state(job, "finished")

@@ -19,13 +19,13 @@ from jobmanager.core.graph import (
     Source,
     Union,
     Vertex,
-    Window,
     op_of,
 )
 from jobmanager.core.ids import RegionId
 from jobmanager.core.plan import Plan, Task, plan_of
 from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
 from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
+from jobmanager.core.window_vertices import Window
 
 
 def task_id(job: str, task: Task) -> str:
@@ -128,14 +128,14 @@ def _what(vertex: Vertex) -> str:
             return vertex.query
         case Aggregate() | Reduce():
             return f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
-        case Spark():
-            return f"function={vertex.function}, output={vertex.output}, state={_kinds(vertex)}"
-        case Script():
-            return f"query={vertex.query}, state={_kinds(vertex)}"
         case Process() | KeyedReduce() | Cogroup():
             return f"key={list(vertex.key)}, function={vertex.function}"
         case Python():
             return f"function={vertex.function}"
+        case Spark():
+            return f"function={vertex.function}, output={vertex.output}, state={_kinds(vertex)}"
+        case Script():
+            return f"query={vertex.query}, state={_kinds(vertex)}"
         case Window():
             keyed = f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
             return f"{keyed}, time={vertex.time}, window={vertex.window}"

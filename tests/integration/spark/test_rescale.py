@@ -31,6 +31,7 @@ from jobmanager.core.ids import VertexId
 from jobmanager.core.key_groups import Layout, owner
 from jobmanager.core.plan import layout_of
 from taskrunner.snapshots import durable
+from tests.integration.spark.buffered_window_operators import BUFFERED_WINDOWS
 from tests.integration.spark.fed_files import files_source, wait_until_read
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink, second
 from tests.integration.spark.relational_operators import RELATIONAL
@@ -58,6 +59,8 @@ class Operator:
     """Of what comes once: what is there to be seen at a watermark."""
     is_long: bool = False
     """Run by `make chaos` only: another entry stands for it."""
+    beside: Sequence[Row] = ()
+    """A sink called `late`, for the rows that come too late."""
 
     def __str__(self) -> str:
         return self.name
@@ -218,7 +221,7 @@ OPERATORS = [
         is_long=True,
     ),
 ]  # fmt: skip
-OPERATORS += [Operator(**entry) for entry in RELATIONAL]
+OPERATORS += [Operator(**entry) for entry in [*RELATIONAL, *BUFFERED_WINDOWS]]
 
 
 def rows_of(file: int) -> list[Row]:
@@ -322,7 +325,7 @@ def check_places(
 )
 def test_rescaled(spark: SparkSession, job: JobUnderTest, operator: Operator) -> None:
     source = files_source(schema="id BIGINT, k STRING, g BIGINT, v BIGINT, ts TIMESTAMP")
-    vertices = [source, *operator.vertices, files_sink(operator.last)]
+    vertices = [source, *operator.vertices, files_sink(operator.last), *operator.beside]
     savepoint = None
     files = 0
     feed(job, files)
@@ -344,3 +347,6 @@ def test_rescaled(spark: SparkSession, job: JobUnderTest, operator: Operator) ->
     wait_until_read(job, files + 1)
     stop(job, drain=True)
     assert seen(operator, job) == expected(operator, files + 1, drained=True)
+    if operator.beside:
+        late = [row["id"] for row in read(files + 1) if is_late(row)]
+        assert sorted(row["id"] for row in job.output("late")) == late

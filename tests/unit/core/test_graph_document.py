@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from jobmanager.core import graph_document
 from jobmanager.core.errors import Fault, InvalidJobGraph
-from jobmanager.core.graph import GeneratorSource, TumblingWindow, Window
+from jobmanager.core.graph import GeneratorSource
 from jobmanager.core.ids import VertexId
 from jobmanager.core.inputs import Ship
+from jobmanager.core.window_vertices import TumblingWindow, Window
 from tests.support.builders import a_document, a_document_with
 
 
@@ -102,7 +103,10 @@ def test_five_faults_are_told_at_once() -> None:
             "big.inputs[0].ship: 'pigeon' is not one of forward, hash, rebalance, broadcast",
         ),
         (a_document_with("revenue", parallelism=4), "revenue.parallelism: a keyed vertex always"),
-        (a_document_with("revenue", window={"count": 3}), "revenue.window.count: count is not"),
+        (
+            a_document_with("revenue", window={"count": 3, "every": 4}),
+            "revenue.window.every: rows between two windows would be lost",
+        ),
         (
             a_document_with("revenue", window={"sliding": "5s", "every": "10s"}),
             "revenue.window.every: rows between two windows would be lost",
@@ -111,7 +115,10 @@ def test_five_faults_are_told_at_once() -> None:
             a_document_with("revenue", aggregate={"auction": "count(*)"}),
             "revenue.aggregate: column 'auction' comes out already",
         ),
-        (a_document_with("revenue", trigger={"count": 1}), "revenue.trigger: trigger is not"),
+        (
+            a_document_with("revenue", trigger={"count": 0}),
+            "revenue.trigger.count: 0 is not a whole number from 1",
+        ),
         (a_document_with("out", connector="kafka"), "out.connector: connector 'kafka' is not"),
         (a_document_with("out", connector="carrier"), "out.connector: 'carrier' is not a sink"),
         (a_document_with("out", format="avro"), "out.format: format 'avro' is not supported"),
