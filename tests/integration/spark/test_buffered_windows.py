@@ -244,7 +244,7 @@ def marked() -> Sequence[Any]:
         pytest.param(
             case,
             parallelism,
-            id=f"{case} at {parallelism}",
+            id=f"{case.name.replace(' ', '-')}-at-{parallelism}",
             marks=() if parallelism == 2 and str(case) in SOON else pytest.mark.long,
         )
         for case in CASES
