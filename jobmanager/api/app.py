@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
 from jobmanager.api import (
+    artifacts,
     checkpoints,
     dashboard,
     events,
@@ -20,10 +21,12 @@ from jobmanager.api import (
     runners,
     samples,
     savepoints,
+    scripts,
     state,
     summaries,
     upgrades,
 )
+from jobmanager.api.flink import accumulators as flink_accumulators
 from jobmanager.api.flink import checkpoints as flink_checkpoints
 from jobmanager.api.flink import cluster as flink_cluster
 from jobmanager.api.flink import jobs as flink_jobs
@@ -37,6 +40,7 @@ _ROUTERS = (
     summaries.router,
     flink_cluster.router,
     flink_jobs.router,
+    flink_accumulators.router,
     flink_checkpoints.router,
     flink_savepoints.router,
     flink_rescaling.router,
@@ -46,6 +50,8 @@ _ROUTERS = (
     upgrades.router,
     state.router,
     garbage.router,
+    artifacts.router,
+    scripts.router,
     logs.router,
     samples.router,
     events.router,

@@ -199,6 +199,26 @@ class OperatorProgress(Message):
     commit_ms: int = 0
 
 
+class AccumulatorValue(Message):
+    merge: Literal["sum", "lowest", "highest"]
+    value: int | float
+
+
+class LoopProgress(Message):
+    """How far a loop inside of a batch job is."""
+
+    vertex: str
+    iteration: int
+    """Rounds done."""
+    max_iterations: int
+    rows: int
+    """That the last round gave or, where a loop only touches what changed, that it left to do."""
+    duration_ms: int
+    """Of the last round."""
+    is_converged: bool
+    is_running: bool = True
+
+
 class RegionProgress(Message):
     region: str
     batch: int | None
@@ -231,6 +251,8 @@ class RegionProgress(Message):
     idle. A duration, so that clocks that differ do not matter."""
     median_batch_ms: int = 0
     """Of the last batches with input."""
+    accumulators: dict[str, dict[str, AccumulatorValue]] = {}
+    """Vertex to name to what users' code added up in committed batches, of all attempts."""
     activity: str | None = None
     """What Spark says it is doing."""
     busy_ms: int = 0
@@ -241,6 +263,8 @@ class RegionProgress(Message):
     """What these batches spent their time on, by Spark's names: `addBatch`, `walCommit` …"""
     sources: list[SourceProgress] = []
     operators: list[OperatorProgress] = []
+    loops: list[LoopProgress] = []
+    """Of a batch job."""
 
 
 class RunnerMemory(Message):

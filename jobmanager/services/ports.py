@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol, Self
 
+from jobmanager.core.artifact import Artifact
 from jobmanager.core.attempt import Attempt
 from jobmanager.core.change import Change
 from jobmanager.core.checkpoint import Checkpoint
@@ -15,6 +16,7 @@ from jobmanager.core.graph import JobGraph
 from jobmanager.core.health import Health
 from jobmanager.core.ids import (
     FIRST_ATTEMPT,
+    ArtifactId,
     AttemptNumber,
     CheckpointNumber,
     JobId,
@@ -405,6 +407,22 @@ class Savepoints(Protocol):
     async def all(self, limit: int, before: datetime | None) -> Sequence[Savepoint]: ...
 
 
+class Artifacts(Protocol):
+    async def add(self, artifact: Artifact) -> None: ...
+    async def get(self, artifact_id: ArtifactId) -> Artifact: ...
+    async def hold(self, artifact_id: ArtifactId, *, to_delete: bool = False) -> Artifact | None:
+        """The same, None where there is none; until the commit nobody deletes it, or uses it."""
+
+    async def named(self, name: str) -> Artifact | None:
+        """The one that was uploaded last under that name."""
+
+    async def all(self, limit: int, before: datetime | None) -> Sequence[Artifact]: ...
+    async def ids(self) -> Set[ArtifactId]: ...
+    async def delete(self, artifact_id: ArtifactId) -> None: ...
+    async def users(self, artifact_id: ArtifactId) -> Sequence[JobId]:
+        """The jobs that have not ended and have it in their graph."""
+
+
 class Operations(Protocol):
     async def add(self, operation: StoredOperation) -> None: ...
     async def get(self, operation_id: OperationId) -> StoredOperation | None: ...
@@ -479,6 +497,7 @@ class UnitOfWork(Protocol):
     checkpoints: Checkpoints
     savepoints: Savepoints
     operations: Operations
+    artifacts: Artifacts
     key_groups: KeyGroups
     outbox: Outbox
     history: History
@@ -546,6 +565,28 @@ class SnapshotStorage(Protocol):
 
     @property
     def sweep(self) -> "Sweep": ...
+    @property
+    def artifacts(self) -> "ArtifactFiles": ...
+
+
+class ArtifactFiles(Protocol):
+    """The contents of artifacts, in the storage that all JobManagers and runners share."""
+
+    async def put(self, artifact_id: ArtifactId, name: str, content: bytes) -> None:
+        """Durable when it returns. What is there already stays."""
+
+    async def remove(self, artifact_id: ArtifactId) -> None: ...
+    async def found(self) -> Mapping[ArtifactId, "FoundArtifact"]: ...
+    async def read_local(self, path: str) -> bytes:
+        """A file on the server's machine. Raises `OSError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundArtifact:
+    path: str
+    """A URI."""
+    bytes: int
+    changed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -349,6 +349,25 @@ class OperationRow(Table):
     )
 
 
+class ArtifactRow(Table):
+    """Python code that was uploaded: its content is in storage, under the hash that is its id."""
+
+    __tablename__ = "artifacts"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    bytes: Mapped[int]
+    modules: Mapped[dict[str, Any]]
+    """Each module in it, and its top-level names."""
+    uploaded_at: Mapped[datetime]
+
+    __table_args__ = (
+        CheckConstraint("id ~ '^[0-9a-f]{64}$'", name="id_is_a_hash"),
+        Index("artifacts_name_uploaded_at_idx", "name", "uploaded_at"),
+        Index("artifacts_uploaded_at_idx", "uploaded_at"),
+    )
+
+
 class KeyGroupsRow(Table):
     """Which subtask owns which key groups, at the parallelism in force."""
 

@@ -9,6 +9,7 @@ from jobmanager.core.ids import JobId
 from jobmanager.core.lease import Term
 from jobmanager.services.ports import (
     Actor,
+    Artifacts,
     Attempts,
     Checkpoints,
     History,
@@ -22,6 +23,7 @@ from jobmanager.services.ports import (
     Statistics,
     Summaries,
 )
+from jobmanager.store.artifacts import PostgresArtifacts
 from jobmanager.store.checkpoints import PostgresCheckpoints, PostgresKeyGroups
 from jobmanager.store.history import PostgresHistory
 from jobmanager.store.jobs import PostgresAttempts, PostgresJobs, PostgresRunners
@@ -48,6 +50,7 @@ class PostgresUnitOfWork:
     checkpoints: Checkpoints
     savepoints: Savepoints
     operations: Operations
+    artifacts: Artifacts
     key_groups: KeyGroups
     outbox: Outbox
     history: History
@@ -76,6 +79,7 @@ class PostgresUnitOfWork:
         self.checkpoints = PostgresCheckpoints(self._session)
         self.savepoints = PostgresSavepoints(self._session)
         self.operations = PostgresOperations(self._session)
+        self.artifacts = PostgresArtifacts(self._session)
         self.key_groups = PostgresKeyGroups(self._session)
         self.outbox = self._outbox = PostgresOutbox(self._session)
         self.statistics = PostgresStatistics(self._session)
