@@ -1,7 +1,7 @@
 """Users upload Python code: artifacts, known by the hash of their content.
 
 Revision ID: a47c0d3e91b5
-Revises: 8c4d9e1f27b5
+Revises: 5f0b7c6a91de
 """
 
 import sqlalchemy as sa
@@ -9,7 +9,7 @@ from alembic import op
 from sqlalchemy.dialects import postgresql
 
 revision = "a47c0d3e91b5"
-down_revision = "8c4d9e1f27b5"
+down_revision = "5f0b7c6a91de"
 branch_labels = None
 depends_on = None
 
