@@ -16,6 +16,7 @@ COPY jobmanager jobmanager
 COPY taskrunner taskrunner
 COPY migrations migrations
 COPY examples examples
+COPY web web
 RUN pip install --no-cache-dir --no-deps .
 
 RUN useradd --create-home --uid 10001 headgate \

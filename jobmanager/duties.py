@@ -15,6 +15,7 @@ from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
 from jobmanager.loops.pruner import Pruner
 from jobmanager.loops.reaper import Reaper
+from jobmanager.loops.sampler import EVERY_SECONDS, SampleAging, Sampler
 from jobmanager.loops.ticker import tick
 from jobmanager.loops.warm_pool import WarmPool
 from jobmanager.loops.watchdog import Watchdog
@@ -70,6 +71,8 @@ class Duties:
             asyncio.create_task(tick("reaper", reaper, 0.5, stop)),
             asyncio.create_task(tick("watchdog", watchdog, 1.0, stop)),
             asyncio.create_task(tick("pruner", pruner, _PRUNE_EVERY, stop)),
+            asyncio.create_task(tick("sampler", Sampler(units, utc_now), EVERY_SECONDS, stop)),
+            asyncio.create_task(tick("aging", SampleAging(units, utc_now), _PRUNE_EVERY, stop)),
             asyncio.create_task(tick("warm pool", warm, 1.0, stop)),
         ]
 

@@ -13,7 +13,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -138,6 +138,7 @@ class Server:
             Timing(settings.lease, settings.lease_renewal),
             self,
             predecessor,
+            warm=self._warm,
         )
         database.on_commit = self._bells.ring
         database.leader = lambda: self._leadership.term
@@ -188,6 +189,12 @@ class Server:
 
     async def follow(self) -> None:
         await self._duties.end()
+
+    def _warm(self) -> Mapping[str, int] | None:
+        """Only a leader keeps some."""
+        if self._leadership.term is None:
+            return None
+        return {"wanted": self._settings.warm_runners, **self._launcher.warm_states()}
 
     async def peers_changed(self, urls: Sequence[str]) -> None:
         """Runners look here when they cannot reach a server: it may have moved."""

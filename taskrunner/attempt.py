@@ -54,6 +54,7 @@ from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.snapshots.layout import JobLayout, layout_of
 from taskrunner.snapshots.origin import open_origin, read_lineage, write_lineage
 from taskrunner.snapshots.snapshot import Snapshots, Subject
+from taskrunner.spark.artifacts import shipped
 from taskrunner.spark.job import SPARK_VERSION, SparkJob
 from taskrunner.spark.places import Places
 from taskrunner.spark.region_query import Phase, RegionQuery
@@ -175,6 +176,7 @@ class Attempt:
                 extra=graph.spark,
             )
         )
+        shipped.become(spark, local_path(self._run.storage), graph.artifacts)
         places = Places(self.layout, local_path(self._run.data_root))
         spark_job = SparkJob(spark, subject, places, fence, past)
         spark_job.prepare(self._heed_orders)

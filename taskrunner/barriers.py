@@ -6,7 +6,7 @@ answered in the same way, once the queries have ended at a boundary.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -65,7 +65,7 @@ class BarrierThread(Thread):
         snapshots: Snapshots,
         logs_by_region: Mapping[RegionId, SparkLog],
         is_alive: Callable[[RegionId], bool],
-        sinks: Mapping[RegionId, SinkDirectory],
+        sinks: Mapping[RegionId, Sequence[SinkDirectory]],
         client: JobManagerClient,
         order: Callable[[Order], None],
     ) -> None:
@@ -254,10 +254,11 @@ class BarrierThread(Thread):
     def _show(self, checkpoint: int) -> None:
         """Makes visible what was held back for this checkpoint, which is complete."""
         batches = self._batches.pop(checkpoint, {})
-        for region, sink in self._sinks.items():
+        for region, sinks in self._sinks.items():
             batch = batches.get(region)
             if batch is not None:
-                sink.show_up_to(batch)
+                for sink in sinks:
+                    sink.show_up_to(batch)
 
 
 def _reached(begun: int | None, committed: int | None) -> bool:

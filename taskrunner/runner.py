@@ -6,10 +6,12 @@ registered ──run──▶ attempt ──▶ its end is reported ──▶ th
 """
 
 import os
+import platform
 import socket
 import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from queue import Empty, SimpleQueue
 
 from jobmanager.core.ids import AttemptNumber, JobId
@@ -27,6 +29,7 @@ from jobmanager.protocol.messages import (
     Heartbeat,
     Run,
     RunnerHello,
+    RunnerMemory,
     Stop,
 )
 from taskrunner import logs
@@ -40,6 +43,7 @@ from taskrunner.control.client import (
 from taskrunner.control.threads import DirectivePoller, Heartbeats, Reporter
 from taskrunner.core.orders import CancelAsked, Dismissed, Order, Replaced, StopAsked
 from taskrunner.core.patience import Patience
+from taskrunner.footprint import Footprint
 from taskrunner.snapshots import durable
 from taskrunner.spark.job import SPARK_VERSION
 from taskrunner.spark.session import WarmSession
@@ -49,6 +53,8 @@ _EXIT_WAIT_SECONDS = 10.0
 _IN_ORDER_SECONDS = 5.0
 """How long the end of an attempt waits for the reports before it."""
 _TICK_SECONDS = 0.5
+_MEMORY_EVERY = 5
+"""Heartbeats."""
 log = logs.get("runner")
 
 
@@ -67,6 +73,8 @@ class Runner:
         self._patience = patience
         """How long a kept runner waits for its next attempt, if a JobManager is there."""
         self._session = session or WarmSession()
+        self._footprint = Footprint(self._session)
+        self._beats = 0
         # queues, not events: a signal handler may put into one at any moment
         self._attempts: SimpleQueue[Attempt | None] = SimpleQueue()
         self._exits: SimpleQueue[str] = SimpleQueue()
@@ -85,6 +93,8 @@ class Runner:
                 host=socket.gethostname(),
                 pid=os.getpid(),
                 spark_version=SPARK_VERSION,
+                python_version=platform.python_version(),
+                headgate_version=version("headgate"),
             )
         )
         log.info("registered")
@@ -177,8 +187,18 @@ class Runner:
     def _heartbeat(self) -> Heartbeat:
         attempt = self._current
         if attempt is None:
-            return Heartbeat(job=None, attempt=None, regions=[])
-        return Heartbeat(job=attempt.job, attempt=attempt.number, regions=attempt.progress())
+            return Heartbeat(job=None, attempt=None, regions=[], memory=self._memory())
+        return Heartbeat(
+            job=attempt.job,
+            attempt=attempt.number,
+            regions=attempt.progress(),
+            memory=self._memory(),
+        )
+
+    def _memory(self) -> RunnerMemory | None:
+        """Not each time: to look at all processes takes longer than the rest."""
+        self._beats += 1
+        return self._footprint.measure() if self._beats % _MEMORY_EVERY == 1 else None
 
     def _take_directive(self, directive: Directive) -> None:
         """Called by the poller's thread."""

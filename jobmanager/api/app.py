@@ -7,7 +7,9 @@ from fastapi import FastAPI
 from fastapi_offline import FastAPIOffline
 
 from jobmanager.api import (
+    artifacts,
     checkpoints,
+    dashboard,
     events,
     garbage,
     health,
@@ -17,10 +19,14 @@ from jobmanager.api import (
     metrics,
     problems,
     runners,
+    samples,
     savepoints,
+    scripts,
     state,
+    summaries,
     upgrades,
 )
+from jobmanager.api.flink import accumulators as flink_accumulators
 from jobmanager.api.flink import checkpoints as flink_checkpoints
 from jobmanager.api.flink import cluster as flink_cluster
 from jobmanager.api.flink import jobs as flink_jobs
@@ -29,10 +35,12 @@ from jobmanager.api.flink import savepoints as flink_savepoints
 from jobmanager.api.forwarding import Forwarding
 from jobmanager.api.limits import BODY_WITHIN, BodyLimit, Gate, Lane, default_lanes
 
-# Flink's first: /jobs/overview and /checkpoints/config are words, not ids.
+# Words before ids: /jobs/summary, and Flink's /jobs/overview and /checkpoints/config.
 _ROUTERS = (
+    summaries.router,
     flink_cluster.router,
     flink_jobs.router,
+    flink_accumulators.router,
     flink_checkpoints.router,
     flink_savepoints.router,
     flink_rescaling.router,
@@ -42,7 +50,10 @@ _ROUTERS = (
     upgrades.router,
     state.router,
     garbage.router,
+    artifacts.router,
+    scripts.router,
     logs.router,
+    samples.router,
     events.router,
     runners.router,
     jobmanagers.router,
@@ -70,4 +81,5 @@ def make_app(
     for router in (health.router, metrics.router):
         app.include_router(router)
         app.include_router(router, prefix="/v1", include_in_schema=False)
+    app.include_router(dashboard.router)
     return app

@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from jobmanager.api.context import Ctx, JobIdPath, Uow
-from jobmanager.services.events import Event, Subscription
+from jobmanager.services.events import Event, ProgressDetail, Subscription
 
 router = APIRouter(tags=["events"])
 _log = structlog.get_logger(__name__)
@@ -62,13 +62,16 @@ class EventStream(StreamingResponse):
     responses=_EVENTS,
 )
 async def events(
-    context: Ctx, last_event_id: LastSeen = None, last_event_id_parameter: LastSeenParameter = None
+    context: Ctx,
+    progress: ProgressDetail = ProgressDetail.EACH,
+    last_event_id: LastSeen = None,
+    last_event_id_parameter: LastSeenParameter = None,
 ) -> EventStream:
     """The type of an event is the kind of the history entry, its data the entry with the job's
     id, name and state. `progress` and `checkpoint_ack` have no id: they are kept nowhere.
     """
     after = last_event_id_parameter if last_event_id is None else last_event_id
-    return EventStream(context.events.subscribe(None), after)
+    return EventStream(context.events.subscribe(None, progress), after)
 
 
 @router.get(

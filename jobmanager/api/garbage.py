@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from jobmanager.api.context import Ctx
-from jobmanager.core.garbage import Garbage, Limits
-from jobmanager.services import garbage
+from jobmanager.core.garbage import Garbage, Limits, together
+from jobmanager.services import artifacts, garbage
 
 router = APIRouter(tags=["storage"])
 _A_CENTURY_MS = 100 * 365 * 24 * 3600 * 1000
@@ -40,11 +40,14 @@ async def collect(
     ago. `unknown_jobs`: also directories of jobs that this server's database does not have.
     """
     age = None if older_than_ms is None else timedelta(milliseconds=older_than_ms)
-    found = await garbage.collect(
-        context.units,
-        context.storage.sweep,
-        Limits(context.clock(), age, unknown_jobs),
-        deletes=not dry_run,
+    limits, deletes = Limits(context.clock(), age, unknown_jobs), not dry_run
+    found = together(
+        [
+            await garbage.collect(context.units, context.storage.sweep, limits, deletes=deletes),
+            await artifacts.unused(
+                context.units, context.storage.artifacts, limits, deletes=deletes
+            ),
+        ]
     )
     return GarbageResponse(
         dry_run=dry_run,

@@ -6,8 +6,11 @@ from typing import Any
 
 from fastapi import Request
 
-from jobmanager.core.errors import MalformedRequest
+from jobmanager.api.context import Context
+from jobmanager.core import graph_document
+from jobmanager.core.errors import Fault, InvalidJobGraph, MalformedRequest
 from jobmanager.protocol.graph_text import parse_yaml
+from jobmanager.services import artifacts
 
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
 GRAPH_BODY: dict[str, Any] = {
@@ -20,6 +23,34 @@ GRAPH_BODY: dict[str, Any] = {
     }
 }
 """What the body is, for the route's documentation."""
+
+
+async def settled_document(request: Request, context: Context) -> Mapping[str, Any]:
+    """The graph with the ids of its artifacts. Raises `InvalidJobGraph` where one is not there."""
+    return await settled(await document_of(request), context)
+
+
+async def settled(document: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
+    """The same, of a document. Faults of the graph itself are told with those of its artifacts."""
+    faults: list[Fault] = []
+    found = document
+    try:
+        graph_document.parse(document)
+    except InvalidJobGraph as error:
+        faults += error.faults
+    try:
+        found = await artifacts.settled(
+            context.units,
+            context.storage.artifacts,
+            document,
+            context.run_settings.data_root,
+            context.clock(),
+        )
+    except InvalidJobGraph as error:
+        faults += error.faults
+    if faults:
+        raise InvalidJobGraph(faults)
+    return found
 
 
 async def document_of(request: Request) -> Mapping[str, Any]:

@@ -21,6 +21,8 @@ class JobManagerItem(BaseModel):
     started_at: datetime
     seen_at: datetime
     is_leader: bool
+    warm: dict[str, int] | None
+    """Its warm runners, `wanted`, `primed` and `starting`; null: it leads not, and keeps none."""
 
 
 class LeaseItem(BaseModel):
@@ -68,5 +70,6 @@ def _item(one: JobManager, seen: Election) -> JobManagerItem:
         version=one.version,
         started_at=one.started_at,
         seen_at=one.seen_at,
+        warm=dict(one.warm) if one.warm is not None else None,
         is_leader=seen.lease.is_in_force(seen.at) and seen.lease.holder == one.id,
     )

@@ -13,10 +13,11 @@ from pydantic import BaseModel
 from jobmanager.api import status as statuses
 from jobmanager.api.context import Ctx, JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import plan_document
-from jobmanager.api.graph_body import GRAPH_BODY, document_of
+from jobmanager.api.graph_body import GRAPH_BODY, settled_document
 from jobmanager.core.errors import InvalidJobGraph, UnsupportedRequest
-from jobmanager.core.ids import JobId
-from jobmanager.services import events, jobs, restore_points
+from jobmanager.core.graph import JobGraph
+from jobmanager.core.ids import JobId, RegionId
+from jobmanager.services import analyses, artifacts, events, jobs, restore_points
 from jobmanager.services.ports import RestorePoint
 
 router = APIRouter(tags=["jobs"])
@@ -73,6 +74,7 @@ async def submit(
     uow: Uow,
     parallelism: Annotated[int | None, Query(ge=1, le=32_768)] = None,
     dry_run: bool = False,
+    analyse: Annotated[bool, Query(description="Let Spark analyse the graph first.")] = False,
     savepoint: Annotated[str | None, Query(description="An id, or where it is.")] = None,
     checkpoint: Annotated[str | None, Query(description="<job id>:<number>")] = None,
     restore_mode: Literal["no_claim", "claim"] = "no_claim",
@@ -80,10 +82,14 @@ async def submit(
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
 ) -> dict[str, Any]:
     """The body is the job graph itself, as JSON or YAML. Nothing is stored by a dry run."""
-    document = await document_of(request)
     if dry_run:
         response.status_code = HTTPStatus.OK
-        return _dry_run(document, parallelism)
+        return await _dry_run(request, context, parallelism, analyse=analyse)
+    document = await settled_document(request, context)
+    if analyse:
+        graph, in_force = jobs.check(document, parallelism)
+        await _check_artifacts(context, graph)
+        await _analysed(context, document, in_force)
     point = await _restore_point(
         context, document, parallelism, savepoint, checkpoint, claim=restore_mode == "claim"
     )
@@ -137,10 +143,14 @@ async def history(
     uow: Uow,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[int, Query(ge=0, le=2**62)] = 0,
+    newest_first: bool = False,
 ) -> HistoryPage:
     async with uow:
         await uow.jobs.get(job_id)
-        found = await uow.history.after(cursor, limit, job_id)
+        if newest_first:
+            found = await uow.history.before(cursor or None, limit, job_id)
+        else:
+            found = await uow.history.after(cursor, limit, job_id)
     items = [HistoryItem.model_validate(events.item(one)) for one in found]
     return HistoryPage(items=items, next=str(items[-1].id) if len(items) == limit else None)
 
@@ -174,13 +184,34 @@ async def _restore_point(
     )
 
 
-def _dry_run(document: Mapping[str, Any], parallelism: int | None) -> dict[str, Any]:
+async def _check_artifacts(context: Ctx, graph: JobGraph) -> None:
+    async with context.units() as uow:
+        await artifacts.check(uow, graph)
+
+
+async def _analysed(
+    context: Ctx, document: Mapping[str, Any], parallelism: int
+) -> dict[RegionId, str]:
+    places = context.run_settings
+    return await analyses.plans_of(
+        context.inspector, document, parallelism, places.data_root, places.storage
+    )
+
+
+async def _dry_run(
+    request: Request, context: Ctx, parallelism: int | None, *, analyse: bool
+) -> dict[str, Any]:
+    plans: dict[RegionId, str] = {}
     try:
+        document = await settled_document(request, context)
         graph, in_force = jobs.check(document, parallelism)
+        await _check_artifacts(context, graph)
+        if analyse:
+            plans = await _analysed(context, document, in_force)
     except InvalidJobGraph as error:
         faults = [
             {"vertex": fault.vertex, "field": fault.field, "message": fault.message}
             for fault in error.faults
         ]
         return {"plan": None, "faults": faults}
-    return {"plan": plan_document("0" * 32, graph, in_force), "faults": []}
+    return {"plan": plan_document("0" * 32, graph, in_force, plans), "faults": []}

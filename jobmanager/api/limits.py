@@ -13,6 +13,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobmanager.api import problems
+from jobmanager.core.artifact import MOST_BYTES
 from jobmanager.core.errors import BodyTooLarge, BodyTooSlow, DomainError, TooBusy
 
 MOST_BODY_BYTES = 16 * 1024 * 1024
@@ -52,8 +53,9 @@ class BodyLimit:
     async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> bool:
         """False: the client went away."""
         length = Headers(scope=scope).get("content-length", "0")
-        if length.isdigit() and int(length) > MOST_BODY_BYTES:
-            raise BodyTooLarge(f"a request has {MOST_BODY_BYTES} bytes at most")
+        most = _most_bytes(scope["path"])
+        if length.isdigit() and int(length) > most:
+            raise BodyTooLarge(f"this request has {most} bytes at most")
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -61,8 +63,8 @@ class BodyLimit:
             chunk = message.get("body", b"")
             body += chunk
             self._held += len(chunk)
-            if len(body) > MOST_BODY_BYTES:
-                raise BodyTooLarge(f"a request has {MOST_BODY_BYTES} bytes at most")
+            if len(body) > most:
+                raise BodyTooLarge(f"this request has {most} bytes at most")
             if self._held > MOST_HELD_BYTES:
                 raise TooBusy("too many large requests at once: try again")
             if not message.get("more_body", False):
@@ -154,6 +156,11 @@ def is_runner_call(path: str) -> bool:
     return parts[0] == "runners" and len(parts) > 2
 
 
+def _most_bytes(path: str) -> int:
+    is_upload = path.removeprefix("/v1").strip("/") == "artifacts"
+    return MOST_BYTES if is_upload else MOST_BODY_BYTES
+
+
 def is_read(scope: Scope) -> bool:
     return scope["method"] in ("GET", "HEAD", "OPTIONS")
 
@@ -161,7 +168,7 @@ def is_read(scope: Scope) -> bool:
 def _is_slow(path: str) -> bool:
     """What asks Spark or reads all files of a snapshot: with no transaction, but for long."""
     parts = path.removeprefix("/v1").strip("/").split("/")
-    return parts[2:3] in (["state"], ["upgrade"]) or parts[-1] == "verify"
+    return parts[2:3] in (["state"], ["upgrade"]) or parts[-1] in ("verify", "describe")
 
 
 def _lane_of(scope: Scope) -> str | None:

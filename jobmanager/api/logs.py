@@ -1,9 +1,11 @@
 """The runner's log, as text, followed on request."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
@@ -15,6 +17,7 @@ from jobmanager.core.ids import AttemptNumber, JobId
 router = APIRouter(tags=["jobs"])
 _CHUNK = 64 * 1024
 _LOOK_EVERY = 0.5
+_LONG_LINE = 2_000
 
 
 @router.get(
@@ -28,6 +31,12 @@ async def logs(
     context: Ctx,
     uow: Uow,
     follow: bool = False,
+    tail: Annotated[
+        int | None, Query(ge=0, le=100_000, description="Only so many lines, the last ones.")
+    ] = None,
+    search: Annotated[
+        str, Query(max_length=200, description="Only lines with this in them, in any case.")
+    ] = "",
     attempt: Annotated[int | None, Query(ge=1, description="By default the newest.")] = None,
 ) -> StreamingResponse:
     async with uow:
@@ -36,22 +45,56 @@ async def logs(
         runner = await uow.runners.of_attempt(job_id, number)
     if runner is None or not await asyncio.to_thread(Path(runner.log_path).exists):
         raise LogNotFound(f"attempt {number} of job {job_id.hex} has no log on this machine yet")
-    text = _text(Path(runner.log_path), context, job_id, number, follow)
+    text = _text(Path(runner.log_path), context, job_id, number, _Wanted(follow, tail, search))
     return StreamingResponse(text, media_type="text/plain; charset=utf-8")
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    follow: bool
+    tail: int | None
+    search: str
+
+    def picks(self, line: bytes) -> bool:
+        return self.search.lower().encode() in line.lower()
+
+
 async def _text(
-    path: Path, context: Context, job_id: JobId, attempt: AttemptNumber, follow: bool
+    path: Path, context: Context, job_id: JobId, attempt: AttemptNumber, wanted: _Wanted
 ) -> AsyncIterator[bytes]:
-    """The file from its start; while following, until the attempt's runner has exited."""
+    """What is wanted of the file; while following, until the attempt's runner has exited."""
     with await asyncio.to_thread(path.open, "rb") as log:
+        if wanted.tail is not None:
+            yield await asyncio.to_thread(_last_lines, log, wanted)
+        rest = b""
         while True:
-            gone = not follow or await _is_gone(context, job_id, attempt)
+            gone = not wanted.follow or await _is_gone(context, job_id, attempt)
             while chunk := await asyncio.to_thread(log.read, _CHUNK):
-                yield chunk
+                if not wanted.search:
+                    yield chunk
+                    continue
+                *lines, rest = (rest + chunk).split(b"\n")
+                yield b"".join(line + b"\n" for line in lines if wanted.picks(line))
             if gone:
+                yield rest if wanted.search and wanted.picks(rest) else b""
                 return
             await asyncio.sleep(_LOOK_EVERY)
+
+
+def _last_lines(log: BinaryIO, wanted: _Wanted) -> bytes:
+    """The last lines that are wanted; the file is then read up to the end of a line."""
+    lines: deque[bytes] = deque(maxlen=wanted.tail)
+    if not wanted.search:
+        # a file may be large: begin where the last lines surely begin, unless they are very long
+        size = log.seek(0, 2)
+        log.seek(max(0, size - _LONG_LINE * (wanted.tail or 0)))
+        if log.tell():
+            log.readline()
+    while (line := log.readline()).endswith(b"\n"):
+        if wanted.picks(line):
+            lines.append(line)
+    log.seek(-len(line), 1)
+    return b"".join(lines)
 
 
 async def _is_gone(context: Context, job_id: JobId, attempt: AttemptNumber) -> bool:

@@ -56,6 +56,14 @@ class RunnerItem(BaseModel):
     heartbeat_at: datetime | None
     exited_at: datetime | None
     exit: str | None
+    versions: dict[str, str]
+    """Of Spark, Python, Java and Headgate, as far as it said."""
+    slots: int | None
+    """Tasks that its Spark runs at the same time."""
+    resident_bytes: int | None
+    """Memory of all its processes."""
+    heap_used_bytes: int | None
+    heap_max_bytes: int | None
 
 
 class RunnerPage(BaseModel):
@@ -64,9 +72,13 @@ class RunnerPage(BaseModel):
 
 
 @router.get("/runners", summary="Who runs what")
-async def runner_list(uow: Uow, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> RunnerPage:
+async def runner_list(
+    uow: Uow,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    alive: Annotated[bool, Query(description="Only those that have not exited.")] = False,
+) -> RunnerPage:
     async with uow:
-        found = await uow.runners.all(limit)
+        found = await uow.runners.alive() if alive else await uow.runners.all(limit)
     return RunnerPage(items=[_item(runner) for runner in found], next=None)
 
 
@@ -205,6 +217,7 @@ def _snapshot(ack: messages.SubtaskAck) -> Snapshot:
 
 
 def _item(runner: Runner) -> RunnerItem:
+    memory = runner.memory or {}
     return RunnerItem(
         id=runner.id,
         job=runner.job_id.hex,
@@ -217,4 +230,15 @@ def _item(runner: Runner) -> RunnerItem:
         heartbeat_at=runner.heartbeat_at,
         exited_at=runner.exited_at,
         exit=runner.exit_description,
+        versions=_versions(runner),
+        slots=memory.get("slots"),
+        resident_bytes=memory.get("resident_bytes"),
+        heap_used_bytes=memory.get("heap_used_bytes"),
+        heap_max_bytes=memory.get("heap_max_bytes"),
     )
+
+
+def _versions(runner: Runner) -> dict[str, str]:
+    java = (runner.memory or {}).get("java_version")
+    said = {"spark": runner.spark_version, "java": java, **runner.versions}
+    return {name: str(version) for name, version in said.items() if version}

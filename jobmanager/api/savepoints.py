@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from jobmanager.api.checkpoints import VerificationResponse
 from jobmanager.api.context import Ctx, JobIdPath, Uow, hex_id
+from jobmanager.api.graph_body import settled
 from jobmanager.api.savepoint_targets import target_of
 from jobmanager.core.change import moves
 from jobmanager.core.errors import OperationNotFound
@@ -126,10 +127,11 @@ async def dispose(sid: IdPath, context: Ctx, uow: Uow) -> SavepointResponse:
 async def adopt(body: AdoptRequest, context: Ctx) -> SavepointResponse:
     request = adoptions.Request(
         path=body.path,
-        document=body.graph,
+        document=await settled(body.graph, context),
         parallelism=body.parallelism,
         target=await target_of(context, body.target_directory),
         data_root=context.run_settings.data_root,
+        storage=context.run_settings.storage,
     )
     found = await adoptions.adopt(
         context.units, context.storage, context.inspector, request, context.clock

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from jobmanager.api.flink import states
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.job import JobStatus
+from jobmanager.core.sample import lag_ms
 from jobmanager.services.ports import Runner, StoredAttempt, StoredCheckpoint, StoredJob
 
 
@@ -89,11 +90,5 @@ def _last(found: StoredCheckpoint | None) -> LastCheckpoint | None:
 
 def lag_of(progress: Sequence[Mapping[str, Any]]) -> int | None:
     """Milliseconds between the slowest region's watermark and its last batch; None: unknown."""
-    lags = [
-        milliseconds(
-            datetime.fromisoformat(one["progressed_at"]) - datetime.fromisoformat(one["watermark"])
-        )
-        for one in progress
-        if one.get("watermark") and one.get("progressed_at")
-    ]
+    lags = [lag for one in progress if (lag := lag_ms(one)) is not None]
     return max(lags) if lags else None

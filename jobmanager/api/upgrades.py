@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import BaseModel
 
 from jobmanager.api.context import Ctx, JobIdPath
-from jobmanager.api.graph_body import GRAPH_BODY, document_of
+from jobmanager.api.graph_body import GRAPH_BODY, settled_document
 from jobmanager.api.savepoint_targets import target_of
 from jobmanager.api.state import Service
 from jobmanager.core.ids import OperationId
@@ -71,9 +71,10 @@ async def upgrade(
 ) -> PlanResponse | UpgradeAccepted:
     """A dry run answers 200 with the plan: what changes, which state is kept, what Spark says."""
     wanted = changes.UpgradeRequest(
-        await document_of(request), parallelism, allow_non_restored_state
+        await settled_document(request, context), parallelism, allow_non_restored_state
     )
-    trials = SparkTrials(states, context.run_settings.data_root)
+    places = context.run_settings
+    trials = SparkTrials(states, places.data_root, places.storage)
     plan = await changes.plan(context.units(), trials, job_id, wanted)
     if dry_run:
         response.status_code = HTTPStatus.OK

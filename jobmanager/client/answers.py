@@ -249,3 +249,16 @@ class Garbage(TypedDict):
     bytes: int
     left: list[GarbageItem]
     kept: dict[str, int]
+
+
+class Artifact(TypedDict):
+    id: str
+    name: str
+    bytes: int
+    modules: list[str]
+    uploaded_at: str
+
+
+class ArtifactDetails(Artifact):
+    names: dict[str, list[str]]
+    jobs: list[str]

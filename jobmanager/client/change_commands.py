@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jobmanager.client import display, following, graph_file, job_reference
+from jobmanager.client import display, following, graph_file, job_reference, local_artifacts
 from jobmanager.client.cli import DEFAULT_URL, AsJson, Job, Url, Wait, app, print_json
 from jobmanager.client.client import HeadgateClient
 
@@ -72,6 +72,7 @@ def plan(
     graph = graph_file.read(file)
     with HeadgateClient(url) as client:
         job_id = job_reference.find(client, job)
+        graph = local_artifacts.uploaded(client, graph, graph_file.directory_of(file))
         found = client.plan_upgrade(
             job_id,
             graph,
@@ -113,6 +114,7 @@ def upgrade(
     graph = graph_file.read(file)
     with HeadgateClient(url) as client:
         job_id = job_reference.find(client, job)
+        graph = local_artifacts.uploaded(client, graph, graph_file.directory_of(file))
         operation = client.upgrade(
             job_id,
             graph,

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import Abort, TyperException
 
-from jobmanager.client import display, graph_file, job_reference
+from jobmanager.client import display, graph_file, job_reference, local_artifacts
 from jobmanager.client.answers import Checkpoint
 from jobmanager.client.client import HeadgateClient
 from jobmanager.client.errors import HeadgateError, fault_line
@@ -75,6 +75,12 @@ def submit(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check and plan the graph; store nothing.")
     ] = False,
+    analyse: Annotated[
+        bool,
+        typer.Option(
+            "--analyse", help="Let Spark analyse the graph first: it finds unknown columns."
+        ),
+    ] = False,
     parallelism: Annotated[
         int | None, typer.Option(min=1, help="Subtasks of each keyed vertex, for the graph's own.")
     ] = None,
@@ -106,12 +112,15 @@ def submit(
     \b
     Example:
       headgate submit examples/quickstart.yaml --parallelism 4
+      headgate submit examples/quickstart.yaml --dry-run --analyse
       headgate submit examples/quickstart.yaml --from-savepoint 9c1b4f…
     """
     graph = graph_file.read(file)
     with HeadgateClient(url) as client:
+        graph = local_artifacts.uploaded(client, graph, graph_file.directory_of(file))
         if dry_run:
-            _show_dry_run(client.dry_run(graph, parallelism=parallelism), as_json)
+            checked = client.dry_run(graph, parallelism=parallelism, analyse=analyse)
+            _show_dry_run(checked, as_json)
             return
         job_id = client.submit(
             graph,
@@ -120,6 +129,7 @@ def submit(
             checkpoint=from_checkpoint,
             allow_non_restored_state=allow_non_restored_state,
             claim=claim,
+            analyse=analyse,
         )
     if as_json:
         print_json({"jobid": job_id})

@@ -9,7 +9,7 @@ Answers are the server's own, as typed mappings; whatever goes wrong is a
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Self, cast
 
@@ -57,10 +57,11 @@ class HeadgateClient:
         checkpoint: str | None = None,
         allow_non_restored_state: bool = False,
         claim: bool = False,
+        analyse: bool = False,
     ) -> str:
         """Hands in a job graph; the id of its job. It may start from a savepoint (its id or
         where it is) or from a checkpoint (`<job id>:<number>`). What it claims goes after its
-        first checkpoint.
+        first checkpoint. With `analyse` Spark is asked before it is accepted.
         """
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         params = _given(
@@ -69,16 +70,27 @@ class HeadgateClient:
             checkpoint=checkpoint,
             allow_non_restored_state="true" if allow_non_restored_state else None,
             restore_mode="claim" if claim else None,
+            analyse="true" if analyse else None,
         )
-        answer = self._ask("POST", "/jobs", json=dict(graph), params=params, headers=headers)
+        answer = self._ask(
+            "POST",
+            "/jobs",
+            json=dict(graph),
+            params=params,
+            headers=headers,
+            **({"timeout": 300.0} if analyse else {}),
+        )
         return str(answer["jobid"])
 
     def dry_run(
-        self, graph: Mapping[str, Any], *, parallelism: int | None = None
+        self, graph: Mapping[str, Any], *, parallelism: int | None = None, analyse: bool = False
     ) -> dict[str, Any]:
-        """The plan and the faults of a graph. Nothing is stored."""
-        params = _given(parallelism=parallelism, dry_run="true")
-        return cast(dict[str, Any], self._ask("POST", "/jobs", json=dict(graph), params=params))
+        """The plan and the faults of a graph, with `analyse` Spark's too. Nothing is stored."""
+        params = _given(
+            parallelism=parallelism, dry_run="true", analyse="true" if analyse else None
+        )
+        answer = self._ask("POST", "/jobs", json=dict(graph), params=params, timeout=300.0)
+        return cast(dict[str, Any], answer)
 
     def jobs(self) -> list[answers.JobSummary]:
         return cast(list[answers.JobSummary], self._ask("GET", "/jobs/overview")["jobs"])
@@ -238,6 +250,48 @@ class HeadgateClient:
 
     def dispose_savepoint(self, savepoint_id: str) -> dict[str, Any]:
         return cast(dict[str, Any], self._ask("DELETE", f"/savepoints/{savepoint_id}"))
+
+    # ── artifacts ─────────────────────────────────────────────────────────────
+
+    def upload_artifact(self, name: str, content: bytes) -> answers.Artifact:
+        """Stores a .py, .zip or .whl; the same content again is the same artifact."""
+        answer = self._ask(
+            "POST", "/artifacts", params={"name": name}, content=content, timeout=300.0
+        )
+        return cast(answers.Artifact, answer)
+
+    def artifacts(self, *, limit: int = 1000) -> list[answers.Artifact]:
+        """The newest first."""
+        answer = self._ask("GET", "/artifacts", params={"limit": limit})
+        return cast(list[answers.Artifact], answer["items"])
+
+    def artifact(self, artifact_id: str) -> answers.ArtifactDetails:
+        return cast(answers.ArtifactDetails, self._ask("GET", f"/artifacts/{artifact_id}"))
+
+    def delete_artifact(self, artifact_id: str) -> answers.Artifact:
+        return cast(answers.Artifact, self._ask("DELETE", f"/artifacts/{artifact_id}"))
+
+    def describe_script(
+        self,
+        script: str,
+        *,
+        arguments: Sequence[str] = (),
+        artifacts: Sequence[str] = (),
+        name: str | None = None,
+        parallelism: int | None = None,
+        spark: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """The job graph of a script that is an artifact. Nothing of it runs but its set-up."""
+        body = {
+            "script": script,
+            "arguments": list(arguments),
+            "artifacts": list(artifacts),
+            "name": name,
+            "parallelism": parallelism,
+            "spark": dict(spark or {}),
+        }
+        answer = self._ask("POST", "/scripts/describe", json=body, timeout=300.0)
+        return cast(dict[str, Any], answer["graph"])
 
     # ── state ─────────────────────────────────────────────────────────────────
 

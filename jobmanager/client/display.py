@@ -63,6 +63,9 @@ def job(
     regions = status["region_states"]
     if regions:
         yield _regions(regions)
+    loops = {one["vertex"]: one for region in regions for one in region.get("loops") or ()}
+    if loops:
+        yield _loops(loops.values())
 
 
 def checkpoints(listed: Iterable[answers.CheckpointSummary]) -> Table:
@@ -227,6 +230,21 @@ def _regions(regions: Iterable[Mapping[str, Any]]) -> Table:
             _or_dash(region.get("output_rows")),
             _or_dash(region.get("watermark")),
             duration(region.get("batch_duration_ms")),
+        )
+    return table
+
+
+def _loops(loops: Iterable[Mapping[str, Any]]) -> Table:
+    table = _table("LOOP", "ROUND", "AT MOST", "ROWS", "ROUND TOOK", "IS")
+    for one in loops:
+        ended = "converged" if one["is_converged"] else "ended"
+        table.add_row(
+            one["vertex"],
+            str(one["iteration"]),
+            str(one["max_iterations"]),
+            str(one["rows"]),
+            duration(one["duration_ms"]),
+            "running" if one["is_running"] else ended,
         )
     return table
 

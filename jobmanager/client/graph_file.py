@@ -23,6 +23,11 @@ def read(path: str, standard_input: TextIO | None = None) -> Mapping[str, Any]:
     return document
 
 
+def directory_of(path: str) -> Path:
+    """What paths in the graph at `path` are relative to, on this machine."""
+    return Path.cwd() if path == STANDARD_INPUT else Path(path).resolve().parent
+
+
 def _text(path: str, standard_input: TextIO) -> str:
     if path == STANDARD_INPUT:
         return standard_input.read()

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobmanager.core import graph_document, key_groups
-from jobmanager.core.graph import KEYED, JobGraph
+from jobmanager.core.graph import JobGraph
 from jobmanager.core.plan import layout_of
+from jobmanager.core.traits import is_keyed
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,4 +54,4 @@ def moves(change: Change) -> list[Move]:
 
 
 def _keyed(graph: JobGraph) -> set[str]:
-    return {vertex.id for vertex in graph.vertices if isinstance(vertex, KEYED)}
+    return {vertex.id for vertex in graph.vertices if is_keyed(vertex)}

@@ -1,8 +1,10 @@
 """The connector fields of sources and sinks."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from jobmanager.core.artifact_vertices import ScriptSink, ScriptSource
 from jobmanager.core.document_fields import Fields
 from jobmanager.core.graph import (
     BlackholeSink,
@@ -11,21 +13,25 @@ from jobmanager.core.graph import (
     FilesSink,
     FilesSource,
     GeneratorSource,
+    PythonSink,
+    PythonSource,
     SinkConnector,
+    SocketSource,
     SourceConnector,
     TableSource,
     Visibility,
 )
 
-SOURCES = ("files", "generator", "table")
-SINKS = ("files", "console", "blackhole")
-NOT_YET = frozenset(["kafka", "jdbc", "socket", "python"])
-_FORMATS_NOT_YET = ("orc", "avro", "text")
+SOURCES = ("files", "generator", "table", "socket", "python")
+SINKS = ("files", "console", "blackhole", "python")
+NOT_YET = frozenset(["kafka", "jdbc"])
+_FORMATS_NOT_YET = ("avro",)
+_REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 MOST_TABLE_ROWS = 100_000
 _ALL_FIELDS = frozenset(
     ["format", "path", "max_files_per_batch", "partition_by", "visibility", "rows_per_second"]
     + ["rows", "columns", "servers", "topic", "starting", "url", "table", "key", "host", "port"]
-    + ["class"]
+    + ["class", "bounded"]
 )
 
 
@@ -37,6 +43,7 @@ def source_connector(fields: Fields) -> SourceConnector | None:
                 _format(fields),
                 fields.text("path"),
                 fields.integer("max_files_per_batch", None, least=1),
+                fields.flag("bounded", False),
             )
         case "generator":
             return GeneratorSource(
@@ -46,6 +53,13 @@ def source_connector(fields: Fields) -> SourceConnector | None:
             )
         case "table":
             return TableSource(_rows(fields))
+        case "socket":
+            port = fields.integer("port", least=1, most=65535)
+            return SocketSource(fields.text("host"), port or 1)
+        case "python":
+            return PythonSource(_reference(fields))
+        case "script":
+            return ScriptSource(fields.text("description", ""))
         case other:
             _refuse(fields, other, SOURCES, "source")
             return None
@@ -64,6 +78,10 @@ def sink_connector(fields: Fields) -> SinkConnector:
             return ConsoleSink()
         case "blackhole":
             return BlackholeSink()
+        case "python":
+            return PythonSink(_reference(fields))
+        case "script":
+            return ScriptSink(fields.text("description", ""))
         case other:
             _refuse(fields, other, SINKS, "sink")
             return BlackholeSink()
@@ -75,6 +93,13 @@ def _format(fields: Fields) -> FileFormat:
         fields.fault("format", f"format {named!r} is not supported by this version of Headgate yet")
         return FileFormat.PARQUET
     return fields.choice("format", FileFormat)
+
+
+def _reference(fields: Fields) -> str:
+    reference = fields.text("class")
+    if reference and not _REFERENCE.fullmatch(reference):
+        fields.fault("class", f"{reference!r} is not of the form module:Class")
+    return reference
 
 
 def _rows(fields: Fields) -> tuple[Mapping[str, Any], ...]:

@@ -22,11 +22,24 @@ class Faults:
 
     def __init__(self) -> None:
         self.found: list[Fault] = []
+        self.depth = 0
+        """How many bodies of loops deep the reader is."""
+        self._outer: str | None = None
 
     def add(self, vertex: str | None, field: str, message: str) -> None:
+        if self._outer is not None:
+            vertex = self._outer if vertex is None else f"{self._outer}/{vertex}"
         fault = Fault(vertex, field, message)
         if fault not in self.found:
             self.found.append(fault)
+
+    def within(self, vertex: str | None) -> "Faults":
+        """Adds to the same faults, about vertices inside of `vertex`."""
+        inner = Faults()
+        inner.found = self.found
+        inner.depth = self.depth + 1
+        inner._outer = vertex if self._outer is None else f"{self._outer}/{vertex}"
+        return inner
 
 
 class Fields:
@@ -101,6 +114,13 @@ class Fields:
             self.fault(field, f"{value!r} is not one of {', '.join(choices)}")
             return first
 
+    def flag(self, field: str, default: bool) -> bool:
+        value = self._take(field, default, "true or false")
+        if not isinstance(value, bool):
+            self.fault(field, f"{value!r} is not true or false")
+            return default
+        return value
+
     def expressions(self, field: str, *, required: bool = True) -> dict[str, str]:
         """A mapping of column names to Spark SQL expressions."""
         value = self._take(field, _REQUIRED if required else {}, "a mapping column: expression")
@@ -145,6 +165,10 @@ class Fields:
     def nested(self, field: str, values: Mapping[str, Any]) -> "Fields":
         """A reader of `values`, which stand at `field`."""
         return Fields(values, self._faults, self._vertex, f"{self._prefix}{field}.")
+
+    def faults_within(self) -> Faults:
+        """For the faults of vertices inside of this one."""
+        return self._faults.within(self._vertex)
 
     def not_yet(self, fields: Iterable[str]) -> None:
         """Fields of the language that this version cannot honour: refused by name."""

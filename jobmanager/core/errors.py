@@ -3,13 +3,15 @@
     DomainError
       NotFound
         JobNotFound, CheckpointNotFound, SavepointNotFound, OperationNotFound,
-        RunnerNotFound, LogNotFound, StateNotFound
+        RunnerNotFound, LogNotFound, TaskNotFound, StateNotFound,
+        ArtifactNotFound
       Conflict
         JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused, SavepointInUse,
-        StopUnderWay, SinkInUse, NothingToChange, NoStateYet
+        StopUnderWay, SinkInUse, NothingToChange, NoStateYet, ArtifactInUse, ArtifactNamed
       Rejected
         InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint, UpgradeRefused,
-        InvalidStateKey, UnreadableState, NotAdoptable
+        InvalidStateKey, UnreadableState, NotAdoptable, InvalidArtifact,
+        UnusableScript
       Malformed
         MalformedRequest, BodyTooLarge, BodyTooSlow
       Forbidden
@@ -60,8 +62,16 @@ class LogNotFound(NotFound):
     title = "No log yet"
 
 
+class TaskNotFound(NotFound):
+    title = "No such task"
+
+
 class StateNotFound(NotFound):
     title = "No such state"
+
+
+class ArtifactNotFound(NotFound):
+    title = "No such artifact"
 
 
 class Conflict(DomainError):
@@ -86,6 +96,14 @@ class NothingToChange(Conflict):
 
 class SavepointInUse(Conflict):
     title = "The savepoint is in use"
+
+
+class ArtifactInUse(Conflict):
+    title = "The artifact is in use"
+
+
+class ArtifactNamed(Conflict):
+    title = "The artifact is there under another name"
 
 
 class SinkInUse(Conflict):
@@ -126,6 +144,14 @@ class UnreadableState(Rejected):
 
 class NotAdoptable(Rejected):
     title = "The checkpoint cannot be adopted"
+
+
+class InvalidArtifact(Rejected):
+    title = "Jobs could not use this artifact"
+
+
+class UnusableScript(Rejected):
+    title = "The script cannot be a job"
 
 
 class UnsupportedRequest(Rejected):

@@ -27,6 +27,7 @@ class GarbageKind(StrEnum):
     ATTEMPT = "attempt"
     SAVEPOINT_DRAFT = "savepoint_draft"
     UNKNOWN_JOB = "unknown_job"
+    UNKNOWN_ARTIFACT = "unknown_artifact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,15 @@ def judge_unknown_draft(path: str, size: int, limits: Limits) -> Judgement:
         return Judgement((Garbage(path, GarbageKind.SAVEPOINT_DRAFT, size, why),))
     why += f": {_UNKNOWN_JOBS}"
     return Judgement(left=(Garbage(path, GarbageKind.SAVEPOINT_DRAFT, size, why),))
+
+
+def judge_unknown_artifact(path: str, size: int, limits: Limits) -> Judgement:
+    """The file of an artifact that was deleted, or of one that another server knows."""
+    why = "the database has no such artifact"
+    if limits.unknown_jobs:
+        return Judgement((Garbage(path, GarbageKind.UNKNOWN_ARTIFACT, size, why),))
+    why += f": {_UNKNOWN_JOBS}"
+    return Judgement(left=(Garbage(path, GarbageKind.UNKNOWN_ARTIFACT, size, why),))
 
 
 def judge_unknown_job(path: str, size: int, is_needed: bool, limits: Limits) -> Judgement:

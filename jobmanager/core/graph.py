@@ -3,13 +3,27 @@
 `graph_document` makes one from what was submitted; nothing else should.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from jobmanager.core.artifact_vertices import (
+    Script,
+    ScriptSink,
+    ScriptSource,
+    Spark,
+    StatefulScript,
+    StatefulSpark,
+)
+from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.ids import VertexId
+from jobmanager.core.inputs import Input
+from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
+from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
+from jobmanager.core.window_vertices import Window as Window
 
 
 class Mode(StrEnum):
@@ -17,19 +31,12 @@ class Mode(StrEnum):
     BATCH = "batch"
 
 
-class Ship(StrEnum):
-    """How rows travel along an edge."""
-
-    FORWARD = "forward"
-    HASH = "hash"
-    REBALANCE = "rebalance"
-    BROADCAST = "broadcast"
-
-
 class FileFormat(StrEnum):
     PARQUET = "parquet"
     JSON = "json"
     CSV = "csv"
+    ORC = "orc"
+    TEXT = "text"
 
 
 class Visibility(StrEnum):
@@ -40,8 +47,14 @@ class Visibility(StrEnum):
 
 
 class OutputMode(StrEnum):
+    """What of a changing result comes out of a batch."""
+
     APPEND = "append"
+    """Rows that will never change."""
     UPDATE = "update"
+    """Those that changed."""
+    COMPLETE = "complete"
+    """All of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +111,8 @@ class FilesSource:
     format: FileFormat
     path: str
     max_files_per_batch: int | None = None
+    is_bounded: bool = False
+    """In a stream: the files that are there at the start, for the static side of a join."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +129,21 @@ class TableSource:
     rows: tuple[Mapping[str, Any], ...]
 
 
-SourceConnector = FilesSource | GeneratorSource | TableSource
+@dataclass(frozen=True, slots=True)
+class SocketSource:
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class PythonSource:
+    function: str
+    """`module:Class`, a data source of Spark's Python API."""
+
+
+SourceConnector = (
+    FilesSource | GeneratorSource | TableSource | SocketSource | PythonSource | ScriptSource
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,33 +164,13 @@ class BlackholeSink:
     pass
 
 
-SinkConnector = FilesSink | ConsoleSink | BlackholeSink
-
-
 @dataclass(frozen=True, slots=True)
-class TumblingWindow:
-    size: timedelta
+class PythonSink:
+    function: str
+    """`module:Class`, a data source of Spark's Python API that has a writer."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlidingWindow:
-    size: timedelta
-    every: timedelta
-
-
-@dataclass(frozen=True, slots=True)
-class SessionWindow:
-    gap: timedelta
-
-
-WindowKind = TumblingWindow | SlidingWindow | SessionWindow
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    vertex: VertexId
-    ship: Ship | None = None
-    """None: what follows from the operators."""
+SinkConnector = FilesSink | ConsoleSink | BlackholeSink | PythonSink | ScriptSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,33 +221,60 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    id: VertexId
-    inputs: tuple[Input, ...]
-    key: tuple[str, ...]
-    time: str
-    """The event-time column; where the user left it out, the source's watermark column."""
-    window: WindowKind
-    aggregate: Mapping[str, str]
-    parallelism: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Sink:
     id: VertexId
     inputs: tuple[Input, ...]
     connector: SinkConnector
     options: Mapping[str, str] = field(default_factory=dict)
     parallelism: int | None = None
+    mode: OutputMode | None = None
+    """None: what follows from the operators."""
 
 
-Vertex = Source | Map | Filter | Union | Aggregate | Window | Sink
-KEYED = (Aggregate, Window)
+Vertex = (
+    Source
+    | Map
+    | Filter
+    | Union
+    | Aggregate
+    | Window
+    | Process
+    | KeyedReduce
+    | Cogroup
+    | Python
+    | FlatMap
+    | Join
+    | Distinct
+    | Reduce
+    | Sql
+    | Iterate
+    | DeltaIterate
+    | GraphAlgorithm
+    | Ml
+    | Spark
+    | Script
+    | Sink
+)
+KEYED = (
+    *(Aggregate, Window, Distinct, Reduce, Process, KeyedReduce, Cogroup),
+    *(StatefulSpark, StatefulScript),
+)
+"""Those that always keep state by key; `traits.is_keyed` knows the others too."""
+GROUPED = (Process, KeyedReduce, Cogroup)
+"""Keyed vertices that are called once for a key group."""
+_OPS: Mapping[type, str] = {
+    KeyedReduce: "reduce",
+    GraphAlgorithm: "graph",
+    StatefulSpark: "spark",
+    StatefulScript: "script",
+}
+_CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 
 
 def op_of(vertex: Vertex) -> str:
     """The operator's name in the job-graph language."""
-    return type(vertex).__name__.lower()
+    known = _OPS.get(type(vertex))
+    return known or _CAPITAL.sub(r"_\1", type(vertex).__name__).lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +289,17 @@ class JobGraph:
     execution: Execution
     spark: Mapping[str, str]
     vertices: tuple[Vertex, ...]
+    artifacts: tuple[str, ...] = ()
+    """As submitted: ids, names or paths. In the graph of a job: ids."""
 
     def vertex(self, vertex_id: VertexId) -> Vertex:
         return next(vertex for vertex in self.vertices if vertex.id == vertex_id)
+
+    def every_vertex(self) -> Iterator[Vertex]:
+        """The vertices, and those in the bodies of loops."""
+        ahead = list(reversed(self.vertices))
+        while ahead:
+            vertex = ahead.pop()
+            yield vertex
+            if isinstance(vertex, Iterate | DeltaIterate):
+                ahead.extend(reversed(vertex.body))

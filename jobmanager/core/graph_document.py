@@ -4,7 +4,6 @@ One pass that finds every fault: `parse` either returns a graph that can be
 planned, or raises `InvalidJobGraph` with all of them.
 """
 
-import re
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
@@ -29,7 +28,7 @@ from jobmanager.core.key_groups import divisors
 
 MOST_KEY_GROUPS = 32_768
 MOST_VERTICES = 500
-_ID = re.compile(r"[a-z][a-z0-9_]{0,62}")
+MOST_ARTIFACTS = 100
 _STAND_IN = timedelta(seconds=1)
 
 
@@ -62,9 +61,8 @@ def parse(document: Mapping[str, Any]) -> JobGraph:
         execution=_execution(fields.section("execution")),
         spark=_spark(fields),
         vertices=_vertices(fields, faults, mode),
+        artifacts=_artifacts(fields),
     )
-    if fields.raw("artifacts"):
-        fields.not_yet(["artifacts"])
     fields.done()
     if faults.found:
         raise InvalidJobGraph(faults.found)
@@ -141,7 +139,7 @@ def _execution(fields: Fields) -> Execution:
 
 # Settings that decide where state is and what a checkpoint holds. One that a job
 # could change under us would make acks and the key-group map untrue.
-_OURS = (
+OURS = (
     "spark.sql.shuffle.partitions",
     "spark.sql.streaming.stateStore.",
     "spark.sql.streaming.checkpointLocation",
@@ -155,9 +153,23 @@ def _spark(fields: Fields) -> dict[str, str]:
     for setting in settings:
         if not setting.startswith("spark."):
             fields.fault("spark", f"{setting!r} is not a Spark setting: they begin with 'spark.'")
-        if setting.startswith(_OURS):
+        if setting.startswith(OURS):
             fields.fault("spark", f"{setting!r} is set by Headgate: leave it out")
     return settings
+
+
+def _artifacts(fields: Fields) -> tuple[str, ...]:
+    value = fields.raw("artifacts")
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+        fields.fault("artifacts", f"{value!r} is not a list of artifacts: ids, names or paths")
+        return ()
+    if len(value) > MOST_ARTIFACTS:
+        fields.fault("artifacts", f"{len(value)} are too many: {MOST_ARTIFACTS} at most")
+    for twice in sorted({one for one in value if value.count(one) > 1}):
+        fields.fault("artifacts", f"{twice!r} is named twice")
+    return tuple(value)
 
 
 def _vertices(fields: Fields, faults: Faults, mode: Mode) -> tuple[Vertex, ...]:
@@ -174,25 +186,10 @@ def _vertices(fields: Fields, faults: Faults, mode: Mode) -> tuple[Vertex, ...]:
         if not isinstance(document, Mapping):
             faults.add(None, f"vertices[{position}]", f"{document!r} is not a mapping")
             continue
-        draft = vertex_document.read(document, _vertex_id(document, position, faults), faults, mode)
+        vertex_id = graph_shape.vertex_id(document, f"vertices[{position}]", faults)
+        draft = vertex_document.read(document, vertex_id, faults, mode)
         shape.add(draft.id, draft.op, draft.inputs)
         drafts.append(draft)
     if not graph_shape.check(shape, faults):
         return ()
     return vertex_document.finish(drafts, faults, mode)
-
-
-def _vertex_id(document: Mapping[str, Any], position: int, faults: Faults) -> str:
-    vertex_id = document.get("id")
-    if isinstance(vertex_id, str) and _ID.fullmatch(vertex_id):
-        return vertex_id
-    stand_in = vertex_id if isinstance(vertex_id, str) and vertex_id else f"vertices[{position}]"
-    faults.add(
-        stand_in,
-        "id",
-        "missing: every vertex needs an id"
-        if vertex_id is None
-        else f"{vertex_id!r} is not an id: lower-case letters, digits and _, a letter first, "
-        "63 characters at most",
-    )
-    return stand_in

@@ -1,12 +1,19 @@
 """Faults of a graph's shape: who is joined to whom, whatever the vertices do."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from jobmanager.core.document_fields import Faults
-from jobmanager.core.graph import Input
+from jobmanager.core.inputs import Input
 
+_ID = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _NO_INPUTS = ("source",)
-_ONE_INPUT = ("map", "filter", "aggregate", "window", "sink")
+_ONE_INPUT = (
+    *("map", "filter", "aggregate", "window", "sink", "flat_map", "distinct", "reduce"),
+    *("process", "python"),
+)
+_TWO_INPUTS = ("join",)
 
 
 class Shape:
@@ -28,9 +35,58 @@ def check(shape: Shape, faults: Faults) -> bool:
     for vertex_id, op, inputs in shape.vertices:
         _check_inputs(vertex_id, op, inputs, ids, faults)
     _check_usage(shape, faults)
-    for cycle in _cycles(shape):
-        faults.add(cycle[0], "inputs", "the graph has a cycle: " + " -> ".join([*cycle, cycle[0]]))
+    _check_cycles(shape, faults)
     return len(faults.found) == before
+
+
+def check_body(shape: Shape, given: Sequence[str], results: Sequence[str], faults: Faults) -> bool:
+    """The same for a sub-graph that is given the rows of the vertices `given` and gives those
+    of `results`; none: of whatever it does not use itself.
+    """
+    before = len(faults.found)
+    ids = [vertex_id for vertex_id, _, _ in shape.vertices]
+    for twice in sorted({one for one in ids if ids.count(one) > 1}):
+        faults.add(twice, "id", f"{twice!r} is the id of {ids.count(twice)} vertices")
+    for vertex_id, op, inputs in shape.vertices:
+        if vertex_id in given:
+            faults.add(vertex_id, "id", f"{vertex_id!r} is an input of the loop: name it otherwise")
+        if op in ("source", "sink"):
+            faults.add(vertex_id, "op", f"a body has no {op}: put it outside of the loop")
+        else:
+            _check_inputs(vertex_id, op, inputs, [*ids, *given], faults)
+    for result in results:
+        if result not in ids:
+            faults.add(None, "body", f"there is no vertex {result!r} in the body")
+    for vertex_id in unused(shape) if results else ():
+        if vertex_id not in results:
+            faults.add(vertex_id, "id", "nothing uses this vertex: drop it")
+    if not any(one.vertex in given for _, _, inputs in shape.vertices for one in inputs):
+        faults.add(None, "body", f"it uses no input of the loop: {', '.join(given) or 'none'}")
+    _check_cycles(shape, faults)
+    return len(faults.found) == before
+
+
+def unused(shape: Shape) -> list[str]:
+    """The vertices that no other takes its rows from."""
+    used = {one.vertex for _, _, inputs in shape.vertices for one in inputs}
+    return [vertex_id for vertex_id, _, _ in shape.vertices if vertex_id not in used]
+
+
+def vertex_id(document: Mapping[str, Any], place: str, faults: Faults) -> str:
+    """The id of the vertex at `place`; where it is none, what to call it by."""
+    found = document.get("id")
+    if isinstance(found, str) and _ID.fullmatch(found):
+        return found
+    stand_in = found if isinstance(found, str) and found else place
+    faults.add(
+        stand_in,
+        "id",
+        "missing: every vertex needs an id"
+        if found is None
+        else f"{found!r} is not an id: lower-case letters, digits and _, a letter first, "
+        "63 characters at most",
+    )
+    return stand_in
 
 
 def _check_inputs(
@@ -44,6 +100,8 @@ def _check_inputs(
         faults.add(
             vertex_id, "inputs", f"a {op} has one input, not {len(inputs)}: put a union before it"
         )
+    if op in _TWO_INPUTS and inputs and len(inputs) != 2:
+        faults.add(vertex_id, "inputs", f"a {op} has two inputs, not {len(inputs)}")
     for one in inputs:
         if one.vertex not in ids:
             faults.add(vertex_id, "inputs", f"there is no vertex {one.vertex!r}")
@@ -60,6 +118,11 @@ def _check_usage(shape: Shape, faults: Faults) -> None:
     for needed in ("source", "sink"):
         if needed not in ops:
             faults.add(None, "vertices", f"the graph has no {needed}")
+
+
+def _check_cycles(shape: Shape, faults: Faults) -> None:
+    for cycle in _cycles(shape):
+        faults.add(cycle[0], "inputs", "the graph has a cycle: " + " -> ".join([*cycle, cycle[0]]))
 
 
 def _cycles(shape: Shape) -> list[list[str]]:

@@ -10,6 +10,8 @@ SavepointId = NewType("SavepointId", UUID)
 OperationId = NewType("OperationId", UUID)
 JobManagerId = NewType("JobManagerId", UUID)
 """One process: a server that starts again is another."""
+ArtifactId = NewType("ArtifactId", str)
+"""The SHA-256 of its content, 64 hexadecimal digits."""
 VertexId = NewType("VertexId", str)
 RegionId = NewType("RegionId", str)
 """A region is named by its sink."""

@@ -8,11 +8,18 @@ Rescaling changes which subtask owns a group, never which group owns a key.
 
 A keyed vertex without a key is one group for Spark, in one state partition:
 there subtask 0 owns every group, whatever the parallelism.
+
+A keyed vertex that is Python code is called once for a key group, and keeps one
+value for all keys of it. There the group's number is Spark's key, and the owner
+is the hash of that number modulo parallelism.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import cache
+
+from jobmanager.core import spark_hash
 
 
 class Layout(StrEnum):
@@ -22,6 +29,8 @@ class Layout(StrEnum):
     """State partition = key group modulo parallelism."""
     SINGLE = "single"
     """No key: one state partition holds everything."""
+    GROUPED = "grouped"
+    """The key group is itself Spark's key: state partition = its hash modulo parallelism."""
 
 
 def subtasks(layout: Layout, parallelism: int) -> int:
@@ -31,14 +40,33 @@ def subtasks(layout: Layout, parallelism: int) -> int:
 
 def owner(layout: Layout, key_group: int, parallelism: int) -> int:
     """The subtask that owns `key_group`."""
-    return 0 if layout is Layout.SINGLE else key_group % parallelism
+    match layout:
+        case Layout.SINGLE:
+            return 0
+        case Layout.HASHED:
+            return key_group % parallelism
+        case Layout.GROUPED:
+            return spark_hash.hash_int(key_group) % parallelism
 
 
 def owned(layout: Layout, subtask: int, parallelism: int, max_parallelism: int) -> Sequence[int]:
     """The key groups that `subtask` owns."""
-    if layout is Layout.SINGLE:
-        return range(max_parallelism)
-    return range(subtask, max_parallelism, parallelism)
+    match layout:
+        case Layout.SINGLE:
+            return range(max_parallelism)
+        case Layout.HASHED:
+            return range(subtask, max_parallelism, parallelism)
+        case Layout.GROUPED:
+            return _grouped(parallelism, max_parallelism)[subtask]
+
+
+@cache
+def _grouped(parallelism: int, max_parallelism: int) -> Sequence[Sequence[int]]:
+    """The key groups of each subtask, in one pass over all groups."""
+    found: list[list[int]] = [[] for _ in range(parallelism)]
+    for group in range(max_parallelism):
+        found[owner(Layout.GROUPED, group, parallelism)].append(group)
+    return found
 
 
 def moves(

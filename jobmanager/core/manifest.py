@@ -69,6 +69,8 @@ class RegionManifest:
     """Source vertex to Spark's offset of it."""
     files: tuple[SnapshotFile, ...]
     pointers: tuple[StatePointer, ...]
+    sinks: tuple[VertexId, ...] = ()
+    """Where it has several; the one it is called after otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,8 @@ class Ancestor:
     """A job that a savepoint's state has come through."""
 
     job: JobId
-    batches: Mapping[RegionId, int | None]
-    """Region to its last batch that is part of the state; None: it had none yet."""
+    batches: Mapping[VertexId, int | None]
+    """Sink to its last batch that is part of the state; None: it had none yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +116,20 @@ class Manifest:
         """The jobs its state has come through, as far as it says; the one that wrote it last."""
         if self.savepoint is not None:
             return self.savepoint.lineage
-        return (Ancestor(self.job, {name: one.batch for name, one in self.regions.items()}),)
+        return (Ancestor(self.job, batches_by_sink(self.regions)),)
 
     @property
     def bytes(self) -> int:
         return sum({file.location: file.bytes for file in self.files()}.values())
+
+
+def batches_by_sink(regions: Mapping[RegionId, RegionManifest]) -> dict[VertexId, int | None]:
+    """The last batch of each sink."""
+    return {
+        sink: region.batch
+        for name, region in regions.items()
+        for sink in region.sinks or (VertexId(name),)
+    }
 
 
 def directory_of(checkpoint: int) -> str:
@@ -226,7 +237,7 @@ def _ancestor(document: Any, where: str) -> Ancestor:
     fields = _Fields(document, where)
     job = JobId(fields.uuid("job"))
     batches = _Fields(fields.mapping("batches"), f"{where}.batches")
-    found = {RegionId(name): batches.optional_integer(name) for name in batches.names()}
+    found = {VertexId(name): batches.optional_integer(name) for name in batches.names()}
     fields.done()
     return Ancestor(job, found)
 
@@ -255,6 +266,7 @@ def _region_document(region: RegionManifest) -> dict[str, Any]:
             }
             for one in region.pointers
         ],
+        **({"sinks": list(region.sinks)} if region.sinks else {}),
     }
 
 
@@ -271,6 +283,9 @@ def _region(document: Any, where: str) -> RegionManifest:
             _pointer(one, f"{where}.pointers[{i}]")
             for i, one in enumerate(fields.items("pointers"))
         ),
+        sinks=tuple(VertexId(str(one)) for one in fields.items("sinks"))
+        if fields.has("sinks")
+        else (),
     )
     fields.done()
     return region

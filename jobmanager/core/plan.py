@@ -5,32 +5,37 @@ await?) and the runner (which Spark queries do I start?), so the two cannot
 disagree.
 
 * A **task** is a chain of vertices joined by forward edges.
-* A **region** is everything behind one sink: one Spark query. A vertex that two
-  sinks share is in both regions, and runs once in each.
+* A **region** is everything behind one sink, or behind several that share their keyed
+  vertices (`regions.py`): one Spark query. A vertex that two regions share runs once in each.
 * A **subtask** acks. A keyed vertex has one for each of its state partitions. A
   source has one, since Spark keeps one offset a source and query; a sink has
   one, since a batch is committed once, by the driver.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from jobmanager.core import key_groups
+from jobmanager.core.artifact_vertices import SINGLE, Script, Spark
 from jobmanager.core.graph import (
-    KEYED,
+    GROUPED,
     Aggregate,
     GeneratorSource,
     JobGraph,
     Mode,
     OutputMode,
-    Ship,
     Sink,
     Source,
     TableSource,
     Vertex,
 )
 from jobmanager.core.ids import RegionId, SubtaskRef, VertexId
+from jobmanager.core.inputs import Input, Ship
+from jobmanager.core.regions import Query, ancestors, output_mode_of, queries_of
+from jobmanager.core.relational_vertices import Join, Reduce, Sql, SqlState
+from jobmanager.core.traits import is_keyed
+from jobmanager.core.window_vertices import Window
 
 
 class SnapshotKind(StrEnum):
@@ -60,7 +65,13 @@ class Task:
 class Region:
     id: RegionId
     vertices: tuple[VertexId, ...]
-    """In an order in which every vertex follows its inputs; the sink is last."""
+    """In an order in which every vertex follows its inputs."""
+    streamed: tuple[VertexId, ...]
+    """The same without what is only read as a whole: the static side of a join."""
+    root: VertexId
+    """The vertex whose rows the query computes: the sink, or where several sinks part."""
+    sinks: tuple[VertexId, ...]
+    """The first names the region."""
     sources: tuple[VertexId, ...]
     keyed: tuple[VertexId, ...]
     output_mode: OutputMode
@@ -83,7 +94,7 @@ def plan_of(graph: JobGraph, parallelism: int | None = None) -> Plan:
     return Plan(
         tasks=tuple(_tasks(order, edges, p)),
         edges=edges,
-        regions=tuple(_region(graph, v) for v in graph.vertices if isinstance(v, Sink)),
+        regions=tuple(_region(graph, query) for query in queries_of(graph)),
     )
 
 
@@ -109,7 +120,7 @@ def assignment(graph: JobGraph, parallelism: int) -> dict[tuple[str, int], list[
             key_groups.owned(layout_of(vertex), subtask, parallelism, graph.max_parallelism)
         )
         for vertex in graph.vertices
-        if isinstance(vertex, KEYED)
+        if is_keyed(vertex)
         for subtask in range(key_groups.subtasks(layout_of(vertex), parallelism))
     }
 
@@ -119,17 +130,39 @@ def awaited(graph: JobGraph, parallelism: int) -> dict[SubtaskRef, SnapshotKind]
     return {
         SubtaskRef(region.id, vertex_id, subtask): kind
         for region in plan_of(graph, parallelism).regions
-        for vertex_id in region.vertices
+        for vertex_id in region.streamed
         for kind, count in _participation(graph.vertex(vertex_id), parallelism)
         for subtask in range(count)
     }
 
 
+def shared_by_regions(graph: JobGraph, regions: Collection[Region]) -> set[VertexId]:
+    """The vertices where regions part: in several, with a next one that is not in all of those."""
+    within = {
+        vertex.id: {region.id for region in regions if vertex.id in region.vertices}
+        for vertex in graph.vertices
+    }
+    return {
+        one.vertex
+        for vertex in graph.vertices
+        for one in vertex.inputs
+        if len(within[one.vertex]) > 1 and within[vertex.id] != within[one.vertex]
+    }
+
+
 def layout_of(vertex: Vertex) -> key_groups.Layout:
     """Where Spark keeps this keyed vertex's state."""
-    if isinstance(vertex, Aggregate) and not vertex.key:
-        return key_groups.Layout.SINGLE
-    return key_groups.Layout.HASHED
+    match vertex:
+        case Aggregate(key=()) | Reduce(key=()) | Sql(state=SqlState.TOTAL):
+            return key_groups.Layout.SINGLE
+        case Spark() | Script() if SINGLE.issuperset(vertex.state):
+            return key_groups.Layout.SINGLE
+        case Window(is_buffered=True):
+            return key_groups.Layout.GROUPED
+        case _ if isinstance(vertex, GROUPED):
+            return key_groups.Layout.GROUPED
+        case _:
+            return key_groups.Layout.HASHED
 
 
 def is_bounded(source: Source, mode: Mode) -> bool:
@@ -147,24 +180,33 @@ def _participation(vertex: Vertex, parallelism: int) -> Iterator[tuple[SnapshotK
         yield SnapshotKind.OFFSETS, 1
     elif isinstance(vertex, Sink):
         yield SnapshotKind.SINK, 1
-    elif isinstance(vertex, KEYED):
+    elif is_keyed(vertex):
         yield SnapshotKind.STATE, key_groups.subtasks(layout_of(vertex), parallelism)
 
 
 def _parallelism(vertex: Vertex, parallelism: int) -> int:
-    if isinstance(vertex, KEYED):
+    if is_keyed(vertex):
         return key_groups.subtasks(layout_of(vertex), parallelism)
     return vertex.parallelism or parallelism
 
 
 def _edges_into(vertex: Vertex) -> Iterator[Edge]:
     for one in vertex.inputs:
-        yield Edge(one.vertex, vertex.id, one.ship or _default_ship(vertex))
+        yield Edge(one.vertex, vertex.id, ship_of(vertex, one))
 
 
-def _default_ship(vertex: Vertex) -> Ship:
-    if isinstance(vertex, KEYED):
+def ship_of(vertex: Vertex, one: Input) -> Ship:
+    """How the rows of an input travel: as it says, else as follows from the operators."""
+    return one.ship or _default_ship(vertex, one)
+
+
+def _default_ship(vertex: Vertex, one: Input) -> Ship:
+    if is_keyed(vertex):
         return Ship.HASH
+    if isinstance(vertex, Join):
+        ships = {side.vertex: side.ship or Ship.BROADCAST for side in vertex.inputs}
+        if one.vertex == vertex.static or ships[vertex.static or one.vertex] is Ship.HASH:
+            return ships[vertex.static or one.vertex]
     return Ship.FORWARD if vertex.parallelism is None else Ship.REBALANCE
 
 
@@ -185,28 +227,22 @@ def _tasks(order: tuple[Vertex, ...], edges: tuple[Edge, ...], parallelism: int)
         yield Task(head, tuple(vertices), width[head])
 
 
-def _region(graph: JobGraph, sink: Sink) -> Region:
-    behind = _ancestors(graph, sink)
+def _region(graph: JobGraph, query: Query) -> Region:
+    behind = set[VertexId]().union(
+        *(ancestors(graph, sink, with_static=True) for sink in query.sinks)
+    )
     vertices = tuple(v for v in in_order(graph) if v.id in behind)
-    sources = [v for v in vertices if isinstance(v, Source)]
-    updates = any(isinstance(v, Aggregate) for v in vertices)
+    behind = set[VertexId]().union(*(ancestors(graph, sink) for sink in query.sinks))
+    streamed = [v for v in vertices if v.id in behind]
+    sources = [v for v in streamed if isinstance(v, Source)]
     return Region(
-        id=RegionId(sink.id),
+        id=RegionId(query.sinks[0]),
         vertices=tuple(v.id for v in vertices),
+        streamed=tuple(v.id for v in streamed),
+        root=query.root,
+        sinks=query.sinks,
         sources=tuple(v.id for v in sources),
-        keyed=tuple(v.id for v in vertices if isinstance(v, KEYED)),
-        output_mode=OutputMode.UPDATE if updates else OutputMode.APPEND,
+        keyed=tuple(v.id for v in streamed if is_keyed(v)),
+        output_mode=output_mode_of(graph, query.sinks[0]),
         is_bounded=all(is_bounded(source, graph.mode) for source in sources),
     )
-
-
-def _ancestors(graph: JobGraph, vertex: Vertex) -> set[VertexId]:
-    """The vertex, and every vertex its rows come through."""
-    found: set[VertexId] = set()
-    ahead = [vertex.id]
-    while ahead:
-        one = ahead.pop()
-        if one not in found:
-            found.add(one)
-            ahead.extend(into.vertex for into in graph.vertex(one).inputs)
-    return found

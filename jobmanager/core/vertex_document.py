@@ -9,38 +9,53 @@ Spark query.
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Any
 
+from jobmanager.core import (
+    artifact_document,
+    column_checks,
+    python_document,
+    relational_checks,
+    relational_document,
+    ship_checks,
+)
+from jobmanager.core.artifact_vertices import ScriptSource
+from jobmanager.core.batch_document import readers as batch_readers
+from jobmanager.core.body_document import Body, read_body
 from jobmanager.core.connector_document import sink_connector, source_connector
 from jobmanager.core.document_fields import Faults, Fields
 from jobmanager.core.graph import (
+    GROUPED,
     Aggregate,
+    FileFormat,
+    FilesSource,
     Filter,
     GeneratorSource,
-    Input,
     Map,
     Mode,
-    SessionWindow,
-    Ship,
+    OutputMode,
+    PythonSource,
     Sink,
-    SlidingWindow,
+    SocketSource,
     Source,
-    TumblingWindow,
+    SourceConnector,
     Union,
     Vertex,
     Watermark,
-    Window,
-    WindowKind,
 )
 from jobmanager.core.ids import VertexId
+from jobmanager.core.inputs import Input, Ship, Side
+from jobmanager.core.python_vertices import Process
+from jobmanager.core.traits import emits_updates, streamed_inputs
+from jobmanager.core.window_document import check_sides, read_window, settle
+from jobmanager.core.window_vertices import Window
 
-NOT_YET = frozenset(
-    ["flat_map", "join", "cogroup", "reduce", "distinct", "process", "python", "spark", "sql"]
-    + ["iterate", "delta_iterate", "graph", "ml"]
+KEYED_OPS = (
+    "aggregate",
+    "window",
+    *python_document.KEYED_OPS,
+    *relational_document.KEYED_OPS,
 )
-KEYED_OPS = ("aggregate", "window")
-_SOME = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +86,38 @@ def read(document: Mapping[str, Any], vertex_id: str, faults: Faults, mode: Mode
 
 def finish(drafts: Sequence[Draft], faults: Faults, mode: Mode) -> tuple[Vertex, ...]:
     """The vertices, with every window's time column settled. The shape is sound."""
+    drafts = _settled(drafts, faults, mode)
     behind = _Behind(drafts)
+    late_sides = check_sides([(d.id, d.inputs, d.vertex) for d in drafts], faults)
     finished: list[Vertex] = []
     for draft in drafts:
         vertex = draft.vertex
         if isinstance(vertex, Window):
-            vertex = _settle_time(vertex, behind, faults, mode)
+            sources = [d.vertex for d in behind.of(vertex.id) if isinstance(d.vertex, Source)]
+            vertex = settle(vertex, sources, late_sides, faults, mode)
+        if isinstance(vertex, Process):
+            sources = [d.vertex for d in behind.of(vertex.id) if isinstance(d.vertex, Source)]
+            vertex = python_document.settle_time(vertex, sources, faults)
         if isinstance(vertex, Sink) and mode is Mode.STREAMING:
             _check_region(vertex, behind, faults)
         if vertex is not None:
             finished.append(vertex)
+    relational_checks.check(finished, faults, mode)
+    ship_checks.check(finished, faults, mode)
+    column_checks.check(finished, faults)
     return tuple(finished)
 
 
+def _settled(drafts: Sequence[Draft], faults: Faults, mode: Mode) -> list[Draft]:
+    """The drafts, with the static inputs of joins and queries known."""
+    read = [draft.vertex for draft in drafts if draft.vertex is not None]
+    settled = {one.id: one for one in relational_document.settle(read, faults, mode)}
+    return [replace(draft, vertex=settled.get(VertexId(draft.id))) for draft in drafts]
+
+
 def _refuse(op: str, fields: Fields) -> None:
-    if op in NOT_YET:
-        fields.fault("op", f"operator {op!r} is not supported by this version of Headgate yet")
-    elif op:
-        close = difflib.get_close_matches(op, [*_READERS, *NOT_YET], n=1)
+    if op:
+        close = difflib.get_close_matches(op, _READERS, n=1)
         hint = f": did you mean {close[0]!r}?" if close else f": take one of {', '.join(_READERS)}"
         fields.fault("op", f"there is no operator {op!r}{hint}")
 
@@ -108,7 +137,7 @@ def _inputs(fields: Fields) -> tuple[Input, ...]:
             inputs.append(_shipped_input(fields, position, one))
         else:
             fields.fault(f"inputs[{position}]", f"{one!r} is not a vertex id")
-    names = [one.vertex for one in inputs]
+    names = [f"{one.vertex}.{one.side}" if one.side else one.vertex for one in inputs]
     for twice in sorted({name for name in names if names.count(name) > 1}):
         fields.fault("inputs", f"{twice!r} is named twice")
     return tuple(inputs)
@@ -118,29 +147,41 @@ def _shipped_input(fields: Fields, position: int, document: Mapping[str, Any]) -
     inner = fields.nested(f"inputs[{position}]", document)
     vertex = VertexId(inner.text("from"))
     ship = inner.choice("ship", Ship) if inner.has("ship") else None
-    inner.not_yet(["side"])
+    side = inner.choice("side", Side) if inner.has("side") else None
     inner.done()
-    return Input(vertex, ship)
+    return Input(vertex, ship, side)
 
 
 def _source(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
     connector = source_connector(fields)
-    if isinstance(connector, GeneratorSource):
-        schema = None
-        if fields.has("schema"):
-            fields.fault("schema", "a generator's columns are its schema: leave this out")
-    else:
-        schema = fields.text("schema") if connector else fields.text("schema", "")
+    schema = _schema(fields, connector)
     watermark = None
     if fields.has("watermark"):
         inner = fields.section("watermark")
         column, delay = inner.text("column"), inner.duration("delay", "0s", zero=True)
         inner.done()
         watermark = Watermark(column, delay) if delay is not None else None
-        if isinstance(connector, GeneratorSource) and column not in connector.columns:
-            fields.fault("watermark.column", f"the generator has no column {column!r}")
     stand_in = connector or GeneratorSource(1, None, {})
     return Source(vertex_id, stand_in, schema, watermark, fields.settings("options"))
+
+
+def _schema(fields: Fields, connector: SourceConnector | None) -> str | None:
+    """Spark DDL; None where the connector says its columns."""
+    match connector:
+        case GeneratorSource():
+            if fields.has("schema"):
+                fields.fault("schema", "a generator's columns are its schema: leave this out")
+            return None
+        case SocketSource():
+            if fields.has("schema"):
+                fields.fault("schema", "a socket gives lines in a column `value`: leave this out")
+            return None
+        case ScriptSource():
+            return None
+        case None | PythonSource() | FilesSource(format=FileFormat.TEXT):
+            return fields.text("schema", "") or None
+        case _:
+            return fields.text("schema")
 
 
 def _map(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
@@ -171,39 +212,6 @@ def _aggregate(
     return Aggregate(vertex_id, inputs, key, results)
 
 
-def _window(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
-    fields.not_yet(["trigger", "evictor", "allowed_lateness", "function", "output"])
-    key = fields.names("key")
-    kind = _window_kind(fields)
-    results = fields.expressions("aggregate", required=not fields.has("function"))
-    _check_results(fields, (*key, "window_start", "window_end"), results)
-    return Window(vertex_id, inputs, key, fields.text("time", ""), kind, results)
-
-
-def _window_kind(fields: Fields) -> WindowKind:
-    stand_in = TumblingWindow(_SOME)
-    if not fields.has("window"):
-        fields.fault("window", "missing: {tumbling: d}, {sliding: d, every: d} or {session: gap}")
-        return stand_in
-    inner = fields.section("window")
-    kind: WindowKind = stand_in
-    if inner.has("tumbling"):
-        kind = TumblingWindow(inner.duration("tumbling") or _SOME)
-    elif inner.has("sliding"):
-        size, every = inner.duration("sliding"), inner.duration("every")
-        if size and every and every > size:
-            inner.fault("every", "rows between two windows would be lost: every is above sliding")
-        kind = SlidingWindow(size or _SOME, every or _SOME)
-    elif inner.has("session"):
-        kind = SessionWindow(inner.duration("session") or _SOME)
-    elif inner.has("count") or inner.has("global"):
-        inner.not_yet(["count", "every", "global"])
-    else:
-        inner.fault("", "missing: {tumbling: d}, {sliding: d, every: d} or {session: gap}")
-    inner.done()
-    return kind
-
-
 def _check_results(fields: Fields, taken: Sequence[str], results: Mapping[str, str]) -> None:
     for column in results:
         if column in taken:
@@ -212,8 +220,21 @@ def _check_results(fields: Fields, taken: Sequence[str], results: Mapping[str, s
 
 def _sink(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
     connector = sink_connector(fields)
-    fields.not_yet(["mode"])
-    return Sink(vertex_id, inputs, connector, fields.settings("options"))
+    chosen = fields.choice("mode", OutputMode) if fields.has("mode") else None
+    return Sink(vertex_id, inputs, connector, fields.settings("options"), mode=chosen)
+
+
+def _reduce(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
+    """By a function of the user's, or by aggregates."""
+    if fields.has("function") and fields.has("aggregate"):
+        fields.fault("function", "a reduce has a function or an aggregate, not both")
+    if fields.has("function"):
+        return python_document.READERS["reduce"](fields, vertex_id, inputs, mode)
+    return relational_document.READERS["reduce"](fields, vertex_id, inputs, mode)
+
+
+def _body(fields: Fields, inputs: tuple[Input, ...], mode: Mode, results: tuple[str, ...]) -> Body:
+    return read_body(fields, inputs, mode, results, read, finish)
 
 
 _Reader = Callable[[Fields, VertexId, tuple[Input, ...], Mode], Vertex]
@@ -223,8 +244,13 @@ _READERS: Mapping[str, _Reader] = {
     "filter": _filter,
     "union": _union,
     "aggregate": _aggregate,
-    "window": _window,
+    "window": read_window,
     "sink": _sink,
+    **relational_document.READERS,
+    **artifact_document.READERS,
+    **python_document.READERS,
+    "reduce": _reduce,
+    **batch_readers(_body),
 }
 
 
@@ -238,37 +264,18 @@ class _Behind:
         found: dict[str, Draft] = {}
         ahead = [vertex_id]
         while ahead:
-            draft = self._drafts[ahead.pop()]
-            if draft.id not in found:
+            draft = self._drafts.get(ahead.pop())  # None: the input of a loop, in its body
+            if draft is not None and draft.id not in found:
                 found[draft.id] = draft
-                ahead.extend(one.vertex for one in draft.inputs)
+                streamed = streamed_inputs(draft.vertex) if draft.vertex else draft.inputs
+                ahead.extend(one.vertex for one in streamed)
         return list(found.values())
-
-
-def _settle_time(window: Window, behind: _Behind, faults: Faults, mode: Mode) -> Window:
-    sources = [d.vertex for d in behind.of(window.id) if isinstance(d.vertex, Source)]
-    columns = sorted({source.watermark.column for source in sources if source.watermark})
-    if mode is Mode.STREAMING:
-        for source in sources:
-            if source.watermark is None:
-                faults.add(
-                    source.id,
-                    "watermark",
-                    f"missing: window {window.id!r} emits when the watermark passes its end",
-                )
-    if window.time:
-        return window
-    if len(columns) != 1:
-        found = ", ".join(columns) or "none"
-        faults.add(window.id, "time", f"missing: name the time column (watermarked ones: {found})")
-        return window
-    return replace(window, time=columns[0])
 
 
 def _check_region(sink: Sink, behind: _Behind, faults: Faults) -> None:
     """Spark gives a query one output mode, and update mode one aggregation."""
     vertices = [draft.vertex for draft in behind.of(sink.id)]
-    aggregates = sorted(v.id for v in vertices if isinstance(v, Aggregate))
+    aggregates = sorted(v.id for v in vertices if v is not None and emits_updates(v))
     windows = sorted(v.id for v in vertices if isinstance(v, Window))
     if aggregates and windows:
         faults.add(
@@ -276,6 +283,14 @@ def _check_region(sink: Sink, behind: _Behind, faults: Faults) -> None:
             "inputs",
             f"aggregate {aggregates[0]!r} emits updates and window {windows[0]!r} emits once: "
             "a streaming query cannot do both, give each a sink of its own",
+        )
+    groups = sorted(v.id for v in vertices if isinstance(v, GROUPED))
+    if aggregates and groups:
+        faults.add(
+            sink.id,
+            "inputs",
+            f"aggregate {aggregates[0]!r} emits updates, and Spark cannot run {groups[0]!r} in one "
+            "streaming query with it: give each a sink of its own, or aggregate in the function",
         )
     for window in windows:
         for draft in behind.of(window):
@@ -288,7 +303,7 @@ def _check_region(sink: Sink, behind: _Behind, faults: Faults) -> None:
                 )
     for aggregate in aggregates:
         for draft in behind.of(aggregate):
-            if draft.id != aggregate and isinstance(draft.vertex, Aggregate):
+            if draft.id in aggregates and draft.id != aggregate:
                 faults.add(
                     aggregate,
                     "inputs",

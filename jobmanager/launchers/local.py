@@ -85,6 +85,11 @@ class LocalLauncher:
         """How many wait, or will when they are primed."""
         return len(self._warm)
 
+    def warm_states(self) -> dict[str, int]:
+        alive = [one for one, child in self._warm.items() if child.poll() is None]
+        primed = sum(self._ready_file(one).exists() for one in alive)
+        return {"primed": primed, "starting": len(alive) - primed}
+
     async def keep_warm(self, wanted: int) -> None:
         """Starts or ends one warm process, if there are not as many as wanted."""
         for runner_id, child in list(self._warm.items()):

@@ -6,9 +6,9 @@ answer, a leader leads on until its time is over by its own clock, and then stop
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
 
@@ -68,7 +68,10 @@ class Leadership:
         listener: Listener | None = None,
         predecessor: JobManagerId | None = None,
         clock: Callable[[], float] = _seconds,
+        warm: Callable[[], Mapping[str, int] | None] = lambda: None,
     ) -> None:
+        self._warm = warm
+        """What is said of warm runners, to who asks any JobManager."""
         self._store = store
         self._myself = myself
         self._candidate = Candidate(myself.id, myself.url, predecessor)
@@ -169,7 +172,7 @@ class Leadership:
             self._standing = leases.transition(self._standing, taken)
 
     async def _look_around(self) -> None:
-        await self._store.attend(self._myself)
+        await self._store.attend(replace(self._myself, warm=self._warm()))
         self._seen = await self._store.look()
 
     async def _tell(self, *, is_meant: bool = False) -> None:

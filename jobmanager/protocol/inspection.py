@@ -83,6 +83,20 @@ class TryGraph(Message):
     parallelism: int
     data_root: str
     """What relative paths in the graph are relative to."""
+    storage: str | None = None
+    """Where the graph's artifacts are, a file: URI."""
+
+
+class AnalyseGraph(Message):
+    """What Spark says to a job graph: every fault, and the physical plans."""
+
+    kind: Literal["analyse_graph"] = "analyse_graph"
+    graph: dict[str, Any]
+    parallelism: int
+    data_root: str
+    """What relative paths in the graph are relative to."""
+    storage: str | None = None
+    """Where the graph's artifacts are, a file: URI."""
 
 
 class AdoptCheckpoint(Message):
@@ -99,10 +113,34 @@ class AdoptCheckpoint(Message):
     savepoint: UUID
     target: str
     """The directory of the savepoint, a file: URI. It does not exist yet."""
+    storage: str | None = None
+    """Where the graph's artifacts are, a file: URI."""
+
+
+class DescribeScript(Message):
+    """Run a script up to where it waits for its queries, and say what they are. None starts."""
+
+    kind: Literal["describe_script"] = "describe_script"
+    script: str
+    """The artifact that is the script."""
+    arguments: list[str]
+    artifacts: list[str]
+    parallelism: int
+    spark: dict[str, str]
+    data_root: str
+    """What relative paths in the script are relative to."""
+    storage: str
+    """Where artifacts are, a file: URI."""
 
 
 QuestionBody = Annotated[
-    ListStates | ReadRows | CountKeyGroups | TryGraph | AdoptCheckpoint,
+    ListStates
+    | ReadRows
+    | CountKeyGroups
+    | TryGraph
+    | AnalyseGraph
+    | AdoptCheckpoint
+    | DescribeScript,
     Field(discriminator="kind"),
 ]
 
@@ -215,6 +253,25 @@ class Tried(Message):
     regions: list[TriedRegion]
 
 
+class GraphFault(Message):
+    vertex: str | None
+    field: str
+    """Empty: the whole vertex."""
+    message: str
+
+
+class SparkPlan(Message):
+    region: str
+    text: str
+
+
+class Analysed(Message):
+    kind: Literal["analysed"] = "analysed"
+    faults: list[GraphFault]
+    plans: list[SparkPlan]
+    """Of the regions without a fault."""
+
+
 class Adopted(Message):
     """The savepoint is complete."""
 
@@ -229,7 +286,36 @@ class Adopted(Message):
     """False: its state was as ours is, and was copied."""
 
 
+class ScriptQuerySink(Message):
+    """What a query writes to, in Spark's words."""
+
+    format: str
+    path: str | None
+    options: dict[str, str]
+    partition_by: list[str]
+    table: str | None
+    function: str | None
+    """`foreachBatch` or `foreach`."""
+
+
+class ScriptQuery(Message):
+    name: str
+    sources: list[str]
+    state: list[str]
+    output_mode: str
+    trigger: dict[str, Any]
+    sink: ScriptQuerySink
+
+
+class ScriptDescribed(Message):
+    """The queries of a script, in the order in which it starts them."""
+
+    kind: Literal["script_described"] = "script_described"
+    queries: list[ScriptQuery]
+
+
 RefusalReason = Literal[
+    "bad_script",
     "gone",
     "unknown_state",
     "bad_key",
@@ -249,7 +335,8 @@ class Refusal(Message):
 
 
 AnswerBody = Annotated[
-    Ready | States | Rows | KeyGroupCounts | Tried | Adopted | Refusal, Field(discriminator="kind")
+    Ready | States | Rows | KeyGroupCounts | Tried | Analysed | Adopted | ScriptDescribed | Refusal,
+    Field(discriminator="kind"),
 ]
 
 

@@ -33,6 +33,8 @@ class RunnerHello(Message):
     host: str
     pid: int
     spark_version: str
+    python_version: str | None = None
+    headgate_version: str | None = None
 
 
 class RunnerWelcome(Message):
@@ -170,6 +172,53 @@ class Directives(Message):
 # ── what a runner reports ─────────────────────────────────────────────────────
 
 
+class AccumulatorValue(Message):
+    merge: Literal["sum", "lowest", "highest"]
+    value: int | float
+
+
+class LoopProgress(Message):
+    """How far a loop inside of a batch job is."""
+
+    vertex: str
+    iteration: int
+    """Rounds done."""
+    max_iterations: int
+    rows: int
+    """That the last round gave or, where a loop only touches what changed, that it left to do."""
+    duration_ms: int
+    """Of the last round."""
+    is_converged: bool
+    is_running: bool = True
+
+
+class SourceProgress(Message):
+    """What Spark says of one source of a region, in its last report."""
+
+    vertex: str
+    input_rows_per_second: float = 0.0
+    processed_rows_per_second: float = 0.0
+    backlog_rows: int | None = None
+    """Rows that are there and not read; None: the source does not say."""
+
+
+class OperatorProgress(Message):
+    """What Spark says of one stateful operator of a region, in its last report."""
+
+    vertex: str
+    operator: str
+    """Spark's name for what it does."""
+    updated_rows: int = 0
+    """In the last batch."""
+    dropped_rows: int = 0
+    """In the last batch: they came later than the watermark allows."""
+    state_rows: int = 0
+    """0 where Spark does not count them."""
+    state_bytes: int = 0
+    """Of memory."""
+    commit_ms: int = 0
+
+
 class RegionProgress(Message):
     region: str
     batch: int | None
@@ -202,14 +251,38 @@ class RegionProgress(Message):
     idle. A duration, so that clocks that differ do not matter."""
     median_batch_ms: int = 0
     """Of the last batches with input."""
+    accumulators: dict[str, dict[str, AccumulatorValue]] = {}
+    """Vertex to name to what users' code added up in committed batches, of all attempts."""
     activity: str | None = None
     """What Spark says it is doing."""
+    loops: list[LoopProgress] = []
+    """Of a batch job."""
+    busy_ms: int = 0
+    """Spent on batches by this attempt so far."""
+    measured_batches: int = 0
+    """How many batches `phases_ms` is about."""
+    phases_ms: dict[str, int] = {}
+    """What these batches spent their time on, by Spark's names: `addBatch`, `walCommit` …"""
+    sources: list[SourceProgress] = []
+    operators: list[OperatorProgress] = []
+
+
+class RunnerMemory(Message):
+    resident_bytes: int
+    """Of the runner's process and all it started."""
+    heap_used_bytes: int | None = None
+    heap_max_bytes: int | None = None
+    """Of the JVM; None: there is none."""
+    java_version: str | None = None
+    slots: int | None = None
+    """Tasks that Spark runs at the same time."""
 
 
 class Heartbeat(Message):
     job: UUID | None
     attempt: int | None
     regions: list[RegionProgress]
+    memory: RunnerMemory | None = None
 
 
 class HeartbeatReply(Message):

@@ -16,7 +16,7 @@ from jobmanager.core.ids import CheckpointNumber, SavepointId
 from jobmanager.core.manifest import Manifest
 from jobmanager.core.savepoint import SavepointStatus
 from jobmanager.protocol.inspection import AdoptCheckpoint, Adopted, Refusal
-from jobmanager.services import jobs
+from jobmanager.services import artifacts, jobs
 from jobmanager.services.clock import Clock
 from jobmanager.services.ports import Inspector, Savepoint, SnapshotStorage, UnitsOfWork
 
@@ -33,6 +33,7 @@ class Request:
     target: str
     """The directory, a file: URI, in which the savepoint gets one of its own."""
     data_root: str
+    storage: str
 
 
 async def adopt(
@@ -43,7 +44,9 @@ async def adopt(
     clock: Clock,
 ) -> Savepoint:
     """Raises `InvalidJobGraph`, `NotAdoptable`, `InspectorUnavailable`."""
-    _, parallelism = jobs.check(request.document, request.parallelism)
+    graph, parallelism = jobs.check(request.document, request.parallelism)
+    async with units() as uow:
+        await artifacts.check(uow, graph)
     savepoint_id = SavepointId(uuid4())
     created_at = clock()
     directory = f"{request.target.rstrip('/')}/savepoint-adopted-{savepoint_id.hex[:12]}"
@@ -54,6 +57,7 @@ async def adopt(
         data_root=request.data_root,
         savepoint=savepoint_id,
         target=directory,
+        storage=request.storage,
     )
     answer = await inspector.ask(question, TIME_FOR_AN_ADOPTION)
     if isinstance(answer, Refusal) and answer.reason not in _UNAVAILABLE:

@@ -25,7 +25,7 @@ from jobmanager.core.failure import Failure, FailureKind
 from jobmanager.core.ids import JobId, OperationId
 from jobmanager.core.operation import OperationKind
 from jobmanager.core.upgrade import UpgradePlan, Verdict, plan_upgrade
-from jobmanager.services import lifecycle, savepoints
+from jobmanager.services import artifacts, lifecycle, savepoints
 from jobmanager.services.ports import StoredJob, StoredOperation, Trials, UnitOfWork
 
 
@@ -80,6 +80,7 @@ async def upgrade(
         known = await _known(uow, job_id, operation_id, OperationKind.UPGRADE, after)
         if known is not None:
             return known
+        await artifacts.check(uow, graph_document.parse(request.document))
         before = revision_of(stored)
         change = Change(before, after, request.allow_non_restored_state)
         operation = await savepoints.begin(
@@ -98,9 +99,9 @@ async def plan(
     """What an upgrade would do. Spark is asked on a copy of the newest checkpoint."""
     async with uow:
         stored = await uow.jobs.get(job_id)
-    change = Change(
-        revision_of(stored), upgraded(stored, request), request.allow_non_restored_state
-    )
+        wanted = upgraded(stored, request)
+        await artifacts.check(uow, graph_document.parse(wanted.document))
+    change = Change(revision_of(stored), wanted, request.allow_non_restored_state)
     found = plan_upgrade(change)
     if found.verdict is Verdict.IMPOSSIBLE:
         return found  # Spark would be tried with the state of one vertex for another

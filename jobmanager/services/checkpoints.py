@@ -1,5 +1,6 @@
 """Use cases about checkpoints. Each one: load, decide, save, commit."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,7 +23,7 @@ from jobmanager.core.errors import (
 )
 from jobmanager.core.failure import Failure, FailureKind
 from jobmanager.core.graph import Mode
-from jobmanager.core.ids import CheckpointNumber, JobId
+from jobmanager.core.ids import CheckpointNumber, JobId, SubtaskRef
 from jobmanager.core.job import JobStatus
 from jobmanager.core.manifest import FILE_NAME
 from jobmanager.core.retention import superfluous
@@ -93,7 +94,8 @@ async def acknowledge(
         await uow.outbox.add(job_id, effects, ack.at)
         if checkpoint != before:
             await uow.checkpoints.save(job_id, checkpoint, ack.at)
-            await uow.history.announce(job_id, "checkpoint_ack", _told(stored, checkpoint, ack))
+            told = _facts(stored, checkpoint, ack.at, ack.snapshots)
+            await uow.history.announce(job_id, "checkpoint_ack", told)
         if outcome is AckOutcome.COMPLETED:
             await _complete(uow, stored, checkpoint, ack.at)
         await uow.commit()
@@ -143,6 +145,9 @@ async def trigger_one(
         number, stored.job.attempt, kind, awaited, now, now + settings.timeout, order
     )
     await uow.checkpoints.add(stored.id, checkpoint)
+    await uow.history.announce(
+        stored.id, "checkpoint_triggered", _facts(stored, checkpoint, now, awaited)
+    )
     await uow.outbox.add(stored.id, effects, now)
     following = stored.next_checkpoint_at
     if kind is CheckpointKind.PERIODIC:
@@ -157,12 +162,15 @@ async def trigger_one(
     return number
 
 
-def _told(
-    stored: StoredJob, checkpoint: checkpoints.Checkpoint, ack: BarrierAcked
+def _facts(
+    stored: StoredJob,
+    checkpoint: checkpoints.Checkpoint,
+    now: datetime,
+    subtasks: Iterable[SubtaskRef],
 ) -> dict[str, Any]:
-    """An ack as it came in, for those who watch."""
+    """For those who watch: it was triggered and awaits these subtasks, or these have acked."""
     return {
-        "at": ack.at.isoformat(),
+        "at": now.isoformat(),
         "name": stored.graph.name,
         "attempt": checkpoint.attempt,
         "checkpoint": checkpoint.number,
@@ -170,7 +178,7 @@ def _told(
         "status": checkpoint.status,
         "acked": len(checkpoint.snapshots),
         "awaited": len(checkpoint.awaiting),
-        "subtasks": sorted(f"{one.region}/{one.vertex}/{one.subtask}" for one in ack.snapshots),
+        "subtasks": sorted(f"{one.region}/{one.vertex}/{one.subtask}" for one in subtasks),
     }
 
 

@@ -7,9 +7,10 @@ with the id of the last entry it has. No transaction and no connection is held m
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -17,9 +18,11 @@ import structlog
 
 from jobmanager.core.errors import TooManyStreams
 from jobmanager.core.ids import JobId
+from jobmanager.core.sample import lag_ms
 from jobmanager.services.ports import LiveProgress, Recorded, UnitsOfWork
 
 _log = structlog.get_logger(__name__)
+PROGRESS, PROGRESS_SUMMARY = "progress", "progress_summary"
 HISTORY_CHANNEL = "headgate_history"
 """There are new entries; the payload is empty."""
 LIVE_CHANNEL = "headgate_live"
@@ -31,10 +34,21 @@ _PAGE = 500
 _PROGRESS_EVERY_SECONDS = 0.9
 
 
+class ProgressDetail(StrEnum):
+    """How much of the progress of jobs a listener wants to hear."""
+
+    EACH = "each"
+    """An event for each job, with all its regions."""
+    SUMMARY = "summary"
+    """One event for all jobs, a line each: however many there are."""
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     kind: str
-    job_id: JobId
+    job_id: JobId | None
+    """None: it is about many."""
     data: Mapping[str, Any]
     id: int | None = None
     """Of the history entry; None: it is kept nowhere, and never comes again."""
@@ -43,18 +57,26 @@ class Event:
 class Subscription:
     """One listener: to all jobs, or to one. `close` it."""
 
-    def __init__(self, hub: "EventHub", job_id: JobId | None) -> None:
+    def __init__(self, hub: "EventHub", job_id: JobId | None, progress: ProgressDetail) -> None:
         self._hub = hub
         self.job_id = job_id
+        self.progress = progress
         self._events: asyncio.Queue[Event | None] = asyncio.Queue(MOST_WAITING + 1)
         self.is_open = True
 
     def offer(self, event: Event) -> None:
-        if self.job_id in (None, event.job_id):
+        if self._wants(event):
             if self._events.qsize() >= MOST_WAITING:
                 self.close()
             else:
                 self._events.put_nowait(event)
+
+    def _wants(self, event: Event) -> bool:
+        if event.kind == PROGRESS_SUMMARY:
+            return self.progress is ProgressDetail.SUMMARY
+        if event.kind == PROGRESS and self.progress is not ProgressDetail.EACH:
+            return False
+        return self.job_id in (None, event.job_id)
 
     def close(self) -> None:
         """Whoever waits for the next event is told that there is none."""
@@ -98,11 +120,13 @@ class EventHub:
     def streams(self) -> int:
         return len(self._listeners)
 
-    def subscribe(self, job_id: JobId | None) -> Subscription:
+    def subscribe(
+        self, job_id: JobId | None, progress: ProgressDetail = ProgressDetail.EACH
+    ) -> Subscription:
         """From here on the listener misses nothing."""
         if len(self._listeners) >= self._most_streams:
             raise TooManyStreams(f"{self._most_streams} event streams are open: try again later")
-        subscription = Subscription(self, job_id)
+        subscription = Subscription(self, job_id, progress)
         self._listeners.add(subscription)
         return subscription
 
@@ -177,11 +201,16 @@ class EventHub:
         """Runners report each second: what is newer than at the last look is an event."""
         async with self._units() as uow:
             found = await uow.history.progress()
+        news = []
         for one in found:
             before = self._progress_at.get(one.job_id)
             if before is None or (one.at - before).total_seconds() >= _PROGRESS_EVERY_SECONDS:
                 self._progress_at[one.job_id] = one.at
-                self._offer(_of_progress(one))
+                news.append(one)
+        for one in news:
+            self._offer(_of_progress(one))
+        if news:
+            self._offer(_summary_of(news))
 
     def _offer(self, event: Event) -> None:
         for one in list(self._listeners):
@@ -222,4 +251,22 @@ def _of_progress(one: LiveProgress) -> Event:
         "at": one.at.isoformat(),
         "regions": [dict(region) for region in one.regions],
     }
-    return Event("progress", one.job_id, data)
+    return Event(PROGRESS, one.job_id, data)
+
+
+def _summary_of(found: Sequence[LiveProgress]) -> Event:
+    return Event(PROGRESS_SUMMARY, None, {"jobs": [_line_of(one) for one in found]})
+
+
+def _line_of(one: LiveProgress) -> dict[str, Any]:
+    lags = [lag for region in one.regions if (lag := lag_ms(region)) is not None]
+    return {
+        "job": one.job_id.hex,
+        "state": one.job_state,
+        "attempt": one.attempt,
+        "at": one.at.isoformat(),
+        "input_rows": sum(region["input_rows"] for region in one.regions),
+        "output_rows": sum(region["output_rows"] for region in one.regions),
+        "is_idle": all(region.get("is_idle") for region in one.regions),
+        "lag": max(lags) if lags else None,
+    }

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from jobmanager.core.attempt import AttemptStatus
 from jobmanager.core.errors import RunnerNotFound, WrongRunnerToken
@@ -95,7 +96,9 @@ class Heartbeats:
                         NotedProgress(found.runner.job_id, found.runner.attempt, regions)
                     )
             if good:
-                await uow.runners.note_heartbeats([one.runner for one in good], now)
+                await uow.runners.note_heartbeats(
+                    {one.runner: _memory(one.beat) for one in good}, now
+                )
                 await uow.attempts.note_progress_of(progress, now)
                 await uow.commit()
         self._hear(good, now)
@@ -113,6 +116,10 @@ class Heartbeats:
         for runner in gone:
             with suppress(KeyError):
                 del self._heard[runner]
+
+
+def _memory(beat: messages.Heartbeat) -> dict[str, Any] | None:
+    return beat.memory.model_dump(mode="json") if beat.memory else None
 
 
 def _is_taken(one: _Waiting, known: Mapping[RunnerId, RunnerAtWork]) -> bool:

@@ -10,7 +10,7 @@ from jobmanager.core.errors import Fault, IdempotencyKeyReused, InvalidJobGraph,
 from jobmanager.core.graph import JobGraph
 from jobmanager.core.ids import CheckpointNumber, JobId
 from jobmanager.core.plan import assignment
-from jobmanager.services import lifecycle
+from jobmanager.services import artifacts, lifecycle
 from jobmanager.services.ports import HistoryEntry, RestorePoint, StoredJob, UnitOfWork
 
 
@@ -40,6 +40,7 @@ async def submit(
             known = await uow.jobs.with_idempotency_key(idempotency_key)
             if known is not None:
                 return _same(known, document, in_force, idempotency_key)
+        await artifacts.check(uow, graph)
         job, _ = jobs.submit(graph.restart, now)
         stored = StoredJob(
             id=job_id,

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol, Self
 
+from jobmanager.core.artifact import Artifact
 from jobmanager.core.attempt import Attempt
 from jobmanager.core.change import Change
 from jobmanager.core.checkpoint import Checkpoint
@@ -15,6 +16,7 @@ from jobmanager.core.graph import JobGraph
 from jobmanager.core.health import Health
 from jobmanager.core.ids import (
     FIRST_ATTEMPT,
+    ArtifactId,
     AttemptNumber,
     CheckpointNumber,
     JobId,
@@ -27,6 +29,7 @@ from jobmanager.core.job import Job
 from jobmanager.core.lease import Candidate, Lease, Term
 from jobmanager.core.manifest import Manifest
 from jobmanager.core.operation import Operation
+from jobmanager.core.sample import Sample
 from jobmanager.core.savepoint import SavepointStatus
 from jobmanager.core.upgrade import SparkVerdict
 from jobmanager.protocol.inspection import AnswerBody, QuestionBody
@@ -158,6 +161,8 @@ class Runner:
     heartbeat_at: datetime | None = None
     exited_at: datetime | None = None
     exit_description: str | None = None
+    versions: Mapping[str, Any] = field(default_factory=dict)
+    memory: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +226,8 @@ class JobManager:
     started_at: datetime
     seen_at: datetime
     """When it was last heard of, by the database's clock."""
+    warm: Mapping[str, int] | None = None
+    """Its warm runners: `wanted`, `primed`, `starting`. None: it keeps none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +295,61 @@ class Figures:
     runners: int
 
 
+@dataclass(frozen=True, slots=True)
+class SeriesPoint:
+    """The samples of one bin: sums, and for sizes and lag the largest."""
+
+    at: datetime
+    """The beginning of the bin."""
+    span_ms: int
+    input_rows: int
+    output_rows: int
+    batches: int
+    busy_ms: int
+    phases_ms: Mapping[str, int]
+    state_rows: int
+    state_bytes: int
+    lag_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryFilter:
+    limit: int
+    before: tuple[datetime, JobId] | None = None
+    """Go on after the job that was submitted then."""
+    states: Sequence[str] = ()
+    """As people are shown; none: all."""
+    text: str = ""
+    """In the name, or at the start of the id."""
+    only: Sequence[JobId] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummary:
+    """One line about a job, read without its graph."""
+
+    id: JobId
+    name: str
+    mode: str
+    state: str
+    reason: str
+    since: datetime
+    submitted_at: datetime
+    ended_at: datetime | None
+    running_since: datetime | None
+    attempt: int
+    restarts: int
+    parallelism: int
+    failed_checkpoints: int
+    restored_from: str | None
+    progress: Sequence[Mapping[str, Any]]
+    """Of a live job."""
+    checkpoint: int | None
+    checkpoint_triggered_at: datetime | None
+    checkpoint_ended_at: datetime | None
+    checkpoint_bytes: int | None
+
+
 class Jobs(Protocol):
     async def add(self, job: StoredJob, idempotency_key: str | None) -> None: ...
     async def get(self, job_id: JobId) -> StoredJob: ...
@@ -329,9 +391,14 @@ class Runners(Protocol):
     async def get(self, runner_id: RunnerId) -> Runner: ...
     async def save(self, runner: Runner) -> None: ...
     async def note_process(self, runner_id: RunnerId, process: Launched) -> None: ...
-    async def note_heartbeat(self, runner_id: RunnerId, at: datetime) -> None: ...
-    async def note_heartbeats(self, runner_ids: Sequence[RunnerId], at: datetime) -> None:
-        """Of all whose rows nobody else holds just now."""
+    async def note_heartbeat(
+        self, runner_id: RunnerId, at: datetime, memory: Mapping[str, Any] | None = None
+    ) -> None: ...
+    async def note_heartbeats(
+        self, heard: Mapping[RunnerId, Mapping[str, Any] | None], at: datetime
+    ) -> None:
+        """Of all whose rows nobody else holds just now, with the memory that each says it takes."""
+        ...
 
     async def at_work(
         self, only: Sequence[RunnerId] | None = None
@@ -367,6 +434,22 @@ class Savepoints(Protocol):
     async def of_checkpoint(self, job_id: JobId, number: CheckpointNumber) -> Savepoint: ...
     async def at(self, directory: str) -> Savepoint | None: ...
     async def all(self, limit: int, before: datetime | None) -> Sequence[Savepoint]: ...
+
+
+class Artifacts(Protocol):
+    async def add(self, artifact: Artifact) -> None: ...
+    async def get(self, artifact_id: ArtifactId) -> Artifact: ...
+    async def hold(self, artifact_id: ArtifactId, *, to_delete: bool = False) -> Artifact | None:
+        """The same, None where there is none; until the commit nobody deletes it, or uses it."""
+
+    async def named(self, name: str) -> Artifact | None:
+        """The one that was uploaded last under that name."""
+
+    async def all(self, limit: int, before: datetime | None) -> Sequence[Artifact]: ...
+    async def ids(self) -> Set[ArtifactId]: ...
+    async def delete(self, artifact_id: ArtifactId) -> None: ...
+    async def users(self, artifact_id: ArtifactId) -> Sequence[JobId]:
+        """The jobs that have not ended and have it in their graph."""
 
 
 class Operations(Protocol):
@@ -406,6 +489,7 @@ class History(Protocol):
     async def after(
         self, after: int, limit: int, job_id: JobId | None = None
     ) -> Sequence[Recorded]: ...
+    async def before(self, before: int | None, limit: int, job_id: JobId) -> Sequence[Recorded]: ...
     async def newest(self) -> int: ...
     async def progress(self) -> Sequence[LiveProgress]: ...
     async def prune(self, before: datetime, limit: int) -> int:
@@ -414,6 +498,23 @@ class History(Protocol):
 
 class Statistics(Protocol):
     async def read(self) -> Figures: ...
+
+
+class Samples(Protocol):
+    async def add(self, samples: Iterable[tuple[JobId, str, Sample]]) -> None: ...
+    async def series(
+        self, job_id: JobId, since: datetime, until: datetime, step: timedelta
+    ) -> Mapping[str, Sequence[SeriesPoint]]: ...
+    async def input_rates(
+        self, jobs: Sequence[JobId], since: datetime, step: timedelta
+    ) -> Mapping[JobId, Sequence[tuple[datetime, float]]]: ...
+    async def sum_up(self, finer_s: int, coarser_s: int, before: datetime) -> int: ...
+    async def prune(self, before: datetime, resolution_s: int) -> None: ...
+
+
+class Summaries(Protocol):
+    async def page(self, wanted: SummaryFilter) -> Sequence[JobSummary]: ...
+    async def counts(self) -> Mapping[str, int]: ...
 
 
 class UnitOfWork(Protocol):
@@ -425,10 +526,13 @@ class UnitOfWork(Protocol):
     checkpoints: Checkpoints
     savepoints: Savepoints
     operations: Operations
+    artifacts: Artifacts
     key_groups: KeyGroups
     outbox: Outbox
     history: History
     statistics: Statistics
+    samples: Samples
+    summaries: Summaries
 
     async def __aenter__(self) -> Self: ...
     async def __aexit__(self, *exc_info: object) -> None: ...
@@ -490,6 +594,28 @@ class SnapshotStorage(Protocol):
 
     @property
     def sweep(self) -> "Sweep": ...
+    @property
+    def artifacts(self) -> "ArtifactFiles": ...
+
+
+class ArtifactFiles(Protocol):
+    """The contents of artifacts, in the storage that all JobManagers and runners share."""
+
+    async def put(self, artifact_id: ArtifactId, name: str, content: bytes) -> None:
+        """Durable when it returns. What is there already stays."""
+
+    async def remove(self, artifact_id: ArtifactId) -> None: ...
+    async def found(self) -> Mapping[ArtifactId, "FoundArtifact"]: ...
+    async def read_local(self, path: str) -> bytes:
+        """A file on the server's machine. Raises `OSError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundArtifact:
+    path: str
+    """A URI."""
+    bytes: int
+    changed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

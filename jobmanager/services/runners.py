@@ -44,6 +44,14 @@ async def register(
                 registered_at=runner.registered_at or now,
                 heartbeat_at=now,
                 spark_version=hello.spark_version,
+                versions={
+                    name: said
+                    for name, said in (
+                        ("python", hello.python_version),
+                        ("headgate", hello.headgate_version),
+                    )
+                    if said
+                },
             )
         )
         registered = attempts.RunnerRegistered(now)
@@ -78,7 +86,8 @@ async def heartbeat(
         attempt = (await uow.attempts.get(runner.job_id, runner.attempt)).attempt
         if attempt.is_superseded:
             return True  # it changes nothing any more, not even when it was last heard
-        await uow.runners.note_heartbeat(runner.id, now)
+        memory = beat.memory.model_dump(mode="json") if beat.memory else None
+        await uow.runners.note_heartbeat(runner.id, now, memory)
         if beat.attempt != runner.attempt:
             # between two attempts of a job: the one it speaks of has ended
             await uow.commit()

@@ -21,10 +21,11 @@ from jobmanager.core.errors import (
     UnreadableState,
     UnusableRestorePoint,
 )
-from jobmanager.core.graph import KEYED, JobGraph, Mode, op_of
+from jobmanager.core.graph import JobGraph, Mode, op_of
 from jobmanager.core.ids import CheckpointNumber, JobId, SavepointId
 from jobmanager.core.manifest import Manifest
 from jobmanager.core.savepoint import SavepointStatus
+from jobmanager.core.traits import is_keyed
 from jobmanager.protocol.inspection import (
     AnswerBody,
     CountKeyGroups,
@@ -168,7 +169,12 @@ class StateService:
         return found, _state(found, choice), counts
 
     async def try_graph(
-        self, job_id: JobId, document: Mapping[str, Any], parallelism: int, data_root: str
+        self,
+        job_id: JobId,
+        document: Mapping[str, Any],
+        parallelism: int,
+        data_root: str,
+        storage: str,
     ) -> Tried:
         """What Spark makes of another graph and the newest checkpoint. Raises `NoStateYet`."""
 
@@ -181,6 +187,7 @@ class StateService:
                 graph=dict(document),
                 parallelism=parallelism,
                 data_root=data_root,
+                storage=storage,
             )
 
         _, tried = await self._ask(find, None, question, Tried)
@@ -270,7 +277,7 @@ Wanted = TypeVar("Wanted", States, Rows, KeyGroupCounts, Tried)
 def _require_state(graph: JobGraph, name: str) -> None:
     if graph.mode is Mode.BATCH:
         raise StateNotFound(f"{name} is a batch job: it keeps no state")
-    if not any(isinstance(vertex, KEYED) for vertex in graph.vertices):
+    if not any(is_keyed(vertex) for vertex in graph.vertices):
         vertices = ", ".join(f"{vertex.id} ({op_of(vertex)})" for vertex in graph.vertices)
         raise StateNotFound(f"{name} has no stateful vertices, only {vertices}")
 
@@ -317,7 +324,7 @@ def _error_of(answer: AnswerBody) -> DomainError:
             return InvalidStateKey(answer.message)
         case "gone":
             return NoStateYet(f"{answer.message}: it was deleted meanwhile; ask again")
-        case "unreadable" | "bad_graph" | "not_adoptable":
+        case "unreadable" | "bad_graph" | "not_adoptable" | "bad_script":
             return UnreadableState(answer.message)
         case "not_in_time" | "internal":
             return InspectorUnavailable(answer.message)

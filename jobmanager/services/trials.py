@@ -10,16 +10,17 @@ from jobmanager.services.state import StateService
 
 
 class SparkTrials:
-    def __init__(self, states: StateService, data_root: str) -> None:
+    def __init__(self, states: StateService, data_root: str, storage: str) -> None:
         self._states = states
         self._data_root = data_root
+        self._storage = storage
 
     async def judge(self, job_id: JobId, change: Change) -> Sequence[SparkVerdict]:
         """A verdict for each region; none while the job has no checkpoint to try it on."""
         after = change.after
         try:
             tried = await self._states.try_graph(
-                job_id, after.document, after.parallelism, self._data_root
+                job_id, after.document, after.parallelism, self._data_root, self._storage
             )
         except NoStateYet:
             return []

@@ -20,6 +20,7 @@ from jobmanager.core.storage_uri import UnsupportedStorage, below
 from jobmanager.files.places import open_files
 from jobmanager.files.snapshot_files import SnapshotFiles, StoreFailed, damage
 from jobmanager.services.ports import Verification
+from jobmanager.storage.artifacts import SharedArtifactFiles
 from jobmanager.storage.pool_lock import pool_locked
 from jobmanager.storage.sweep import StorageSweep, pooled_by
 
@@ -32,6 +33,10 @@ class FileSnapshotStorage:
     @property
     def sweep(self) -> StorageSweep:
         return StorageSweep(self._root, self._checkpoints)
+
+    @property
+    def artifacts(self) -> SharedArtifactFiles:
+        return SharedArtifactFiles(self._root)
 
     async def verify(self, job_id: JobId, manifest: str) -> Verification:
         return await asyncio.to_thread(lambda: _verify(self._snapshots(job_id), manifest))

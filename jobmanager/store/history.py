@@ -88,6 +88,20 @@ class PostgresHistory:
         rows = await self._session.execute(query)
         return [_recorded(row, name, status, health) for row, name, status, health in rows]
 
+    async def before(self, before: int | None, limit: int, job_id: JobId) -> Sequence[Recorded]:
+        """The newest first."""
+        query = (
+            select(HistoryRow, JobRow.name, JobRow.status, JobRow.health)
+            .join(JobRow, JobRow.id == HistoryRow.job_id)
+            .where(HistoryRow.job_id == job_id)
+            .order_by(HistoryRow.id.desc())
+            .limit(limit)
+        )
+        if before is not None:
+            query = query.where(HistoryRow.id < before)
+        rows = await self._session.execute(query)
+        return [_recorded(row, name, status, health) for row, name, status, health in rows]
+
     async def newest(self) -> int:
         return int(await self._session.scalar(select(func.max(HistoryRow.id))) or 0)
 

@@ -27,6 +27,17 @@ from jobmanager.store import mapping
 from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow, RunnerRow
 
 # Skipped where locked: nobody waits for a heartbeat, and it is part of no deadlock.
+# Skipped where locked: nobody waits for a heartbeat, and it is part of no deadlock.
+_NOTE_HEARTBEATS = """
+    WITH heard AS (
+        SELECT id, memory FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(id uuid, memory jsonb)
+    ), free AS (
+        SELECT id FROM runners WHERE id IN (SELECT id FROM heard)
+        FOR NO KEY UPDATE SKIP LOCKED
+    )
+    UPDATE runners SET heartbeat_at = :at, memory = COALESCE(heard.memory, runners.memory)
+    FROM heard JOIN free USING (id) WHERE runners.id = heard.id
+"""
 _NOTE_PROGRESS = """
 WITH told AS (
     SELECT * FROM jsonb_to_recordset(CAST(:rows AS jsonb))
@@ -277,19 +288,17 @@ class PostgresRunners:
         born = process.process_started_at
         await self._update(runner_id, pid=process.pid, process_started_at=born)
 
-    async def note_heartbeats(self, runner_ids: Sequence[RunnerId], at: datetime) -> None:
-        # Skipped where locked: nobody waits for a heartbeat, and it is part of no deadlock.
-        free = (
-            select(RunnerRow.id)
-            .where(RunnerRow.id.in_(runner_ids))
-            .with_for_update(key_share=True, skip_locked=True)
-        )
-        await self._session.execute(
-            update(RunnerRow)
-            .where(RunnerRow.id.in_(free))
-            .values(heartbeat_at=at)
-            .execution_options(synchronize_session=False)
-        )
+    async def note_heartbeat(
+        self, runner_id: RunnerId, at: datetime, memory: Mapping[str, Any] | None = None
+    ) -> None:
+        said = {"memory": dict(memory)} if memory is not None else {}
+        await self._update(runner_id, heartbeat_at=at, **said)
+
+    async def note_heartbeats(
+        self, heard: Mapping[RunnerId, Mapping[str, Any] | None], at: datetime
+    ) -> None:
+        rows = [{"id": str(one), "memory": memory} for one, memory in heard.items()]
+        await self._session.execute(text(_NOTE_HEARTBEATS), {"rows": json.dumps(rows), "at": at})
 
     async def at_work(
         self, only: Sequence[RunnerId] | None = None
@@ -311,9 +320,6 @@ class PostgresRunners:
             RunnerId(runner.id): RunnerAtWork(mapping.runner_of(runner), mapping.attempt_of(found))
             for runner, found in rows
         }
-
-    async def note_heartbeat(self, runner_id: RunnerId, at: datetime) -> None:
-        await self._update(runner_id, heartbeat_at=at)
 
     async def _update(self, runner_id: RunnerId, **values: Any) -> None:
         """Only these columns: whoever else writes to the runner does so at the same time."""

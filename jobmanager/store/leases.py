@@ -100,6 +100,7 @@ class PostgresLeases:
             "version": jobmanager.version,
             "started_at": jobmanager.started_at,
             "seen_at": func.clock_timestamp(),
+            "warm": dict(jobmanager.warm) if jobmanager.warm is not None else None,
         }
         async with self._transaction() as connection:
             await connection.execute(
@@ -131,6 +132,7 @@ def _jobmanager(row: Row[Any]) -> JobManager:
         version=row.version,
         started_at=row.started_at,
         seen_at=row.seen_at,
+        warm=row.warm,
     )
 
 

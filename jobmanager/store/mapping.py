@@ -167,6 +167,8 @@ def runner_of(row: RunnerRow) -> Runner:
         heartbeat_at=row.heartbeat_at,
         exited_at=row.exited_at,
         exit_description=row.exit_description,
+        versions=row.versions,
+        memory=row.memory,
     )
 
 

@@ -169,6 +169,10 @@ class RunnerRow(Table):
     """As the operating system tells it: pid and this together name one process."""
     log_path: Mapped[str]
     spark_version: Mapped[str | None]
+    versions: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'"))
+    """Of Python and Headgate, as it said."""
+    memory: Mapped[dict[str, Any] | None]
+    """As it last said: of its processes, of its JVM; and its slots."""
     launched_at: Mapped[datetime]
     registered_at: Mapped[datetime | None]
     heartbeat_at: Mapped[datetime | None]
@@ -345,6 +349,25 @@ class OperationRow(Table):
     )
 
 
+class ArtifactRow(Table):
+    """Python code that was uploaded: its content is in storage, under the hash that is its id."""
+
+    __tablename__ = "artifacts"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    bytes: Mapped[int]
+    modules: Mapped[dict[str, Any]]
+    """Each module in it, and its top-level names."""
+    uploaded_at: Mapped[datetime]
+
+    __table_args__ = (
+        CheckConstraint("id ~ '^[0-9a-f]{64}$'", name="id_is_a_hash"),
+        Index("artifacts_name_uploaded_at_idx", "name", "uploaded_at"),
+        Index("artifacts_uploaded_at_idx", "uploaded_at"),
+    )
+
+
 class KeyGroupsRow(Table):
     """Which subtask owns which key groups, at the parallelism in force."""
 
@@ -413,6 +436,39 @@ class HistoryRow(Table):
     )
 
 
+class SampleRow(Table):
+    """What a region did in a span of time. Old ones are summed up over longer spans."""
+
+    __tablename__ = "samples"
+
+    job_id: Mapped[UUID] = mapped_column(primary_key=True)
+    region: Mapped[str] = mapped_column(primary_key=True)
+    resolution_s: Mapped[int] = mapped_column(INTEGER, primary_key=True)
+    """0: as it was taken; else the bins it was summed up over."""
+    at: Mapped[datetime] = mapped_column(primary_key=True)
+    """The end of the span, or the beginning of the bin."""
+    span_ms: Mapped[int]
+    input_rows: Mapped[int]
+    output_rows: Mapped[int]
+    batches: Mapped[int]
+    busy_ms: Mapped[int]
+    latest_offset_ms: Mapped[int]
+    get_batch_ms: Mapped[int]
+    planning_ms: Mapped[int]
+    wal_commit_ms: Mapped[int]
+    add_batch_ms: Mapped[int]
+    commit_offsets_ms: Mapped[int]
+    state_rows: Mapped[int]
+    state_bytes: Mapped[int]
+    lag_ms: Mapped[int | None]
+
+    __table_args__ = (
+        ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
+        CheckConstraint("span_ms > 0", name="takes_time"),
+        Index("samples_resolution_s_at_idx", "resolution_s", "at"),
+    )
+
+
 class LeaseRow(Table):
     """Who leads, and until when. One row, for ever."""
 
@@ -446,3 +502,5 @@ class JobManagerRow(Table):
     started_at: Mapped[datetime]
     seen_at: Mapped[datetime]
     """By the database's clock."""
+    warm: Mapped[dict[str, Any] | None]
+    """Its warm runners: how many are wanted, primed and starting. Of one that leads."""

@@ -9,6 +9,7 @@ from jobmanager.core.ids import JobId
 from jobmanager.core.lease import Term
 from jobmanager.services.ports import (
     Actor,
+    Artifacts,
     Attempts,
     Checkpoints,
     History,
@@ -17,17 +18,22 @@ from jobmanager.services.ports import (
     Operations,
     Outbox,
     Runners,
+    Samples,
     Savepoints,
     Statistics,
+    Summaries,
 )
+from jobmanager.store.artifacts import PostgresArtifacts
 from jobmanager.store.checkpoints import PostgresCheckpoints, PostgresKeyGroups
 from jobmanager.store.history import PostgresHistory
 from jobmanager.store.jobs import PostgresAttempts, PostgresJobs, PostgresRunners
 from jobmanager.store.leases import check_term
 from jobmanager.store.outages import raise_if_outage
 from jobmanager.store.outbox import PostgresOutbox
+from jobmanager.store.samples import PostgresSamples
 from jobmanager.store.savepoints import PostgresOperations, PostgresSavepoints
 from jobmanager.store.statistics import PostgresStatistics
+from jobmanager.store.summaries import PostgresSummaries
 
 Leader = Callable[[], Term | None]
 """The term in which this JobManager leads; None: it does not."""
@@ -44,10 +50,13 @@ class PostgresUnitOfWork:
     checkpoints: Checkpoints
     savepoints: Savepoints
     operations: Operations
+    artifacts: Artifacts
     key_groups: KeyGroups
     outbox: Outbox
     history: History
     statistics: Statistics
+    samples: Samples
+    summaries: Summaries
 
     def __init__(
         self,
@@ -70,9 +79,12 @@ class PostgresUnitOfWork:
         self.checkpoints = PostgresCheckpoints(self._session)
         self.savepoints = PostgresSavepoints(self._session)
         self.operations = PostgresOperations(self._session)
+        self.artifacts = PostgresArtifacts(self._session)
         self.key_groups = PostgresKeyGroups(self._session)
         self.outbox = self._outbox = PostgresOutbox(self._session)
         self.statistics = PostgresStatistics(self._session)
+        self.samples = PostgresSamples(self._session)
+        self.summaries = PostgresSummaries(self._session)
         self.history = self._history = PostgresHistory(self._session, self._actor)
         return self
 

@@ -77,6 +77,7 @@ _MEMORY = re.compile(
 )
 _LOST = re.compile(r"ExecutorLostFailure|Executor heartbeat timed out|worker lost", re.IGNORECASE)
 _MOVED = re.compile(r"Wrong basePath (\S+) for the root path: (\S+)")
+_USER_CODE = re.compile(r"^taskrunner\.keyed\.errors\.UserCodeError: (.*)", re.MULTILINE)
 _STATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
 _OUR_SINK = "[FOREACH_BATCH_USER_FUNCTION_ERROR]"
 """What Spark calls a user's function is our sink."""
@@ -167,5 +168,11 @@ def _one_line(cause: Cause) -> str:
         text = next(
             (line for line in reversed(lines) if re.match(r"[\w.]+(Error|Exception)\b", line)), text
         )
-    line = text if text.startswith("[") else f"{cause.name}: {text}"
+    if ours := _USER_CODE.search(cause.message):
+        # it says the root cause first, and where it was
+        return _shortened(ours[1])
+    return _shortened(text if text.startswith("[") else f"{cause.name}: {text}")
+
+
+def _shortened(line: str) -> str:
     return line if len(line) <= _MOST_OF_A_MESSAGE else line[:_MOST_OF_A_MESSAGE] + "…"

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import assert_never
 
-from jobmanager.core.ids import JobId, RegionId
+from jobmanager.core.ids import JobId, VertexId
 
 
 class RecordState(StrEnum):
@@ -65,14 +65,14 @@ def recoveries(
     }
 
 
-def final_name(job: JobId, region: RegionId, batch: int, part: int, staged: str) -> str:
+def final_name(job: JobId, sink: VertexId, batch: int, part: int, staged: str) -> str:
     """The name under which a staged file is published: never made of the attempt.
 
     A partition's directories (`day=1/`) and the endings (`.snappy.parquet`) stay.
     """
     path = PurePosixPath(staged)
     endings = "".join(path.suffixes)
-    return str(path.with_name(f"{job.hex}-{region}-{batch:010d}-{part:05d}{endings}"))
+    return str(path.with_name(f"{job.hex}-{sink}-{batch:010d}-{part:05d}{endings}"))
 
 
 def _recovery(batch: int, state: RecordState, last_kept: int, last_visible: int | None) -> Recovery:

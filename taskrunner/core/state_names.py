@@ -1,7 +1,8 @@
 """What the states of Spark's stateful operators are called, and how to read each.
 
-An aggregation has one state, `default`: that is Spark's name for a store without one. A
-join has one a side. An operator with state variables has one for each variable.
+An aggregation has one state, `default`: that is Spark's name for a store without one, and so
+have distinct rows. A join has one a side. An operator with state variables has one for each
+variable.
 """
 
 import json

@@ -10,9 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jobmanager.core.durations import milliseconds
-from jobmanager.core.graph import Aggregate, SlidingWindow, TumblingWindow, Vertex, Window
+from jobmanager.core.graph import Aggregate, Vertex
+from jobmanager.core.relational_vertices import Join, Reduce
+from jobmanager.core.window_vertices import SlidingWindow, TumblingWindow, Window
 
 _SESSION_START = "sessionStartTime"
+_NOTHING = "__dummy__"
+HIDDEN = "__headgate_right_"
+"""How the columns begin that a join is by, on its right side."""
 _ONE_CALL = re.compile(r"\s*(count|sum|min|max)\s*\([^()]*\)\s*", re.IGNORECASE)
 
 
@@ -65,7 +70,8 @@ def view_of(
     vertex: Vertex | None,
 ) -> StateView:
     """`spread_by` names the key fields that Spark hashes; they are the first ones."""
-    columns = tuple(_key_columns(key, value, has_key=not _is_without_key(vertex)))
+    shown = _names_of_join(vertex, key)
+    columns = tuple(_key_columns(key, value, shown, has_key=not _is_without_key(vertex)))
     values = _value_fields(key, value)
     names = _result_names(vertex, [field for _, field in values])
     return StateView(
@@ -75,13 +81,20 @@ def view_of(
             for name, (at, field) in zip(names, values, strict=True)
         ),
         hashed=_hashed(key, spread_by),
-        hashed_columns=_hashed_columns(key, spread_by, columns),
+        hashed_columns=_hashed_columns(key, spread_by, columns, shown),
         window_ms=_window_ms(vertex),
     )
 
 
+def _names_of_join(vertex: Vertex | None, key: Sequence[Field]) -> Mapping[str, str]:
+    """Spark numbers the columns that a join is by: field of the key to the graph's name."""
+    if isinstance(vertex, Join) and len(vertex.on) == len(key):
+        return {field.name: name for field, name in zip(key, vertex.on, strict=True)}
+    return {}
+
+
 def _key_columns(
-    key: Sequence[Field], value: Sequence[Field], *, has_key: bool
+    key: Sequence[Field], value: Sequence[Field], shown: Mapping[str, str], *, has_key: bool
 ) -> Iterator[Column]:
     for at, field in enumerate(key):
         if _is_window(field):
@@ -89,7 +102,8 @@ def _key_columns(
         elif _is_session(key, value) and field.name == _SESSION_START:
             yield from _window_columns(value[0], "value.c0")
         elif has_key:
-            yield Column(field.name, field.type, field.name, f"key.c{at}")
+            name = shown.get(field.name, field.name)
+            yield Column(name, field.type, field.name, f"key.c{at}")
 
 
 def _window_columns(window: Field, expression: str) -> Iterator[Column]:
@@ -99,14 +113,20 @@ def _window_columns(window: Field, expression: str) -> Iterator[Column]:
 
 
 def _value_fields(key: Sequence[Field], value: Sequence[Field]) -> list[tuple[int, Field]]:
-    """Without what a session repeats of its key: the window, and the key columns."""
+    """Without what is there twice: of a session its window and key columns, of the right side
+    of a join the columns that it is by. Nor what stands for nothing, if keys are all there is.
+    """
     repeated = len(key) if _is_session(key, value) else 0
-    return [(at, field) for at, field in enumerate(value) if at >= repeated]
+    return [
+        (at, field)
+        for at, field in enumerate(value)
+        if at >= repeated and not field.name.startswith((HIDDEN, _NOTHING))
+    ]
 
 
 def _is_without_key(vertex: Vertex | None) -> bool:
     """Sessions without a key are grouped by a stand-in, which is nothing to show."""
-    return isinstance(vertex, Aggregate | Window) and not vertex.key
+    return isinstance(vertex, Aggregate | Reduce | Window) and not vertex.key
 
 
 def _is_window(field: Field) -> bool:
@@ -125,7 +145,7 @@ def _is_session(key: Sequence[Field], value: Sequence[Field]) -> bool:
 
 def _result_names(vertex: Vertex | None, fields: Sequence[Field]) -> list[str]:
     """The graph's own names where it is certain which result a field is, else Spark's."""
-    if isinstance(vertex, Aggregate | Window) and _is_one_to_one(vertex.aggregate, fields):
+    if isinstance(vertex, Aggregate | Reduce | Window) and _is_one_to_one(vertex.aggregate, fields):
         return list(vertex.aggregate)
     return _distinct([field.name for field in fields])
 
@@ -161,12 +181,15 @@ def _hashed(key: Sequence[Field], spread_by: Sequence[str] | None) -> tuple[str,
 
 
 def _hashed_columns(
-    key: Sequence[Field], spread_by: Sequence[str] | None, columns: Sequence[Column]
+    key: Sequence[Field],
+    spread_by: Sequence[str] | None,
+    columns: Sequence[Column],
+    shown: Mapping[str, str],
 ) -> tuple[tuple[str, ...], ...] | None:
     if not _is_prefix(key, spread_by):
         return None
     hashed = [
-        _WINDOW_NAMES if _is_window(field) else (field.name,)
+        _WINDOW_NAMES if _is_window(field) else (shown.get(field.name, field.name),)
         for field in key[: len(spread_by or ())]
     ]
     known = {one.name for one in columns}

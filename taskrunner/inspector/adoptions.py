@@ -23,6 +23,7 @@ from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.snapshot import Snapshots, StateMismatch, Subject
 from taskrunner.snapshots.spark_log import UnreadableSparkLog
 from taskrunner.spark import rehearsal
+from taskrunner.spark.artifacts import shipped
 from taskrunner.spark.compiler import InvalidVertex
 from taskrunner.spark.places import Places
 from taskrunner.spark.session import Session
@@ -42,8 +43,11 @@ class AdoptionDesk:
         """Raises `NotAdoptable`, `InvalidJobGraph`."""
         graph = graph_document.parse(asked.graph)
         region = _only_region(graph, asked.parallelism)
+        storage = local_path(asked.storage) if asked.storage else None
+        if storage is not None:
+            shipped.become(self._spark, storage, graph.artifacts)
         with self._scratch() as scratch:
-            places = Places(JobLayout(scratch / "job"), local_path(asked.data_root))
+            places = Places(JobLayout(scratch / "job"), local_path(asked.data_root), storage)
             try:
                 foreign = copy_foreign(_path(asked.path), scratch / "foreign")
                 self._check(foreign, graph, region, places)

@@ -7,8 +7,10 @@ from typing import assert_never
 from jobmanager.core.errors import InvalidJobGraph
 from jobmanager.protocol.inspection import (
     AdoptCheckpoint,
+    AnalyseGraph,
     AnswerBody,
     CountKeyGroups,
+    DescribeScript,
     ListStates,
     Question,
     QuestionBody,
@@ -20,11 +22,15 @@ from taskrunner import logs
 from taskrunner.core import failures
 from taskrunner.core.state_key import InvalidKey
 from taskrunner.inspector.adoptions import AdoptionDesk
+from taskrunner.inspector.analyses import AnalysisDesk
+from taskrunner.inspector.scripts import ScriptDesk
 from taskrunner.inspector.states import StateDesk, UnknownState
 from taskrunner.inspector.trials import TrialDesk
 from taskrunner.snapshots.copies import Copies, SnapshotGone, UnreadableSnapshot
 from taskrunner.snapshots.foreign import NotAdoptable
+from taskrunner.spark.artifacts import MissingArtifact
 from taskrunner.spark.causes import causes_of, stack_of
+from taskrunner.spark.scripts import ScriptFailed
 from taskrunner.spark.session import Session
 from taskrunner.spark.state_reader import UncountableState
 
@@ -40,7 +46,9 @@ class Desk:
         copies = Copies(home / "copies")
         self._states = StateDesk(spark, copies)
         self._trials = TrialDesk(spark, copies, home / "trials")
+        self._analyses = AnalysisDesk(spark, home / "analyses")
         self._adoptions = AdoptionDesk(spark, home / "adoptions")
+        self._scripts = ScriptDesk(spark)
 
     def answer(self, question: Question) -> AnswerBody:
         seconds = question.within_ms / 1000
@@ -76,8 +84,12 @@ class Desk:
                 return self._states.count_key_groups(body)
             case TryGraph():
                 return self._trials.try_graph(body)
+            case AnalyseGraph():
+                return self._analyses.analyse(body)
             case AdoptCheckpoint():
                 return self._adoptions.adopt(body)
+            case DescribeScript():
+                return self._scripts.describe(body)
             case _:
                 assert_never(body)
 
@@ -92,6 +104,8 @@ def _refusal(question: Question, error: Exception) -> Refusal:
             return Refusal(reason="bad_key", message=str(error))
         case NotAdoptable():
             return Refusal(reason="not_adoptable", message=str(error))
+        case ScriptFailed() | MissingArtifact():
+            return Refusal(reason="bad_script", message=str(error))
         case InvalidJobGraph():
             return Refusal(reason="bad_graph", message=str(error))
         case UnreadableSnapshot() | UncountableState():

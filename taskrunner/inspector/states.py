@@ -7,7 +7,9 @@ from jobmanager.core import graph_document, spark_order
 from jobmanager.core.errors import InvalidJobGraph
 from jobmanager.core.graph import JobGraph, Vertex
 from jobmanager.core.ids import RegionId, VertexId
+from jobmanager.core.key_groups import Layout
 from jobmanager.core.manifest import RegionManifest
+from jobmanager.core.plan import layout_of
 from jobmanager.protocol.inspection import (
     CountKeyGroups,
     KeyGroupCount,
@@ -25,6 +27,7 @@ from jobmanager.protocol.inspection import (
 from taskrunner.core.state_names import NamedState
 from taskrunner.core.state_view import Column
 from taskrunner.snapshots.copies import Copies, Copy
+from taskrunner.spark.group_reader import GroupReader
 from taskrunner.spark.session import Session
 from taskrunner.spark.state_reader import StateReader, states_of
 
@@ -74,7 +77,7 @@ class StateDesk:
     def _copy(self, place: Place) -> Copy:
         return self._copies.of(place.root, place.manifest)
 
-    def _reader(self, place: Place, wanted: StateRef) -> StateReader:
+    def _reader(self, place: Place, wanted: StateRef) -> StateReader | GroupReader:
         copy, graph = self._copy(place), _graph(place.graph)
         region = RegionId(wanted.region)
         manifest = copy.manifest.regions.get(region)
@@ -97,16 +100,20 @@ class StateDesk:
 
     def _reader_of(
         self, copy: Copy, region: RegionId, state: NamedState, graph: JobGraph | None
-    ) -> StateReader:
+    ) -> StateReader | GroupReader:
         manifest = copy.manifest.regions[region]
         assert manifest.batch is not None
+        vertex = _vertex(graph, state.vertex)
+        place, subtasks = copy.region(region), _subtasks(manifest, state.vertex)
+        if vertex is not None and layout_of(vertex) is Layout.GROUPED:
+            return GroupReader(self._spark, place, manifest.batch, state, vertex, subtasks)
         return StateReader(
             self._spark,
-            copy.region(region),
+            place,
             manifest.batch,
             state,
-            _vertex(graph, state.vertex),
-            _subtasks(manifest, state.vertex),
+            vertex,
+            subtasks,
             copy.manifest.max_parallelism,
         )
 

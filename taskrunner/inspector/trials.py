@@ -9,10 +9,8 @@ snapshot nor any directory of a job is written to.
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 from jobmanager.core import graph_document, spark_order
 from jobmanager.core.graph import JobGraph, Mode
@@ -29,12 +27,14 @@ from jobmanager.protocol.inspection import (
 )
 from taskrunner import logs
 from taskrunner.core import restorability, spark_messages
+from taskrunner.inspector.scratch import scratch_in
 from taskrunner.inspector.states import keyed_of
 from taskrunner.snapshots import empty_batches
 from taskrunner.snapshots.copies import Copies, Copy, UnreadableSnapshot
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.spark import rehearsal
+from taskrunner.spark.artifacts import shipped
 from taskrunner.spark.compiler import InvalidVertex
 from taskrunner.spark.places import Places
 from taskrunner.spark.session import Session
@@ -56,21 +56,14 @@ class TrialDesk:
         if graph.mode is Mode.BATCH:
             raise UnreadableSnapshot("a batch job does not go on from a snapshot: it starts over")
         copy = self._copies.of(asked.place.root, asked.place.manifest)
-        with self._scratch() as scratch:
+        with scratch_in(self._home, self._spark) as scratch:
             spark = rehearsal.session_for(self._spark, graph, asked.parallelism)
-            trial = _Trial(spark, graph, asked.parallelism, asked.data_root, copy, scratch)
+            storage = local_path(asked.storage) if asked.storage else None
+            if storage is not None:
+                shipped.become(spark, storage, graph.artifacts)
+            trial = _Trial(spark, graph, asked.parallelism, asked.data_root, copy, scratch, storage)
             regions = plan_of(graph, asked.parallelism).regions
             return Tried(regions=[trial.of(region) for region in regions])
-
-    @contextmanager
-    def _scratch(self) -> Iterator[Path]:
-        scratch = self._home / uuid4().hex
-        scratch.mkdir(parents=True)
-        try:
-            yield scratch
-        finally:
-            rehearsal.unload_state(self._spark)
-            shutil.rmtree(scratch, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +76,7 @@ class _Trial:
     data_root: str
     copy: Copy
     scratch: Path
+    storage: Path | None
 
     def of(self, region: Region) -> TriedRegion:
         known = self.copy.manifest.regions.get(region.id)
@@ -133,7 +127,7 @@ class _Trial:
 
     def _rows(self, region: Region) -> rehearsal.Rows:
         # rows of a `table` are put into a file of the job: here into one that nobody keeps
-        places = Places(JobLayout(self.scratch / "job"), local_path(self.data_root))
+        places = Places(JobLayout(self.scratch / "job"), local_path(self.data_root), self.storage)
         return rehearsal.rows_of(self.spark, self.graph, self.parallelism, places, region)
 
     def _old_schemas(self, region: RegionId, known: RegionManifest) -> Schemas:

@@ -5,7 +5,7 @@ directory, next to its records, which jobs it goes on with. So a job that is sta
 later from the same point finds all output that is not part of its own past, and no
 database is needed.
 
-    <parent>/.<name>.headgate/<job>/<region>/lineage.json
+    <parent>/.<name>.headgate/<job>/<sink>/lineage.json
 """
 
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 from uuid import UUID
 
 from jobmanager.core import manifest as manifests
-from jobmanager.core.ids import AttemptNumber, JobId, RegionId
+from jobmanager.core.ids import AttemptNumber, JobId, VertexId
 from jobmanager.core.manifest import Ancestor
 from taskrunner.core.continuation import Branch, last_kept
 from taskrunner.sinks.directory import Guard, SinkDirectory, private_directory
@@ -26,7 +26,7 @@ _FILE_NAME = "lineage.json"
 def continue_output(
     directory: Path,
     job: JobId,
-    region: RegionId,
+    sink: VertexId,
     lineage: tuple[Ancestor, ...],
     guard_of: Callable[[JobId], Guard],
 ) -> None:
@@ -35,22 +35,22 @@ def continue_output(
     `guard_of` keeps the attempts of another job out. Raises `OutputLost`.
     """
     private = private_directory(directory)
-    others = dict(_others(private, region))
+    others = dict(_others(private, sink))
     others.pop(job, None)  # an earlier try of this very job
-    for other, batch in last_kept(_branches(lineage, region), others).items():
-        if (private / other.hex / region).exists():
-            sink = SinkDirectory(directory, other, region, AttemptNumber(0), guard_of(other))
-            sink.recover(last_kept=batch, last_visible=batch)
+    for other, batch in last_kept(_branches(lineage, sink), others).items():
+        if (private / other.hex / sink).exists():
+            output = SinkDirectory(directory, other, sink, AttemptNumber(0), guard_of(other))
+            output.recover(last_kept=batch, last_visible=batch)
     text = json.dumps(manifests.lineage_document(lineage), indent=1)
-    durable.write(private / job.hex / region / _FILE_NAME, text)
+    durable.write(private / job.hex / sink / _FILE_NAME, text)
 
 
-def _others(private: Path, region: RegionId) -> Iterator[tuple[JobId, list[Branch]]]:
-    for path in sorted(private.glob(f"*/{region}/{_FILE_NAME}")):
+def _others(private: Path, sink: VertexId) -> Iterator[tuple[JobId, list[Branch]]]:
+    for path in sorted(private.glob(f"*/{sink}/{_FILE_NAME}")):
         lineage = manifests.lineage_of(json.loads(path.read_text(encoding="utf-8")))
-        yield JobId(UUID(path.parent.parent.name)), _branches(lineage, region)
+        yield JobId(UUID(path.parent.parent.name)), _branches(lineage, sink)
 
 
-def _branches(lineage: tuple[Ancestor, ...], region: RegionId) -> list[Branch]:
-    known = [(one.job, one.batches[region]) for one in lineage if region in one.batches]
+def _branches(lineage: tuple[Ancestor, ...], sink: VertexId) -> list[Branch]:
+    known = [(one.job, one.batches[sink]) for one in lineage if sink in one.batches]
     return [Branch(job, -1 if batch is None else batch) for job, batch in known]

@@ -6,8 +6,8 @@ at all, decides that the batch counts; then the files are renamed into place, ea
 one step; then the record is renamed from `pending` to done. Whoever finds a record
 only ever finishes what it says.
 
-    <parent>/<name>/<job>-<region>-<batch>-<part>.parquet       what readers see
-    <parent>/.<name>.headgate/<job>/<region>/<batch>.json       published
+    <parent>/<name>/<job>-<sink>-<batch>-<part>.parquet       what readers see
+    <parent>/.<name>.headgate/<job>/<sink>/<batch>.json       published
                                              <batch>.pending.json
                                              <batch>.held.json
                                              staging/<attempt>-<batch>-<id>/…
@@ -23,7 +23,7 @@ from pathlib import Path
 from threading import RLock
 from uuid import uuid4
 
-from jobmanager.core.ids import AttemptNumber, JobId, RegionId
+from jobmanager.core.ids import AttemptNumber, JobId, VertexId
 from taskrunner.core.sink_records import (
     OutputFile,
     Record,
@@ -46,21 +46,21 @@ def private_directory(directory: Path) -> Path:
 
 
 class SinkDirectory:
-    """One region's output in one directory. Threads may share it."""
+    """One sink's output in one directory. Threads may share it."""
 
     def __init__(
         self,
         directory: Path,
         job: JobId,
-        region: RegionId,
+        sink: VertexId,
         attempt: AttemptNumber,
         guard: Guard,
         after_step: Callable[[str], None] = lambda step: None,
     ) -> None:
         self._directory = directory
-        self._private = private_directory(directory) / job.hex / region
+        self._private = private_directory(directory) / job.hex / sink
         self._job = job
-        self._region = region
+        self._sink = sink
         self._attempt = attempt
         self._guard = guard
         self._after_step = after_step
@@ -151,7 +151,7 @@ class SinkDirectory:
             OutputFile(
                 staged=path.relative_to(self._private).as_posix(),
                 final=final_name(
-                    self._job, self._region, batch, part, path.relative_to(staged).as_posix()
+                    self._job, self._sink, batch, part, path.relative_to(staged).as_posix()
                 ),
                 bytes=path.stat().st_size,
             )

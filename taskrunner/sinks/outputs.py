@@ -10,12 +10,12 @@ import json
 from collections.abc import Collection
 from pathlib import Path
 
-from jobmanager.core.ids import AttemptNumber, JobId, RegionId
+from jobmanager.core.ids import AttemptNumber, JobId, VertexId
 from taskrunner.sinks.directory import Guard, SinkDirectory
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.layout import JobLayout
 
-Output = tuple[RegionId, Path]
+Output = tuple[VertexId, Path]
 
 
 def note_outputs(layout: JobLayout, outputs: Collection[Output]) -> None:
@@ -24,8 +24,8 @@ def note_outputs(layout: JobLayout, outputs: Collection[Output]) -> None:
     if set(outputs) <= set(known):
         return
     document = [
-        {"region": region, "directory": str(directory)}
-        for region, directory in dict.fromkeys([*known, *outputs])
+        {"sink": sink, "directory": str(directory)}
+        for sink, directory in dict.fromkeys([*known, *outputs])
     ]
     durable.write(layout.outputs, json.dumps(document, indent=1))
 
@@ -35,7 +35,7 @@ def noted_outputs(layout: JobLayout) -> list[Output]:
         document = json.loads(layout.outputs.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return []
-    return [(RegionId(one["region"]), Path(one["directory"])) for one in document]
+    return [(VertexId(one["sink"]), Path(one["directory"])) for one in document]
 
 
 def withdraw_abandoned(
@@ -50,7 +50,7 @@ def withdraw_abandoned(
     The job goes on from what `last_attempt` left, with these outputs: those attempts were
     rolled back, and where they wrote nobody else will put right.
     """
-    for region, directory in noted_outputs(layout):
-        if (region, directory) not in outputs:
-            sink = SinkDirectory(directory, job, region, last_attempt, guard)
-            sink.withdraw_after(last_attempt)
+    for sink, directory in noted_outputs(layout):
+        if (sink, directory) not in outputs:
+            output = SinkDirectory(directory, job, sink, last_attempt, guard)
+            output.withdraw_after(last_attempt)

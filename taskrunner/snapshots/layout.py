@@ -7,6 +7,7 @@
     attempts/<n>/<region>/            Spark checkpoint directory of that attempt
     attempts/<n>/.<region>.clone/     the same before it is whole
     attempts/<n>/<region>.drain       the batch that a stop began to drain after
+    attempts/<n>/.rounds/<loop>/      of a batch job: what a round of a loop gave
     attempts/<n>/result.json          how the attempt ended
     inputs/<vertex>/rows.json         the rows of a `table` source, the same for all attempts
     pool.lock                         held around any change of the pool or the manifests
@@ -74,6 +75,10 @@ class JobLayout:
 
     def drain(self, attempt: AttemptNumber, region: RegionId) -> Path:
         return self.attempt(attempt) / f"{region}.drain"
+
+    def rounds(self, attempt: AttemptNumber) -> Path:
+        """The directory of what loops of a batch job write down on the way."""
+        return self.attempt(attempt) / ".rounds"
 
     def rows(self, vertex: VertexId) -> Path:
         """The directory of a `table` source's rows."""

@@ -28,6 +28,7 @@ from jobmanager.core.manifest import (
     StatePointer,
 )
 from jobmanager.core.plan import layout_of
+from jobmanager.core.regions import query_of
 from jobmanager.files.snapshot_files import SnapshotFiles
 from taskrunner.snapshots import locks, spark_state
 from taskrunner.snapshots.fence import Fence
@@ -135,7 +136,7 @@ class Snapshots:
                 region: self._region(region, directory, draft.keep, draft.keep)
                 for region, directory in directories.items()
             }
-            itself = Ancestor(self._subject.job, {name: r.batch for name, r in regions.items()})
+            itself = Ancestor(self._subject.job, manifests.batches_by_sink(regions))
             lineage = (*self._subject.ancestors, itself)
             info = SavepointInfo(savepoint, self._subject.document, lineage)
             manifest = self._manifest(checkpoint, at, regions, info)
@@ -170,7 +171,7 @@ class Snapshots:
         log = SparkLog(directory)
         batch = log.last_committed()
         if batch is None:
-            return RegionManifest(None, None, {}, (), ())
+            return RegionManifest(None, None, {}, (), (), self._sinks(region))
         states = spark_state.state_of(directory, batch)
         kept = {
             path: keep_state(region, path, path.relative_to(directory).as_posix())
@@ -187,7 +188,12 @@ class Snapshots:
             offsets=offsets_by_source(self._subject.graph, region, log, batch),
             files=(*kept.values(), *small),
             pointers=tuple(self._pointers(region, states, kept)),
+            sinks=self._sinks(region),
         )
+
+    def _sinks(self, region: RegionId) -> tuple[VertexId, ...]:
+        sinks = query_of(self._subject.graph, VertexId(region)).sinks
+        return sinks if len(sinks) > 1 else ()
 
     def _keep_small(self, checkpoint: CheckpointNumber) -> Keep:
         """Keeps a file that is not state with the checkpoint, or where that costs an upload in

@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.snapshots import durable
 
-END_OF_TIME_MS = 253_402_300_799_000
-"""The last second of the year 9999: a watermark after every event."""
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
@@ -77,8 +76,9 @@ class SparkLog:
             state_ids={int(operator): partitions for operator, partitions in ids.items()},
         )
 
-    def begin_last_batch(self) -> int:
-        """Writes down a batch that reads nothing and has the watermark at the end of time.
+    def begin_last_batch(self, *, clocks_too: bool = False) -> int:
+        """Writes down a batch that reads nothing and has the watermark at the end of time; if
+        `clocks_too`, the time of day as well, for those who go by that.
 
         Spark runs a batch that was begun and not committed when the query starts, so
         every open window is emitted. The query must be stopped, with nothing pending.
@@ -88,6 +88,8 @@ class SparkLog:
             raise UnreadableSparkLog(f"{self.directory} has a batch under way")
         offsets = self.offsets(last)
         metadata = {**offsets.metadata, "batchWatermarkMs": END_OF_TIME_MS}
+        if clocks_too:
+            metadata["batchTimestampMs"] = END_OF_TIME_MS
         self._write_offsets(last + 1, replace(offsets, metadata=metadata))
         return last + 1
 

@@ -1,16 +1,18 @@
 """What becomes of the rows of one batch. Each sink runs the batch exactly once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
+import pyarrow.orc
 import pyarrow.parquet
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
 
-from jobmanager.core.graph import FileFormat, FilesSink, Sink
+from jobmanager.core.graph import FileFormat, FilesSink, OutputMode, PythonSink, Sink
 from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.spark import python_connectors
 
 _ROWS_SHOWN = 20
 
@@ -52,6 +54,25 @@ class ExactlyOnceFiles:
         return count
 
 
+class PythonWriter:
+    """The `python` sink: what a batch may do twice is for its class to bear.
+
+    It is told job, region and batch in its options, so that it can.
+    """
+
+    def __init__(self, sink: Sink, python: PythonSink, spark: SparkSession, job: str) -> None:
+        self._sink = sink
+        self._options = {**sink.options, "headgate.job": job, "headgate.region": str(sink.id)}
+        self._format = python_connectors.register(spark, sink.id, python.function, "writer")
+
+    def write(self, rows: DataFrame, batch: int) -> int:
+        observed, counted = _counting(rows)
+        is_whole = self._sink.mode is OutputMode.COMPLETE
+        writer = observed.write.format(self._format).mode("overwrite" if is_whole else "append")
+        writer.options(**self._options).option("headgate.batch", batch).save()
+        return counted()
+
+
 class Discarded:
     """The `blackhole` sink."""
 
@@ -76,6 +97,23 @@ class Shown:
         return len(found)
 
 
+class Shared:
+    """Several sinks that are given what each needs of the same rows, which are computed once.
+
+    One that has its rows already, since the batch is replayed, leaves them alone.
+    """
+
+    def __init__(self, sinks: Sequence[tuple[Callable[[DataFrame], DataFrame], BatchSink]]) -> None:
+        self._sinks = sinks
+
+    def write(self, rows: DataFrame, batch: int) -> int:
+        kept = rows.persist()
+        try:
+            return sum(sink.write(rows_for(kept), batch) for rows_for, sink in self._sinks)
+        finally:
+            kept.unpersist()
+
+
 def _counting(rows: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
     """The same rows, counted as they pass: call the second when they have."""
     observation = Observation(f"rows-{uuid4().hex}")
@@ -92,4 +130,6 @@ def _with_rows(staged: Path, file_format: FileFormat) -> list[Path]:
     ]
     if file_format is FileFormat.PARQUET:
         return [path for path in files if pyarrow.parquet.read_metadata(path).num_rows > 0]
+    if file_format is FileFormat.ORC:
+        return [path for path in files if pyarrow.orc.ORCFile(path).nrows > 0]
     return [path for path in files if path.stat().st_size > 0]

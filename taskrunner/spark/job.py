@@ -2,16 +2,19 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Protocol, assert_never
 
 import pyspark
 from pyspark.sql import SparkSession
 
+from jobmanager.core.artifact_vertices import Script, ScriptSink
 from jobmanager.core.graph import (
     BlackholeSink,
     ConsoleSink,
     FilesSink,
     Mode,
+    PythonSink,
     Sink,
     Visibility,
 )
@@ -26,11 +29,22 @@ from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.snapshot import Subject
 from taskrunner.spark.batch_region import BatchRegion
-from taskrunner.spark.batch_sinks import BatchSink, Discarded, ExactlyOnceFiles, Shown
-from taskrunner.spark.compiler import Compiler
+from taskrunner.spark.batch_sinks import (
+    BatchSink,
+    Discarded,
+    ExactlyOnceFiles,
+    PythonWriter,
+    Shared,
+    Shown,
+)
+from taskrunner.spark.batch_work import BatchWork
+from taskrunner.spark.compiler import Compiler, InvalidVertex
+from taskrunner.spark.models import JobModels, SeenModels
 from taskrunner.spark.places import Places
 from taskrunner.spark.region_query import Phase, RegionQuery
 from taskrunner.spark.restoring import Restoring
+from taskrunner.spark.script_sinks import ScriptBatches
+from taskrunner.spark.scripts import scripts_of
 from taskrunner.spark.sources import Sources
 
 SPARK_VERSION: str = pyspark.__version__
@@ -70,7 +84,8 @@ class SparkJob:
         self._places = places
         self._fence = fence
         self._restoring = Restoring(spark, subject, places, past)
-        self.held_sinks: dict[RegionId, SinkDirectory] = {}
+        self._scripts = scripts_of(spark, places)
+        self.held_sinks: dict[RegionId, list[SinkDirectory]] = {}
         """Those whose output waits for its checkpoint."""
         self.regions: list[RegionRun] = []
 
@@ -99,49 +114,89 @@ class SparkJob:
         )
         regions = plan_of(graph, self._subject.parallelism).regions
         self._restoring.settle_outputs(self._outputs(regions), self._fence.holding)
+        models = SeenModels(self._places.resolve)
+        work = self._batch_work(sources, regions) if graph.mode is Mode.BATCH else None
         for region in regions:
             check()
-            compiler = Compiler(graph, self._subject.parallelism, sources.read)
-            self.regions.append(self._region(region, compiler))
+            compiler = Compiler(
+                graph,
+                self._subject.parallelism,
+                sources.read,
+                script=self._scripts.rows,
+                models=models,
+            )
+            self.regions.append(self._region(region, compiler, work))
 
     def show_everything(self) -> None:
         """A bounded job has ended: nothing it wrote waits for a checkpoint any more."""
-        for sink in self.held_sinks.values():
-            sink.show_up_to(2**63)
+        for sinks in self.held_sinks.values():
+            for sink in sinks:
+                sink.show_up_to(2**63)
 
-    def _region(self, region: Region, compiler: Compiler) -> RegionRun:
-        sink = self._subject.graph.vertex(VertexId(region.id))
-        assert isinstance(sink, Sink)
-        rows = compiler.rows_into(sink)
-        directory = self._sink_directory(region, sink)
-        writer = self._batch_sink(sink, directory)
-        if self._subject.graph.mode is Mode.BATCH:
-            if directory is not None:
+    def _batch_work(self, sources: Sources, regions: Sequence[Region]) -> BatchWork:
+        subject = self._subject
+        models = JobModels(self._places.resolve, subject.job, self._fence.holding)
+        directory = self._places.layout.rounds(subject.attempt)
+        return BatchWork(
+            subject.graph, subject.parallelism, sources.read, regions, models, directory
+        )
+
+    def _region(self, region: Region, compiler: Compiler, work: BatchWork | None) -> RegionRun:
+        """In a batch job the compiler only looks for faults: its region compiles again in its
+        turn, and then runs the loops in front of its sink.
+        """
+        sinks = [self._sink(one) for one in region.sinks]
+        rows = compiler.rows_of(region)
+        directories = [self._sink_directory(sink) for sink in sinks]
+        found = [one for one in directories if one is not None]
+        writers = list(map(self._batch_sink, sinks, directories))
+        if work is not None:
+            for directory in found:
                 directory.recover(last_kept=0, last_visible=0)
             self._restoring.chosen[region.id] = FromScratch("a batch job starts over")
-            is_done = directory is not None and directory.state_of(0) is not None
-            return BatchRegion(self._spark, region, rows, writer, is_done)
-        self._restoring.restore(region, sink, directory)
-        if directory is not None and _is_held(sink):
-            self.held_sinks[region.id] = directory
+            is_done = bool(found) and all(one.state_of(0) is not None for one in found)
+            return BatchRegion(self._spark, region, work, writers[0], is_done)
+        self._restoring.restore(region, sinks, found)
+        self.held_sinks[region.id] = [
+            directory
+            for sink, directory in zip(sinks, directories, strict=True)
+            if directory is not None and _is_held(sink)
+        ]
         place = self._places.layout.spark_checkpoint_dir(self._subject.attempt, region.id)
+        writer = writers[0] if len(sinks) == 1 else self._shared(region, sinks, writers, compiler)
         return RegionQuery(self._spark, self._subject.graph, region, rows, writer, place)
 
+    def _shared(
+        self,
+        region: Region,
+        sinks: Sequence[Sink],
+        writers: Sequence[BatchSink],
+        compiler: Compiler,
+    ) -> BatchSink:
+        """One sink that gives each batch to all sinks of the region."""
+        rows_for = [partial(compiler.rows_after, region.root, sink) for sink in sinks]
+        return Shared(list(zip(rows_for, writers, strict=True)))
+
     def _outputs(self, regions: Sequence[Region]) -> list[Output]:
-        sinks = [(one.id, self._subject.graph.vertex(VertexId(one.id))) for one in regions]
+        sinks = [self._sink(one) for region in regions for one in region.sinks]
         return [
-            (region, self._places.resolve(sink.connector.path))
-            for region, sink in sinks
-            if isinstance(sink, Sink) and isinstance(sink.connector, FilesSink)
+            (sink.id, self._places.resolve(sink.connector.path))
+            for sink in sinks
+            if isinstance(sink.connector, FilesSink)
         ]
 
-    def _sink_directory(self, region: Region, sink: Sink) -> SinkDirectory | None:
+    def _sink(self, vertex_id: VertexId) -> Sink:
+        sink = self._subject.graph.vertex(vertex_id)
+        assert isinstance(sink, Sink)
+        return sink
+
+    def _sink_directory(self, sink: Sink) -> SinkDirectory | None:
         if not isinstance(sink.connector, FilesSink):
             return None
         return SinkDirectory(
             self._places.resolve(sink.connector.path),
             self._subject.job,
-            region.id,
+            sink.id,
             self._subject.attempt,
             self._fence.holding,
         )
@@ -156,6 +211,13 @@ class SparkJob:
                 return Shown(lambda text: log.info("console", sink=sink.id, text=text))
             case BlackholeSink():
                 return Discarded()
+            case PythonSink():
+                return PythonWriter(sink, sink.connector, self._spark, self._subject.job.hex)
+            case ScriptSink():
+                script = self._subject.graph.vertex(sink.inputs[0].vertex)
+                if not isinstance(script, Script):
+                    raise InvalidVertex(sink.id, "connector script is for the queries of scripts")
+                return ScriptBatches(self._scripts.writer(script))
             case _:
                 assert_never(sink.connector)
 

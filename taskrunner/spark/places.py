@@ -6,6 +6,7 @@ from pathlib import Path
 
 from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.core.storage_uri import local_path
+from jobmanager.files.artifacts import ArtifactShelf
 from taskrunner.sinks.directory import Guard
 from taskrunner.snapshots.fence import Fence, read_epoch
 from taskrunner.snapshots.layout import JobLayout
@@ -17,6 +18,12 @@ class Places:
 
     layout: JobLayout
     data_root: Path
+    storage: Path | None = None
+    """Where artifacts are. None: where the job's directory is."""
+
+    @property
+    def artifacts(self) -> ArtifactShelf:
+        return ArtifactShelf(self.storage or self.layout.directory.parent.parent)
 
     def resolve(self, path: str) -> Path:
         """The place that a path in the graph means."""

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -13,13 +13,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jobmanager.core import spark_order
 from jobmanager.core.graph import JobGraph, Source
 from jobmanager.core.ids import RegionId, VertexId
-from jobmanager.protocol.messages import RegionProgress
+from jobmanager.protocol.messages import OperatorProgress, RegionProgress, SourceProgress
 from taskrunner.core import exhaustion
 from taskrunner.core.motion import Motion, Sight
 from taskrunner.snapshots.snapshot import offsets_by_source
 from taskrunner.snapshots.spark_log import SparkLog, moment_of
 
 _MOST_OF_AN_ACTIVITY = 200
+_WHOLE, _WORK = "triggerExecution", "addBatch"
+"""Spark's names: a round as a whole, and its part that runs the batch."""
 
 
 class ProgressMeter:
@@ -30,10 +32,14 @@ class ProgressMeter:
         self._region = region
         self._log = log
         self._sources = spark_order.sources(graph, VertexId(region))
+        self._keyed = spark_order.keyed(graph, VertexId(region))
         self._batch_before = log.last_committed()
         self._motion = Motion(time.monotonic())
         self._last_seen = ""
         self._input_rows = 0
+        self._busy_ms = 0
+        self._measured_batches = 0
+        self._phases_ms: dict[str, int] = {}
 
     def read(
         self, query: StreamingQuery | None, is_active: bool, output_rows: int
@@ -57,6 +63,11 @@ class ProgressMeter:
             state_bytes=sum(max(0, one.memoryUsedBytes) for one in _operators(latest)),
             median_batch_ms=_median(reports),
             batch=batch,
+            busy_ms=self._busy_ms,
+            measured_batches=self._measured_batches,
+            phases_ms=dict(self._phases_ms),
+            sources=self._source_progress(latest),
+            operators=self._operator_progress(latest),
             **at_last,
             **moves,
         )
@@ -106,6 +117,49 @@ class ProgressMeter:
             if report.timestamp > self._last_seen:
                 self._last_seen = report.timestamp
                 self._input_rows += sum(self._rows_read(report))
+                self._count_time(report)
+
+    def _count_time(self, report: StreamingQueryProgress) -> None:
+        """Only of what ran a batch: a look for input that found none is no work."""
+        if _WORK not in report.durationMs:
+            return
+        self._measured_batches += 1
+        for phase, spent in report.durationMs.items():
+            if phase == _WHOLE:
+                self._busy_ms += int(spent)
+            else:
+                self._phases_ms[phase] = self._phases_ms.get(phase, 0) + int(spent)
+
+    def _source_progress(self, latest: StreamingQueryProgress | None) -> list[SourceProgress]:
+        if latest is None or len(latest.sources) != len(self._sources):
+            return []
+        return [
+            SourceProgress(
+                vertex=vertex,
+                input_rows_per_second=_rate(one.inputRowsPerSecond),
+                processed_rows_per_second=_rate(one.processedRowsPerSecond),
+                backlog_rows=_backlog(one.metrics),
+            )
+            for vertex, one in zip(self._sources, latest.sources, strict=True)
+        ]
+
+    def _operator_progress(self, latest: StreamingQueryProgress | None) -> list[OperatorProgress]:
+        operators = _operators(latest)
+        # one that Spark made of several, or several of one: then it cannot be said whose it is
+        if len(operators) != len(self._keyed):
+            return []
+        return [
+            OperatorProgress(
+                vertex=vertex,
+                operator=one.operatorName,
+                updated_rows=max(0, one.numRowsUpdated),
+                dropped_rows=max(0, one.numRowsDroppedByWatermark),
+                state_rows=max(0, one.numRowsTotal),
+                state_bytes=max(0, one.memoryUsedBytes),
+                commit_ms=max(0, one.commitTimeMs),
+            )
+            for vertex, one in zip(self._keyed, operators, strict=True)
+        ]
 
     def _rows_read(self, report: StreamingQueryProgress) -> Iterable[int]:
         if len(report.sources) != len(self._sources):
@@ -139,6 +193,17 @@ def _median(reports: Sequence[StreamingQueryProgress]) -> int:
 
 def _operators(report: StreamingQueryProgress | None) -> list[Any]:
     return list(report.stateOperators) if report else []
+
+
+def _backlog(metrics: Mapping[str, str]) -> int | None:
+    """Rows that wait, where the source counts them as Kafka's does."""
+    waiting = metrics.get("avgOffsetsBehindLatest")
+    partitions = metrics.get("numPartitions", "1")
+    if waiting is None:
+        return None
+    with suppress(ValueError):
+        return round(float(waiting) * int(partitions))
+    return None
 
 
 def _rate(value: float | None) -> float:

@@ -18,19 +18,24 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jobmanager.core.artifact_vertices import Script
 from jobmanager.core.durations import milliseconds
-from jobmanager.core.graph import JobGraph, Source, SourceConnector, Window
+from jobmanager.core.graph import JobGraph, Source, SourceConnector
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan import Region
+from jobmanager.core.traits import goes_by_the_clock, waits_for_time
 from jobmanager.protocol.messages import RegionProgress
 from taskrunner.core import exhaustion
+from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.snapshots.snapshot import offsets_by_source
-from taskrunner.snapshots.spark_log import END_OF_TIME_MS, SparkLog
+from taskrunner.snapshots.spark_log import SparkLog
+from taskrunner.spark.accumulators import Totals
 from taskrunner.spark.batch_sinks import BatchSink
 from taskrunner.spark.progress import ProgressMeter
 
 _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 _POLL_SECONDS = 0.02
+_LOOK_MS = 1000
 _BOUNDARY = timedelta(minutes=10)
 """How long the last batches of a bounded region may take."""
 
@@ -67,8 +72,11 @@ class RegionQuery:
         self._sink = sink
         self._meter = ProgressMeter(graph, region.id, self.log)
         self._connectors = _connectors(graph, region)
-        vertices = [graph.vertex(vertex) for vertex in region.vertices]
-        self._has_windows = any(isinstance(vertex, Window) for vertex in vertices)
+        vertices = [graph.vertex(vertex) for vertex in region.streamed]
+        self._waits = any(map(waits_for_time, vertices))
+        self._has_clock = any(map(goes_by_the_clock, vertices))
+        self._totals = Totals(spark, region.id, spark_checkpoint_dir)
+        self._script = next((one for one in vertices if isinstance(one, Script)), None)
 
     @property
     def id(self) -> RegionId:
@@ -76,26 +84,34 @@ class RegionQuery:
 
     def start(self, *, one_batch: bool = False) -> None:
         """Starts the query from where its directory says, for all batches or just the next."""
-        # only windows have something to emit when the watermark moves and no rows come
-        self._spark.conf.set(_NO_DATA_BATCHES, str(self._has_windows).lower())
+        # others have nothing to emit when time moves and no rows come
+        self._spark.conf.set(_NO_DATA_BATCHES, str(self._waits).lower())
         writer = (
             self._rows.writeStream.queryName(f"{self.id}-{uuid4().hex[:8]}")
             .outputMode(self.region.output_mode)
             .option("checkpointLocation", self.log.directory.as_uri())
             .foreachBatch(self._take_batch)
         )
-        interval = milliseconds(self._graph.execution.batch_interval)
+        interval = milliseconds(self._batch_interval)
+        if self._has_clock and not interval:
+            # for the time of day Spark looks again and again, without a pause
+            interval = _LOOK_MS
         if one_batch:
             writer = writer.trigger(once=True)
+        elif self._ends_by_itself:
+            writer = writer.trigger(availableNow=True)
         elif interval:
             writer = writer.trigger(processingTime=f"{interval} milliseconds")
+        self._totals.begin()
+        if self.query is None:
+            self._totals.restore(self.log.last_committed())
         self.query = writer.start()
 
     def poll(self) -> Phase:
         """Moves on if there is reason to, and says where it is."""
         if self.phase in (Phase.RUNNING, Phase.DRAINING):
             if not self._is_active():
-                self._fail()
+                self._settle_end()
             elif self.region.is_bounded and self._is_exhausted():
                 self._finish()
         return self.phase
@@ -134,17 +150,18 @@ class RegionQuery:
         the last batch before it.
         """
         last = self.log.last_committed()
-        if not self._has_windows or last is None or self._is_drained():
+        if not self._waits or last is None or self._is_drained():
             return False
         if self.log.last_begun() == last:
             mark(last)
-            self.log.begin_last_batch()
+            self.log.begin_last_batch(clocks_too=self._has_clock)
         self.start(one_batch=True)
         return True
 
     def progress(self) -> RegionProgress:
         is_active = self.phase in (Phase.RUNNING, Phase.DRAINING)
-        return self._meter.read(self.query, is_active, self.output_rows)
+        found = self._meter.read(self.query, is_active, self.output_rows)
+        return found.model_copy(update={"accumulators": self._totals.read()})
 
     def offsets(self) -> dict[VertexId, Any]:
         """Each source's offset after the last committed batch."""
@@ -154,6 +171,7 @@ class RegionQuery:
     def _take_batch(self, rows: DataFrame, batch: int) -> None:
         try:
             self.output_rows += self._sink.write(rows, batch)
+            self._totals.add(batch)
         except BaseException as error:
             self.error = error  # as it was here: through the JVM only its text comes back
             raise
@@ -166,7 +184,7 @@ class RegionQuery:
 
     def _finish(self) -> None:
         """The sources gave all: emits what is open, then ends at a boundary."""
-        if self._has_windows and not self._is_drained():
+        if self._waits and not self._is_drained():
             if self.phase is Phase.RUNNING:
                 self._begin_draining()
             return
@@ -183,7 +201,7 @@ class RegionQuery:
         if self.phase is Phase.FAILED:
             return
         if self.log.last_begun() == self.log.last_committed():
-            self.log.begin_last_batch()
+            self.log.begin_last_batch(clocks_too=self._has_clock)
             self.phase = Phase.DRAINING
         self.start()
 
@@ -195,6 +213,25 @@ class RegionQuery:
             self.query.stop()
             if error is not None:
                 self._fail()
+
+    @property
+    def _batch_interval(self) -> timedelta:
+        if self._script is not None and self._script.batch_interval is not None:
+            return self._script.batch_interval
+        return self._graph.execution.batch_interval
+
+    @property
+    def _ends_by_itself(self) -> bool:
+        return self._script is not None and self._script.available_now
+
+    def _settle_end(self) -> None:
+        """The query is over: it was to read what was there, or something went wrong."""
+        error = self.query.exception() if self.query is not None else None
+        if self._ends_by_itself and self.query is not None and error is None:
+            self._await(_BOUNDARY)
+            self.phase = Phase.FINISHED
+        else:
+            self._fail()
 
     def _fail(self) -> None:
         self.phase = Phase.FAILED

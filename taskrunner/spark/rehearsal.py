@@ -5,13 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from jobmanager.core.graph import JobGraph, Sink
-from jobmanager.core.ids import VertexId
+from jobmanager.core.graph import JobGraph
 from jobmanager.core.plan import Region
+from taskrunner.core import spark_messages
 from taskrunner.spark.compiler import Compiler
+from taskrunner.spark.models import SeenModels
 from taskrunner.spark.places import Places
+from taskrunner.spark.scripts import scripts_of
 from taskrunner.spark.sources import Sources
 
 
@@ -64,13 +67,26 @@ def settings_for_life(session: SparkSession) -> dict[str, str]:
 def rows_of(
     session: SparkSession, graph: JobGraph, parallelism: int, places: Places, region: Region
 ) -> Rows:
-    """The rows that the region's sink would be given. Raises `InvalidVertex`."""
-    sink = graph.vertex(VertexId(region.id))
-    assert isinstance(sink, Sink)
+    """The rows that the region's query would compute. Raises `InvalidVertex`."""
+    return compiler_of(session, graph, parallelism, places).rows_of(region)
+
+
+def compiler_of(
+    session: SparkSession, graph: JobGraph, parallelism: int, places: Places
+) -> Compiler:
     sources = Sources(
         session, graph.mode, parallelism, places.resolve, places.layout, datetime.now(UTC)
     )
-    return Compiler(graph, parallelism, sources.read).rows_into(sink)
+    models = SeenModels(places.resolve)
+    scripts = scripts_of(session, places)
+    return Compiler(graph, parallelism, sources.read, script=scripts.rows, models=models)
+
+
+def explained(rows: DataFrame) -> str:
+    """Spark's physical plan, as text."""
+    jvm: Any = rows.sparkSession._jvm
+    plans = jvm.org.apache.spark.sql.api.python.PythonSQLUtils
+    return str(plans.explainString(rows._jdf.queryExecution(), "simple")).strip()
 
 
 def run_one_batch(region: Region, rows: DataFrame, directory: Path) -> None:
@@ -86,6 +102,15 @@ def run_one_batch(region: Region, rows: DataFrame, directory: Path) -> None:
         query.awaitTermination()
     finally:
         query.stop()
+
+
+def refusal_of(region: Region, rows: DataFrame, directory: Path) -> str | None:
+    """What Spark says against that batch, in one line; None: nothing."""
+    try:
+        run_one_batch(region, rows, directory)
+    except PySparkException as error:
+        return spark_messages.telling(str(error))
+    return None
 
 
 def unload_state(spark: SparkSession) -> None:

@@ -38,7 +38,7 @@ def repartition(
     there was nothing to rewrite. Raises `RestoreRefused` or `RepartitionFailed`.
     """
     log = SparkLog(directory)
-    if Layout.HASHED not in layouts:
+    if not {Layout.HASHED, Layout.GROUPED} & set(layouts):
         log.set_shuffle_partitions(parallelism)
         return None
     _rewrite(spark, directory, parallelism)

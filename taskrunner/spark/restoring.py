@@ -47,7 +47,9 @@ class Restoring:
             withdraw_abandoned(layout, job, outputs, origin.manifest.attempt, guard)
         note_outputs(layout, outputs)
 
-    def restore(self, region: Region, sink: Sink, output: SinkDirectory | None) -> None:
+    def restore(
+        self, region: Region, sinks: Sequence[Sink], outputs: Collection[SinkDirectory]
+    ) -> None:
         """Makes the region's Spark checkpoint directory, and takes back later output.
 
         The directory gets its name last: the attempt after one that died here finds nothing,
@@ -58,8 +60,9 @@ class Restoring:
         if isinstance(choice, FromSavepoint):
             choice = self._fit(region, choice, draft)
         if isinstance(choice, FromSavepoint | FromScratch):
-            self._continue_output(region, sink)
-        if output is not None:
+            for sink in sinks:
+                self._continue_output(sink)
+        for output in outputs:
             output.recover(restore.last_kept_batch(choice), self._last_visible(region, choice))
         self._clones.finish(region.id)
         self.chosen[region.id] = choice
@@ -93,7 +96,7 @@ class Restoring:
         keyed = spark_order.keyed(graph, VertexId(region.id))
         return [layout_of(graph.vertex(vertex)) for vertex in keyed]
 
-    def _continue_output(self, region: Region, sink: Sink) -> None:
+    def _continue_output(self, sink: Sink) -> None:
         """Withdraws what the jobs that this one goes on with published after its start. For a
         state of its own it did so when it first started.
         """
@@ -102,7 +105,7 @@ class Restoring:
             return
         directory = self._places.resolve(sink.connector.path)
         lineage = origin.manifest.lineage
-        continue_output(directory, job, region.id, lineage, self._places.guard_of)
+        continue_output(directory, job, sink.id, lineage, self._places.guard_of)
 
     def _last_visible(self, region: Region, choice: Restore) -> int | None:
         """The last batch that a checkpoint or savepoint covers for certain."""

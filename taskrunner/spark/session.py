@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark import SparkContext
@@ -103,6 +104,17 @@ def primed_session(master: str, is_wanted: Callable[[], bool]) -> "WarmSession":
     return session
 
 
+@dataclass(frozen=True, slots=True)
+class Heap:
+    """The JVM's own view."""
+
+    used_bytes: int
+    max_bytes: int
+    java_version: str
+    slots: int
+    """Tasks at the same time."""
+
+
 class WarmSession:
     """The session of a runner, kept from one attempt to the next where the settings allow it."""
 
@@ -120,6 +132,25 @@ class WarmSession:
             self._become(self._spark, chosen)
         self._chosen = dict(chosen)
         return self._spark
+
+    def heap(self) -> Heap | None:
+        """None: there is no JVM, or it does not answer."""
+        spark = self._spark
+        if spark is None:
+            return None
+        try:
+            runtime: Any = spark.sparkContext._jvm
+            found = runtime.java.lang.Runtime.getRuntime()
+            used = found.totalMemory() - found.freeMemory()
+            return Heap(
+                used_bytes=used,
+                max_bytes=found.maxMemory(),
+                java_version=str(runtime.java.lang.System.getProperty("java.version")),
+                slots=spark.sparkContext.defaultParallelism,
+            )
+        except Exception as error:  # it is ending, or has ended
+            log.debug("heap_not_read", reason=f"{type(error).__name__}: {error}")
+            return None
 
     def close(self) -> None:
         spark, self._spark = self._spark, None

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import assert_never
@@ -10,17 +10,22 @@ from typing import assert_never
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from jobmanager.core.artifact_vertices import ScriptSource
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph import (
     FilesSource,
     GeneratorSource,
     Mode,
+    PythonSource,
+    SocketSource,
     Source,
     TableSource,
 )
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.layout import JobLayout
-from taskrunner.spark.compiler import InvalidVertex
+from taskrunner.spark import python_connectors
+from taskrunner.spark.invalid_vertex import InvalidVertex
+from taskrunner.spark.relational import TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +40,36 @@ class Sources:
     layout: JobLayout
     started_at: datetime
 
-    def read(self, source: Source) -> DataFrame:
-        match source.connector:
-            case FilesSource():
-                rows = self._files(source, source.connector)
-            case GeneratorSource():
-                rows = self._generator(source.connector)
-            case TableSource():
-                rows = self._table(source, source.connector)
-            case _:
-                assert_never(source.connector)
-        if source.watermark is None or self.mode is Mode.BATCH:
+    def read(self, source: Source, *, is_static: bool = False) -> DataFrame:
+        """The source's rows, in as many subtasks as it says; as a whole if it `is_static`."""
+        if is_static and self.mode is Mode.STREAMING:
+            return replace(self, mode=Mode.BATCH).read(source)
+        rows = self._rows(source)
+        if source.parallelism is not None:
+            rows = rows.repartition(source.parallelism)
+        if source.watermark is None:
             return rows
+        if self.mode is Mode.BATCH:
+            return rows.withMetadata(source.watermark.column, {TIME: True})
         delay = f"{milliseconds(source.watermark.delay)} milliseconds"
         return rows.withWatermark(source.watermark.column, delay)
+
+    def _rows(self, source: Source) -> DataFrame:
+        match source.connector:
+            case FilesSource():
+                return self._files(source, source.connector)
+            case GeneratorSource():
+                return self._generator(source.connector)
+            case TableSource():
+                return self._table(source, source.connector)
+            case SocketSource():
+                return self._socket(source, source.connector)
+            case PythonSource():
+                return self._python(source, source.connector)
+            case ScriptSource():
+                raise InvalidVertex(source.id, "only the script reads it")
+            case _:
+                assert_never(source.connector)
 
     def _files(self, source: Source, files: FilesSource) -> DataFrame:
         options = dict(source.options)
@@ -71,13 +92,22 @@ class Sources:
         return self._load("json", source.schema, {"mode": "FAILFAST"}, directory)
 
     def _load(
-        self, file_format: str, schema: str | None, options: dict[str, str], path: Path
+        self, file_format: str, schema: str | None, options: dict[str, str], path: Path | None
     ) -> DataFrame:
+        uri = None if path is None else path.as_uri()
         if self.mode is Mode.STREAMING:
             stream = self.spark.readStream.format(file_format).options(**options)
-            return (stream.schema(schema) if schema else stream).load(path.as_uri())
+            return (stream.schema(schema) if schema else stream).load(uri)
         reader = self.spark.read.format(file_format).options(**options)
-        return (reader.schema(schema) if schema else reader).load(path.as_uri())
+        return (reader.schema(schema) if schema else reader).load(uri)
+
+    def _socket(self, source: Source, socket: SocketSource) -> DataFrame:
+        lines = self.spark.readStream.format("socket").options(**source.options)
+        return lines.option("host", socket.host).option("port", socket.port).load()
+
+    def _python(self, source: Source, python: PythonSource) -> DataFrame:
+        name = python_connectors.register(self.spark, source.id, python.function)
+        return self._load(name, source.schema, dict(source.options), None)
 
     def _generator(self, generator: GeneratorSource) -> DataFrame:
         ids = self._stream(generator) if self.mode is Mode.STREAMING else self._range(generator)

@@ -72,6 +72,7 @@ async def a_job_with_checkpoints(cluster: Cluster) -> str:
         ("status", "/jobs/{job}/status"),
         ("job_config", "/jobs/{job}/config"),
         ("exceptions", "/jobs/{job}/exceptions"),
+        ("accumulators", "/jobs/{job}/accumulators"),
         ("checkpoints", "/jobs/{job}/checkpoints"),
         ("checkpoints_config", "/jobs/{job}/checkpoints/config"),
         ("checkpoint_detail", "/jobs/{job}/checkpoints/details/2"),

@@ -88,6 +88,37 @@ def closed(results: Results, watermark: datetime) -> Results:
     return {key: result for key, result in results.items() if key[-1] <= watermark}
 
 
+def pairs(
+    left: Sequence[Row], right: Sequence[Row], key: str, within: timedelta | None
+) -> list[tuple[Row, Row]]:
+    """Which rows a join brings together. A null is no key."""
+    return [
+        (one, other)
+        for one in left
+        for other in right
+        if one[key] is not None and one[key] == other[key]
+        and (within is None or abs(_moment(one) - _moment(other)) <= within)
+    ]  # fmt: skip
+
+
+def joined(
+    left: Sequence[Row], right: Sequence[Row], key: str, within: timedelta | None, kind: str
+) -> list[tuple[Row | None, Row | None]]:
+    """The rows of a join, with none for a partner that is not there."""
+    found: list[tuple[Row | None, Row | None]] = list(pairs(left, right, key, within))
+    lefts = {id(one) for one, _ in found}
+    rights = {id(other) for _, other in found}
+    if kind in ("left", "full"):
+        found += [(one, None) for one in left if id(one) not in lefts]
+    if kind in ("right", "full"):
+        found += [(None, other) for other in right if id(other) not in rights]
+    if kind == "left_semi":
+        return [(one, None) for one in left if id(one) in lefts]
+    if kind == "left_anti":
+        return [(one, None) for one in left if id(one) not in lefts]
+    return found
+
+
 def _summed(rows: Iterable[tuple[tuple[Any, ...], Row]]) -> Results:
     found: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     for key, row in rows:

@@ -1,5 +1,6 @@
 """What an installed Headgate holds, and what a fresh machine is told to install."""
 
+import json
 import re
 import subprocess
 import sys
@@ -40,6 +41,23 @@ def test_a_wheel_holds_every_migration_and_the_quickstart(wheel: zipfile.ZipFile
     assert migrations
     assert migrations <= names
     assert "jobmanager/examples/quickstart.yaml" in names
+
+
+def test_a_wheel_holds_the_dashboard_and_not_its_sources(wheel: zipfile.ZipFile) -> None:
+    names = wheel.namelist()
+    page = wheel.read("jobmanager/dashboard/index.html").decode()
+    wanted = re.findall(r'"\./(assets/[^"]+)"', page)
+
+    assert len(wanted) >= 2
+    assert {f"jobmanager/dashboard/{one}" for one in wanted} <= set(names)
+    assert not [name for name in names if name.startswith("web/") or "node_modules" in name]
+
+
+def test_the_lock_of_npm_packages_names_no_place_to_fetch_from() -> None:
+    lock = json.loads((ROOT / "web" / "package-lock.json").read_text())
+
+    assert lock["packages"]
+    assert not [name for name, one in lock["packages"].items() if "resolved" in one]
 
 
 def test_a_wheel_brings_the_headgate_command(wheel: zipfile.ZipFile) -> None:

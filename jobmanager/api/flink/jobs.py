@@ -13,7 +13,7 @@ from jobmanager.api.flink.plan_shapes import plan_document, task_id, task_name
 from jobmanager.api.problems import FLINK
 from jobmanager.core.errors import UnsupportedRequest
 from jobmanager.core.plan import Task, plan_of
-from jobmanager.services import jobs
+from jobmanager.services import analyses, jobs
 from jobmanager.services.ports import StoredAttempt, StoredJob
 
 router = APIRouter(tags=[FLINK])
@@ -53,10 +53,25 @@ async def terminate(
 
 
 @router.get("/jobs/{jobid}/plan", summary="The plan: tasks and how rows travel between them")
-async def plan(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
+async def plan(
+    job_id: JobIdPath,
+    context: Ctx,
+    uow: Uow,
+    spark: Annotated[bool, Query(description="Spark's own plan of each region, too.")] = False,
+) -> dict[str, Any]:
     async with uow:
         stored = await uow.jobs.get(job_id)
-    return {"plan": plan_document(job_id.hex, stored.graph, stored.parallelism)}
+    plans = {}
+    if spark:
+        places = context.run_settings
+        plans = await analyses.plans_of(
+            context.inspector,
+            stored.document,
+            stored.parallelism,
+            places.data_root,
+            places.storage,
+        )
+    return {"plan": plan_document(job_id.hex, stored.graph, stored.parallelism, plans)}
 
 
 @router.get("/jobs/{jobid}/config", summary="The job's execution settings")

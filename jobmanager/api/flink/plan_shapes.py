@@ -1,23 +1,31 @@
 """A plan as Flink shows it: one node a task."""
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
+from jobmanager.core.artifact_vertices import Script, ScriptSink, Spark
+from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.graph import (
     Aggregate,
     BlackholeSink,
     ConsoleSink,
+    FilesSink,
     Filter,
     JobGraph,
     Map,
+    PythonSink,
     Sink,
     Source,
     Union,
     Vertex,
-    Window,
     op_of,
 )
+from jobmanager.core.ids import RegionId
 from jobmanager.core.plan import Plan, Task, plan_of
+from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
+from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
+from jobmanager.core.window_vertices import Window
 
 
 def task_id(job: str, task: Task) -> str:
@@ -29,7 +37,11 @@ def task_name(graph: JobGraph, task: Task) -> str:
     return " -> ".join(_name(graph.vertex(vertex_id)) for vertex_id in task.vertices)
 
 
-def plan_document(job: str, graph: JobGraph, parallelism: int) -> dict[str, Any]:
+def plan_document(
+    job: str, graph: JobGraph, parallelism: int, spark_plans: Mapping[RegionId, str] | None = None
+) -> dict[str, Any]:
+    """`spark_plans`: Spark's own plan of each region, as text, where it was asked for."""
+    told = spark_plans or {}
     plan = plan_of(graph, parallelism)
     return {
         "jid": job,
@@ -37,7 +49,14 @@ def plan_document(job: str, graph: JobGraph, parallelism: int) -> dict[str, Any]
         "type": graph.mode.upper(),
         "nodes": [_node(job, graph, plan, task) for task in plan.tasks],
         "headgate-regions": [
-            {"id": region.id, "vertices": list(region.vertices), "output-mode": region.output_mode}
+            {
+                "id": region.id,
+                "vertices": list(region.vertices),
+                "root": region.root,
+                "sinks": list(region.sinks),
+                "output-mode": region.output_mode,
+                **({"spark-plan": told[region.id]} if region.id in told else {}),
+            }
             for region in plan.regions
         ],
     }
@@ -98,17 +117,57 @@ def _what(vertex: Vertex) -> str:
             return f"where={vertex.where}"
         case Union():
             return ""
-        case Aggregate():
+        case FlatMap():
+            return f"explode={vertex.explode}, as={list(vertex.names)}"
+        case Join():
+            condition = vertex.where or f"on={list(vertex.on)}"
+            return f"{vertex.type}, {condition}, within={vertex.within}, static={vertex.static}"
+        case Distinct():
+            return f"key={list(vertex.key)}, within={vertex.within}"
+        case Sql():
+            return vertex.query
+        case Aggregate() | Reduce():
             return f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
+        case Process() | KeyedReduce() | Cogroup():
+            return f"key={list(vertex.key)}, function={vertex.function}"
+        case Python():
+            return f"function={vertex.function}"
+        case Spark():
+            return f"function={vertex.function}, output={vertex.output}, state={_kinds(vertex)}"
+        case Script():
+            return f"query={vertex.query}, state={_kinds(vertex)}"
         case Window():
             keyed = f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
             return f"{keyed}, time={vertex.time}, window={vertex.window}"
+        case Iterate() | DeltaIterate():
+            body = ", ".join(one.id for one in vertex.body)
+            return f"body=[{body}], max_iterations={vertex.max_iterations}, until={vertex.until}"
+        case GraphAlgorithm():
+            return f"{vertex.algorithm}"
+        case Ml(model=None):
+            return f"fit={vertex.fit}, stages=[{', '.join(one.kind for one in vertex.stages)}]"
+        case Ml():
+            return f"model={vertex.model}"
+
+
+def _kinds(vertex: Spark | Script) -> list[str]:
+    return [kind.value for kind in vertex.state]
 
 
 def _connector(vertex: Source | Sink) -> str:
     kind = type(vertex.connector).__name__.removesuffix("Source").removesuffix("Sink").lower()
     if isinstance(vertex, Sink):
-        at_least_once = isinstance(vertex.connector, ConsoleSink)
-        promise = "nothing kept" if isinstance(vertex.connector, BlackholeSink) else "exactly once"
-        return f"{kind}, {'at least once' if at_least_once else promise}"
+        return f"{kind}, {_promise(vertex)}"
     return kind
+
+
+def _promise(sink: Sink) -> str:
+    match sink.connector:
+        case FilesSink():
+            return "exactly once"
+        case ConsoleSink() | ScriptSink():
+            return "at least once"
+        case BlackholeSink():
+            return "nothing kept"
+        case PythonSink():
+            return "what its class gives"

@@ -14,10 +14,10 @@ from jobmanager.api.flink.triggers import trigger_of
 from jobmanager.api.problems import FLINK
 from jobmanager.api.savepoint_targets import target_of
 from jobmanager.core.errors import MalformedRequest, NothingToChange, OperationNotFound
-from jobmanager.core.graph import KEYED
 from jobmanager.core.ids import OperationId
 from jobmanager.core.operation import OperationStatus
 from jobmanager.core.plan import Task, plan_of
+from jobmanager.core.traits import is_keyed
 from jobmanager.services import changes
 from jobmanager.services.ports import Actor, StoredJob
 
@@ -129,4 +129,4 @@ def _wanted(stored: StoredJob, body: dict[str, VertexRequirements]) -> int:
 
 
 def _is_keyed(stored: StoredJob, task: Task) -> bool:
-    return any(isinstance(stored.graph.vertex(one), KEYED) for one in task.vertices)
+    return any(is_keyed(stored.graph.vertex(one)) for one in task.vertices)

@@ -25,7 +25,7 @@ def write_savepoint(question: QuestionBody) -> None:
     assert isinstance(question, AdoptCheckpoint)
     region = RegionManifest(41, None, {VertexId("bids"): 7}, (), ())
     job = JobId(uuid4())
-    lineage = (Ancestor(job, {RegionId("out"): 41}),)
+    lineage = (Ancestor(job, {VertexId("out"): 41}),)
     manifest = Manifest(
         job=job,
         checkpoint=CheckpointNumber(1),

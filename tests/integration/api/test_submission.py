@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
+from jobmanager.protocol.inspection import Analysed, GraphFault, SparkPlan
 from tests.support.builders import a_document, a_document_with
 from tests.support.cluster import Cluster
 
@@ -127,3 +128,31 @@ async def test_health_and_documentation(cluster: Cluster) -> None:
     page = await cluster.http.get("/docs")
     assert page.status_code == 200
     assert "https://" not in page.text, "the page must need no network"
+
+
+async def test_spark_is_asked_before_a_graph_is_accepted(cluster: Cluster) -> None:
+    fault = GraphFault(vertex="big", field="where", message="no column nosuch")
+    cluster.inspector.answers = [Analysed(faults=[fault], plans=[])] * 2
+    jobs_before = (await cluster.get("/v1/jobs"))["jobs"]
+
+    answer = await cluster.http.post("/v1/jobs?analyse=true", json=a_document())
+    tried = await cluster.http.post("/v1/jobs?analyse=true&dry_run=true", json=a_document())
+
+    assert answer.status_code == 422
+    assert answer.json()["faults"] == tried.json()["faults"] == [fault.model_dump()]
+    assert (await cluster.get("/v1/jobs"))["jobs"] == jobs_before
+    assert [one.kind for one in cluster.inspector.asked] == ["analyse_graph"] * 2
+
+
+async def test_a_plan_has_sparks_own_where_it_is_asked_for(cluster: Cluster) -> None:
+    job = await cluster.submit(a_document())
+    plain = (await cluster.get(f"/v1/jobs/{job}/plan"))["plan"]["headgate-regions"]
+    assert cluster.inspector.asked == []
+    assert "spark-plan" not in plain[0]
+    cluster.inspector.answers = [
+        Analysed(faults=[], plans=[SparkPlan(region="out", text="== Physical Plan ==")])
+    ]
+
+    asked = (await cluster.get(f"/v1/jobs/{job}/plan?spark=true"))["plan"]["headgate-regions"]
+
+    assert asked == [{**plain[0], "spark-plan": "== Physical Plan =="}]

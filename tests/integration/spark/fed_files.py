@@ -46,7 +46,11 @@ def wait_until_read(job: JobUnderTest, files: int) -> None:
     """Waits for the commit that covers so many files. A batch may take in two of them: one
     that was found by an attempt which died before it began the batch, and the next.
     """
-    job.wait_for_commit(lambda log, batch: log.offsets(batch).offsets[0]["logOffset"] >= files - 1)
+    job.wait_for_commit(
+        lambda log, batch: all(
+            one is not None and one["logOffset"] >= files - 1 for one in log.offsets(batch).offsets
+        )
+    )
 
 
 def sums_after(files: int) -> dict[str, tuple[int, int]]:

@@ -12,9 +12,10 @@ import pyarrow.dataset
 from pyspark.sql import SparkSession
 
 from jobmanager.core import graph_document, spark_order
-from jobmanager.core.graph import JobGraph, Sink
+from jobmanager.core.graph import JobGraph
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
 from jobmanager.core.manifest import FILE_NAME, Manifest
+from jobmanager.core.plan import plan_of
 from jobmanager.protocol.messages import RestorePoint
 from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
@@ -204,8 +205,7 @@ class JobUnderTest:
         return Snapshots(self._subject(), self.layout, Fence(self.layout, self.attempt))
 
     def _spark_dirs(self) -> dict[RegionId, Path]:
-        sinks = [vertex for vertex in self.graph.vertices if isinstance(vertex, Sink)]
-        return {RegionId(sink.id): self.spark_dir(sink.id) for sink in sinks}
+        return {one.id: self.spark_dir(one.id) for one in plan_of(self.graph).regions}
 
     def _subject(self) -> Subject:
         return Subject(

@@ -31,7 +31,7 @@ from taskrunner.snapshots.snapshot import Snapshots, Subject
 from taskrunner.snapshots.spark_log import SparkLog
 from tests.integration.spark.scripted_jobmanager import TOKEN, ScriptedJobManager
 from tests.support import stores
-from tests.unit.taskrunner.builders import JOB, OUT, a_graph, spark_directory
+from tests.unit.taskrunner.builders import JOB, OUT, SINK, a_graph, spark_directory
 from tests.unit.taskrunner.test_sink_directory import rows, write
 
 ATTEMPT = AttemptNumber(1)
@@ -46,7 +46,7 @@ class Site:
         self.orders: SimpleQueue[Order] = SimpleQueue()
         layout = JobLayout(root / "jobs" / JOB.hex, elsewhere)
         spark = spark_directory(layout, 1)
-        sink = SinkDirectory(root / "sink", JOB, OUT, ATTEMPT, nullcontext)
+        sink = SinkDirectory(root / "sink", JOB, SINK, ATTEMPT, nullcontext)
         for batch in range(2):
             spark.commit(batch)
             write(sink, batch, parts=1, held=True)
@@ -59,7 +59,7 @@ class Site:
             Snapshots(subject, layout, Fence(layout, ATTEMPT)),
             {OUT: SparkLog(spark.path)},
             lambda region: True,
-            {OUT: sink},
+            {OUT: [sink]},
             self._client,
             self.orders.put,
         )

@@ -212,7 +212,7 @@ def test_a_batch_job_gives_what_the_bounded_stream_gives(job: JobUnderTest) -> N
 def test_what_spark_refuses_is_reported_with_the_vertex(job: JobUnderTest) -> None:
     broken = {"id": "broken", "op": "filter", "inputs": ["rows"], "where": "nosuch > 1"}
 
-    with pytest.raises(InvalidVertex, match=r"vertex broken: \[UNRESOLVED_COLUMN"):
+    with pytest.raises(InvalidVertex, match=r"vertex broken: where: \[UNRESOLVED_COLUMN"):
         job.define(table(ROWS), broken, files_sink("broken")).start()
 
 

@@ -118,7 +118,7 @@ def test_held_output_appears_with_its_checkpoint(job: JobUnderTest) -> None:
     assert batch is not None
 
     assert job.running is not None
-    job.running.held_sinks[OUT].show_up_to(batch)
+    job.running.held_sinks[OUT][0].show_up_to(batch)
 
     assert sorted(row["id"] for row in job.output()) == list(range(4 * ROWS_A_FILE))
 

@@ -8,7 +8,8 @@ A new operator needs one entry in `OPERATORS`, and nothing else:
 
 * `vertices`: its part of the graph, between the source `rows` and the sink;
 * `states`: for each of its stateful operators, in Spark's order (from the sink, left
-  first), the columns of Spark's state that are hashed, or none for state without a key;
+  first), the columns of Spark's state that are hashed, or none for state without a key; of a
+  Python vertex the key group;
 * `expected`: its results over the rows that were read, from `tests.support.oracle`.
 
 Results are columns `n` and `total`: count, and sum of `v`. Rows that are found by `is_late`
@@ -27,11 +28,13 @@ from pyspark.sql import SparkSession
 
 from jobmanager.core import spark_order
 from jobmanager.core.ids import VertexId
-from jobmanager.core.key_groups import owner
+from jobmanager.core.key_groups import Layout, owner
 from jobmanager.core.plan import layout_of
 from taskrunner.snapshots import durable
+from tests.integration.spark.buffered_window_operators import BUFFERED_WINDOWS
 from tests.integration.spark.fed_files import files_source, wait_until_read
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink, second
+from tests.integration.spark.relational_operators import RELATIONAL
 from tests.integration.spark.test_savepoints import stop
 from tests.support import oracle
 from tests.support.oracle import Results
@@ -52,6 +55,12 @@ class Operator:
     expected: Callable[[list[Row]], Results]
     emits_once: bool = False
     """A result comes when its window is closed; otherwise with each change."""
+    visible: Callable[[Results, datetime], Results] = oracle.closed
+    """Of what comes once: what is there to be seen at a watermark."""
+    is_long: bool = False
+    """Run by `make chaos` only: another entry stands for it."""
+    beside: Sequence[Row] = ()
+    """A sink called `late`, for the rows that come too late."""
 
     def __str__(self) -> str:
         return self.name
@@ -73,6 +82,17 @@ def aggregate(name: str, *key: str, after: str = "rows") -> Row:
 
 def window(name: str, kind: dict[str, str], *key: str) -> Row:
     return {**aggregate(name, *key), "op": "window", "time": "ts", "window": kind}
+
+
+def code(op: str, name: str, after: str = "rows", **fields: Any) -> Row:
+    return {
+        "id": "code",
+        "op": op,
+        "inputs": [after],
+        "key": ["k"],
+        "function": f"tests.support.user_code:{name}",
+        **fields,
+    }
 
 
 def seconds(n: int) -> timedelta:
@@ -163,7 +183,45 @@ OPERATORS = [
         ),
         emits_once=True,
     ),
+    Operator(
+        "process function with running sums",
+        [code("process", "Sums", output="k STRING, n BIGINT, total BIGINT")],
+        ["key.__headgate_group"],
+        lambda rows: oracle.sums(rows, "k"),
+        is_long=True,
+    ),
+    Operator(
+        "process function with timers",
+        [
+            code(
+                "process",
+                "Tumbling",
+                time="event",
+                output="k STRING, window_start TIMESTAMP, window_end TIMESTAMP, n BIGINT, "
+                "total BIGINT",
+            )
+        ],
+        ["key.__headgate_group"],
+        lambda rows: oracle.windows(rows, seconds(10), seconds(10), "k"),
+        emits_once=True,
+    ),
+    Operator(
+        "reduce by a function",
+        [
+            {
+                "id": "ones",
+                "op": "map",
+                "inputs": ["rows"],
+                "select": {"k": "k", "n": "1L", "total": "v"},
+            },
+            code("reduce", "summed", "ones"),
+        ],
+        ["key.__headgate_group"],
+        lambda rows: oracle.sums(rows, "k"),
+        is_long=True,
+    ),
 ]  # fmt: skip
+OPERATORS += [Operator(**entry) for entry in [*RELATIONAL, *BUFFERED_WINDOWS]]
 
 
 def rows_of(file: int) -> list[Row]:
@@ -214,7 +272,7 @@ def expected(operator: Operator, files: int, *, drained: bool = False) -> Result
     in_time = [row for row in rows if not is_late(row)]
     watermark = max(datetime.fromisoformat(row["ts"]) for row in in_time) - DELAY
     results = operator.expected(in_time)
-    return results if drained else oracle.closed(results, watermark)
+    return results if drained else operator.visible(results, watermark)
 
 
 def seen(operator: Operator, job: JobUnderTest) -> Results:
@@ -245,20 +303,29 @@ def check_places(
     keyed = spark_order.keyed(job.graph, VertexId("out"))
     assert len(operator.states) == len(keyed)
     for number, (vertex, hashed) in enumerate(zip(keyed, operator.states, strict=True)):
-        reader = spark.read.format("statestore").option("operatorId", number)
-        state = reader.load(job.spark_dir().as_uri())
-        group = f"pmod(hash({hashed}), 12)" if hashed else "0"
-        found = state.selectExpr("partition_id", f"{group} AS key_group").collect()
-        assert found, f"{vertex} has no state"
         layout = layout_of(job.graph.vertex(vertex))
+        group = f"pmod(hash({hashed}), 12)" if hashed else "0"
+        if layout is Layout.GROUPED:
+            group = str(hashed)  # Spark's key is the key group
+        is_join = job.state_operators()[vertex] == "symmetricHashJoin"
+        found = []
+        for side in [{"joinSide": "left"}, {"joinSide": "right"}] if is_join else [{}]:
+            reader = spark.read.format("statestore").option("operatorId", number).options(**side)
+            state = reader.load(job.spark_dir().as_uri())
+            found += state.selectExpr("partition_id", f"{group} AS key_group").collect()
+        assert found, f"{vertex} has no state"
         for row in found:
             assert row["partition_id"] == owner(layout, row["key_group"], parallelism)
 
 
-@pytest.mark.parametrize("operator", OPERATORS, ids=str)
+@pytest.mark.parametrize(
+    "operator",
+    [pytest.param(one, marks=[pytest.mark.long] if one.is_long else []) for one in OPERATORS],
+    ids=str,
+)
 def test_rescaled(spark: SparkSession, job: JobUnderTest, operator: Operator) -> None:
     source = files_source(schema="id BIGINT, k STRING, g BIGINT, v BIGINT, ts TIMESTAMP")
-    vertices = [source, *operator.vertices, files_sink(operator.last)]
+    vertices = [source, *operator.vertices, files_sink(operator.last), *operator.beside]
     savepoint = None
     files = 0
     feed(job, files)
@@ -280,3 +347,6 @@ def test_rescaled(spark: SparkSession, job: JobUnderTest, operator: Operator) ->
     wait_until_read(job, files + 1)
     stop(job, drain=True)
     assert seen(operator, job) == expected(operator, files + 1, drained=True)
+    if operator.beside:
+        late = [row["id"] for row in read(files + 1) if is_late(row)]
+        assert sorted(row["id"] for row in job.output("late")) == late

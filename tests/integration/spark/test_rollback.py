@@ -89,7 +89,7 @@ def test_held_output_is_seen_up_to_the_savepoint_and_not_what_was_rolled_back(
     batch = job.checkpoint(1).regions[OUT].batch
     assert job.running is not None
     assert batch is not None
-    job.running.held_sinks[OUT].show_up_to(batch)
+    job.running.held_sinks[OUT][0].show_up_to(batch)
     assert ids(job) == of_files(3)
     job.roll_back(2, savepoint)
     # Then what is seen is what the savepoint covers

@@ -19,6 +19,7 @@ from jobmanager.protocol.inspection import (
     Refusal,
     Rows,
     StateRef,
+    StateRow,
     States,
 )
 from taskrunner.inspector.desk import Desk
@@ -198,3 +199,41 @@ def test_state_can_be_read_without_its_graph(job: JobUnderTest, document: Row) -
     assert list(key) == ["window_start", "window_end", "k"]
     assert list(value) == ["count", "sum"]
     assert questions.read("k2").rows
+
+
+def test_state_of_a_process_function_is_shown_by_its_names(job: JobUnderTest) -> None:
+    it = {
+        "id": "it",
+        "op": "process",
+        "inputs": ["rows"],
+        "key": ["k"],
+        "function": "tests.support.user_code:Sums",
+        "output": "k STRING, n BIGINT, total BIGINT",
+    }
+    questions = Questions(job, it)
+    wanted: dict[Any, dict[str, int]] = defaultdict(lambda: {"n": 0, "total": 0})
+    for row in ALL_ROWS:
+        wanted[row["k"]]["n"] += 1
+        wanted[row["k"]]["total"] += row["v"]
+
+    [state] = questions.ask(ListStates(place=questions.place), States).states
+    assert (state.vertex, [one.name for one in state.key]) == ("it", ["k"])
+    one = ReadRows(place=questions.place, state=STATE, key="k2")
+    [found] = questions.ask(one, Rows).rows
+    assert (found.key, found.value) == ({"k": "k2"}, wanted["k2"])
+    none = ReadRows(place=questions.place, state=STATE, key='{"k": null}')
+    assert [row.value for row in questions.ask(none, Rows).rows] == [wanted[None]]
+
+    seen: list[StateRow] = []
+    subtask: int | None = 0
+    skip = 0
+    while subtask is not None:
+        page = ReadRows(place=questions.place, state=STATE, subtask=subtask, skip=skip, limit=3)
+        answer = questions.ask(page, Rows)
+        seen += answer.rows
+        subtask, skip = answer.next_subtask, answer.next_skip
+    assert {row.key["k"]: row.value for row in seen} == wanted
+    assert len(seen) == len(wanted)
+    counts = questions.ask(CountKeyGroups(place=questions.place, state=STATE), KeyGroupCounts)
+    assert sum(group.rows for group in counts.groups) == len(wanted)
+    assert {row.key_group for row in seen} == {group.key_group for group in counts.groups}

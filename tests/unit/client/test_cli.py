@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 import jobmanager.client.adopt_command  # adds its command to the app, as do
+import jobmanager.client.artifact_commands
 import jobmanager.client.gc_command
+import jobmanager.client.script_command
+import jobmanager.client.sql_command
 import jobmanager.client.state_commands  # noqa: F401
 from jobmanager.client.cli import app, run
 
@@ -35,7 +38,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Answers]:
     class Handler(BaseHTTPRequestHandler):
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            given.asked.append((f"{self.command} {self.path}", json.loads(body or b"null")))
+            given.asked.append((f"{self.command} {self.path}", _read(body)))
             status, answer = given.of.get(
                 f"{self.command} {self.path}", (404, {"errors": [f"no route {self.path}"]})
             )
@@ -58,6 +61,14 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Answers]:
         yield given
         server.shutdown()
         thread.join()
+
+
+def _read(body: bytes) -> Any:
+    """JSON, or the bytes of an upload."""
+    try:
+        return json.loads(body or b"null")
+    except ValueError:
+        return body
 
 
 def a_job(state: str = "RUNNING") -> dict[str, Any]:
@@ -279,12 +290,14 @@ def test_a_command_line_that_is_not_understood_is_one_line(
 
 @pytest.mark.parametrize(
     "command",
-    ["submit", "list", "show", "cancel", "logs", "checkpoints", "checkpoint", "state", "adopt"],
+    ["submit", "list", "show", "cancel", "logs", "checkpoints", "checkpoint", "state", "adopt"]
+    + ["sql", "submit-script", "artifacts upload", "artifacts list", "artifacts show"]
+    + ["artifacts delete"],
 )
 def test_every_command_has_help_with_an_example(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(app, [command, "--help"]) == 0
+    assert run(app, [*command.split(), "--help"]) == 0
 
     shown = capsys.readouterr().out
     assert f"headgate {command}" in shown.split("Example:")[1]
@@ -335,3 +348,63 @@ def test_gc_wants_an_age_it_can_read(answers: Answers, capsys: pytest.CaptureFix
 
     assert "--older-than: 'a week' is not a duration" in capsys.readouterr().err
     assert answers.asked == []
+
+
+ARTIFACT = {
+    "id": "ab" * 32,
+    "name": "mine.py",
+    "bytes": 7,
+    "modules": ["mine"],
+    "uploaded_at": "2026-11-16T12:00:00Z",
+}
+
+
+def test_submit_uploads_artifacts_that_are_files_here_and_leaves_the_others(
+    answers: Answers, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text("A = 1\n")
+    graph = "name: revenue\nartifacts: [mine.py, there.py]\nvertices: []\n"
+    (tmp_path / "graph.yaml").write_text(graph)
+    answers.of["POST /v1/artifacts?name=mine.py"] = (201, ARTIFACT)
+    answers.of["POST /v1/jobs"] = (202, {"jobid": JOB})
+
+    assert run(app, ["submit", str(tmp_path / "graph.yaml")]) == 0
+
+    assert answers.asked[0] == ("POST /v1/artifacts?name=mine.py", b"A = 1\n")
+    assert answers.asked[1][1]["artifacts"] == [ARTIFACT["id"], "there.py"]
+
+
+def test_artifacts_are_shown_by_name_or_the_beginning_of_the_id(
+    answers: Answers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    details = {**ARTIFACT, "names": {"mine": ["work"]}, "jobs": [JOB]}
+    answers.of["GET /v1/artifacts?limit=1000"] = (200, {"items": [ARTIFACT], "next": None})
+    answers.of[f"GET /v1/artifacts/{ARTIFACT['id']}"] = (200, details)
+
+    assert run(app, ["artifacts", "show", "mine.py"]) == 0
+    assert run(app, ["artifacts", "show", "abab"]) == 0
+    assert run(app, ["artifacts", "show", "cd"]) == 1
+
+    shown = capsys.readouterr()
+    assert shown.out.count("mine: work") == 2
+    assert JOB in shown.out
+    assert "no artifact is called 'cd'" in shown.err
+
+
+def test_sql_is_submitted_as_a_graph(
+    answers: Answers, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "job.sql").write_text(
+        "CREATE TABLE n WITH ('connector' = 'generator', 'rows_per_second' = '1', "
+        "'columns.n' = 'id'); CREATE TABLE out WITH ('connector' = 'blackhole');"
+        "INSERT INTO out SELECT n FROM n"
+    )
+    answers.of["POST /v1/jobs?parallelism=2"] = (202, {"jobid": JOB})
+
+    code = run(app, ["sql", "-f", str(tmp_path / "job.sql"), "--name", "n", "--parallelism", "2"])
+
+    assert code == 0
+    assert capsys.readouterr().out == f"submitted n as job {JOB}\n"
+    assert [one["id"] for one in answers.asked[0][1]["vertices"]] == ["n", "out_select", "out"]
+    assert run(app, ["sql", "SELECT 1"]) == 1
+    assert "is not a statement of a job" in capsys.readouterr().err

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from rich.console import Console
 
@@ -55,3 +57,25 @@ def test_a_job_that_only_seems_to_run_is_listed_as_what_it_is(ours: str, shown: 
         console.print(display.jobs([job]))
 
     assert shown in captured.get()
+
+
+def test_the_rounds_of_a_loop_are_shown_once_though_two_regions_share_it() -> None:
+    loop = {"vertex": "ranks", "iteration": 7, "max_iterations": 50, "rows": 1234}
+    loop |= {"duration_ms": 310, "is_converged": True, "is_running": False}
+    status: Any = {
+        **dict.fromkeys(("desired", "reason", "since", "attempt", "restarts"), "-"),
+        "lag": None,
+        "state": "RUNNING",
+        "runner": None,
+        "last_checkpoint": None,
+        "restored": [],
+        "region_states": [{"region": "a", "loops": [loop]}, {"region": "b", "loops": [loop]}],
+    }
+    console = Console(width=180)
+
+    with console.capture() as captured:
+        for one in display.job("j", "name", status, {}):
+            console.print(one)
+
+    lines = [line.split() for line in captured.get().splitlines() if "ranks" in line]
+    assert lines == [["ranks", "7", "50", "1234", "310", "ms", "converged"]]

@@ -1,7 +1,8 @@
 from typing import Any
 
 from jobmanager.core import graph_document
-from jobmanager.core.graph import OutputMode, Ship
+from jobmanager.core.graph import OutputMode
+from jobmanager.core.inputs import Ship
 from jobmanager.core.plan import SnapshotKind, awaited, plan_of
 from tests.support.builders import a_document
 

@@ -9,11 +9,12 @@ from uuid import UUID
 
 from jobmanager.core import graph_document
 from jobmanager.core.graph import JobGraph
-from jobmanager.core.ids import AttemptNumber, JobId, RegionId
+from jobmanager.core.ids import AttemptNumber, JobId, RegionId, VertexId
 from taskrunner.snapshots.layout import JobLayout
 
 JOB = JobId(UUID(int=7))
 OUT = RegionId("out")
+SINK = VertexId("out")
 
 
 def a_graph(*, parallelism: int = 2, max_parallelism: int = 8, **fields: Any) -> JobGraph:

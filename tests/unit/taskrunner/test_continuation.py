@@ -11,19 +11,19 @@ from jobmanager.core.manifest import Ancestor
 from taskrunner.core.continuation import Branch, OutputLost, last_kept
 from taskrunner.sinks.continuation import continue_output
 from taskrunner.sinks.directory import SinkDirectory
-from tests.unit.taskrunner.builders import OUT
+from tests.unit.taskrunner.builders import SINK
 from tests.unit.taskrunner.test_sink_directory import rows, write
 
 A, B, C = (JobId(UUID(int=n)) for n in (1, 2, 3))
 
 
 def a_sink(root: Path, job: JobId) -> SinkDirectory:
-    return SinkDirectory(root / "sink", job, OUT, AttemptNumber(1), nullcontext)
+    return SinkDirectory(root / "sink", job, SINK, AttemptNumber(1), nullcontext)
 
 
 def go_on(root: Path, job: JobId, *lineage: tuple[JobId, int | None]) -> None:
-    ancestors = tuple(Ancestor(one, {OUT: batch}) for one, batch in lineage)
-    continue_output(root / "sink", job, OUT, ancestors, lambda other: nullcontext)
+    ancestors = tuple(Ancestor(one, {SINK: batch}) for one, batch in lineage)
+    continue_output(root / "sink", job, SINK, ancestors, lambda other: nullcontext)
 
 
 def publish(root: Path, job: JobId, *batches: int, held: bool = False) -> None:

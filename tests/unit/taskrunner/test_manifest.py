@@ -50,8 +50,8 @@ SAVEPOINT = replace(
         id=UUID(int=9),
         graph={"name": "bids", "vertices": [{"id": "bids", "rows": [{"k": "ä"}]}]},
         lineage=(
-            Ancestor(JobId(UUID(int=1)), {RegionId("out"): 1}),
-            Ancestor(JOB, {RegionId("out"): 3, RegionId("idle"): None}),
+            Ancestor(JobId(UUID(int=1)), {VertexId("out"): 1}),
+            Ancestor(JOB, {VertexId("out"): 3, VertexId("idle"): None}),
         ),
     ),
 )
@@ -62,7 +62,7 @@ def test_a_savepoint_says_what_it_is_of_and_is_read_back() -> None:
 
 
 def test_a_checkpoint_descends_from_its_own_job_and_a_savepoint_from_all() -> None:
-    assert MANIFEST.lineage == (Ancestor(JOB, {RegionId("out"): 3, RegionId("idle"): None}),)
+    assert MANIFEST.lineage == (Ancestor(JOB, {VertexId("out"): 3, VertexId("idle"): None}),)
     assert [one.job.int for one in SAVEPOINT.lineage] == [1, JOB.int]
 
 

@@ -19,11 +19,11 @@ from taskrunner.snapshots.origin import Origin, open_origin, read_lineage, write
 from taskrunner.snapshots.snapshot import Snapshots, Subject
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.snapshots.spark_state import ScatteredState, gather, state_of
-from tests.unit.taskrunner.builders import JOB, OUT, SparkDirectory, a_graph, spark_directory
+from tests.unit.taskrunner.builders import JOB, OUT, SINK, SparkDirectory, a_graph, spark_directory
 from tests.unit.taskrunner.test_sink_directory import a_sink, rows, write
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
-PARENT = Ancestor(JobId(UUID(int=3)), {OUT: 1})
+PARENT = Ancestor(JobId(UUID(int=3)), {SINK: 1})
 
 
 def a_savepoint(layout: JobLayout, target: Path, attempt: int = 1) -> Origin:
@@ -171,7 +171,7 @@ def test_another_job_goes_back_to_the_one_that_wrote_the_savepoint_too(
 
     write_lineage(other, JobId(UUID(int=8)), a_savepoint(layout, tmp_path / "savepoint"))
 
-    assert read_lineage(other) == (PARENT, Ancestor(JOB, {OUT: 2}))
+    assert read_lineage(other) == (PARENT, Ancestor(JOB, {SINK: 2}))
 
 
 def test_what_rolled_back_attempts_wrote_elsewhere_is_withdrawn(
@@ -179,10 +179,10 @@ def test_what_rolled_back_attempts_wrote_elsewhere_is_withdrawn(
 ) -> None:
     for attempt, batch in ((1, 0), (2, 1), (3, 2)):
         write(a_sink(tmp_path, attempt), batch, parts=1)
-    elsewhere = (OUT, tmp_path / "sink")
+    elsewhere = (SINK, tmp_path / "sink")
     note_outputs(layout, [elsewhere])
-    note_outputs(layout, [(OUT, tmp_path / "other"), elsewhere])
-    assert noted_outputs(layout) == [elsewhere, (OUT, tmp_path / "other")]
+    note_outputs(layout, [(SINK, tmp_path / "other"), elsewhere])
+    assert noted_outputs(layout) == [elsewhere, (SINK, tmp_path / "other")]
 
     def withdraw(outputs: list[Output]) -> None:
         fence = Fence(layout, AttemptNumber(4))
@@ -197,6 +197,6 @@ def test_what_rolled_back_attempts_wrote_elsewhere_is_withdrawn(
 
 
 def test_outputs_are_written_down_before_anything_is_written_to_them(layout: JobLayout) -> None:
-    note_outputs(layout, [(OUT, Path("/data/out"))])
+    note_outputs(layout, [(SINK, Path("/data/out"))])
 
-    assert json.loads(layout.outputs.read_text()) == [{"region": "out", "directory": "/data/out"}]
+    assert json.loads(layout.outputs.read_text()) == [{"sink": "out", "directory": "/data/out"}]

@@ -27,11 +27,11 @@ from taskrunner.snapshots.origin import Origin, RestoreRefused, open_origin
 from taskrunner.snapshots.snapshot import Snapshots, Subject
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.snapshots.spark_state import MissingState, state_of
-from tests.unit.taskrunner.builders import JOB, OUT, SparkDirectory, a_graph, spark_directory
+from tests.unit.taskrunner.builders import JOB, OUT, SINK, SparkDirectory, a_graph, spark_directory
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 GRAPH = {"name": "orders"}
-PARENT = Ancestor(JobId(UUID(int=3)), {OUT: 1})
+PARENT = Ancestor(JobId(UUID(int=3)), {SINK: 1})
 
 
 class Crash(BaseException):
@@ -101,7 +101,7 @@ def test_a_savepoint_says_its_graph_and_its_lineage(
 
     assert info is not None
     assert (info.id, info.graph) == (UUID(int=9), GRAPH)
-    assert info.lineage == (PARENT, Ancestor(JOB, {OUT: 3}))
+    assert info.lineage == (PARENT, Ancestor(JOB, {SINK: 3}))
 
 
 def test_its_acks_point_into_its_own_directory(

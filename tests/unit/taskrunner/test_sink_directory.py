@@ -7,7 +7,7 @@ import pytest
 from jobmanager.core.ids import AttemptNumber
 from taskrunner.core.sink_records import RecordState, final_name
 from taskrunner.sinks.directory import SinkDirectory
-from tests.unit.taskrunner.builders import JOB, OUT
+from tests.unit.taskrunner.builders import JOB, SINK
 
 
 class Crash(BaseException):
@@ -29,7 +29,7 @@ def a_sink(
     root: Path, attempt: int = 1, after_step: Callable[[str], None] = lambda step: None
 ) -> SinkDirectory:
     return SinkDirectory(
-        root / "sink", JOB, OUT, AttemptNumber(attempt), nullcontext, after_step=after_step
+        root / "sink", JOB, SINK, AttemptNumber(attempt), nullcontext, after_step=after_step
     )
 
 
@@ -64,7 +64,7 @@ def test_a_batch_is_seen_under_names_that_do_not_know_the_attempt(tmp_path: Path
 
 
 def test_a_partition_directory_and_the_endings_stay() -> None:
-    name = final_name(JOB, OUT, 1, 2, "day=1/part-00000-x-c000.snappy.parquet")
+    name = final_name(JOB, SINK, 1, 2, "day=1/part-00000-x-c000.snappy.parquet")
 
     assert name == f"day=1/{JOB.hex}-out-0000000001-00002.snappy.parquet"
 

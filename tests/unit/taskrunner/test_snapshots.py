@@ -8,12 +8,13 @@ from jobmanager.core.ids import AttemptNumber, CheckpointNumber, RegionId
 from jobmanager.core.manifest import Manifest
 from jobmanager.core.plan import awaited
 from taskrunner.core.acks import acks_of
+from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import Clones, DamagedCheckpoint, Past
 from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.snapshot import Snapshots, StateMismatch, Subject, Taken
-from taskrunner.snapshots.spark_log import END_OF_TIME_MS, SparkLog
+from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.snapshots.spark_state import MissingState, state_of
 from tests.unit.taskrunner.builders import JOB, OUT, a_graph, spark_directory, state_id
 

@@ -1,0 +1,88 @@
+"""Flink's routes about accumulators: what code of users counted, in committed batches."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fastapi import APIRouter
+
+from jobmanager.api.context import JobIdPath, Uow
+from jobmanager.api.flink.plan_shapes import task_id
+from jobmanager.api.problems import FLINK
+from jobmanager.core.errors import TaskNotFound
+from jobmanager.core.plan import plan_of
+from jobmanager.services.ports import StoredAttempt, UnitOfWork
+
+router = APIRouter(tags=[FLINK])
+_WORDS = {"sum": "Counter", "lowest": "Minimum", "highest": "Maximum"}
+_MERGE: Mapping[str, Callable[[Any, Any], Any]] = {
+    "sum": lambda one, other: one + other,
+    "lowest": min,
+    "highest": max,
+}
+_Counted = tuple[str, str, Mapping[str, Any]]
+"""Vertex, name, and value with how it is merged."""
+
+
+@router.get("/jobs/{jobid}/accumulators", summary="What users' code counted")
+async def accumulators(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
+    async with uow:
+        await uow.jobs.get(job_id)
+        counted = await _counted(uow, job_id)
+    return {
+        "job-accumulators": [],
+        "user-task-accumulators": _shown(counted),
+        "serialized-user-task-accumulators": {},
+    }
+
+
+@router.get(
+    "/jobs/{jobid}/vertices/{vertexid}/accumulators", summary="What users' code counted in a task"
+)
+async def task_accumulators(job_id: JobIdPath, vertexid: str, uow: Uow) -> dict[str, Any]:
+    async with uow:
+        stored = await uow.jobs.get(job_id)
+        counted = await _counted(uow, job_id)
+    for task in plan_of(stored.graph, stored.parallelism).tasks:
+        if task_id(job_id.hex, task) == vertexid:
+            mine = [one for one in counted if one[0] in task.vertices]
+            return {"id": vertexid, "user-accumulators": _shown(mine)}
+    raise TaskNotFound(f"job {job_id.hex} has no task {vertexid}")
+
+
+async def _counted(uow: UnitOfWork, job_id: Any) -> list[_Counted]:
+    """What the newest attempt that said something said: it goes on from the ones before."""
+    attempts: Sequence[StoredAttempt] = await uow.attempts.of_job(job_id)
+    for attempt in reversed(attempts):
+        if attempt.progress:
+            return list(_of_regions(attempt.progress))
+    return []
+
+
+def _of_regions(progress: Sequence[Mapping[str, Any]]) -> Iterator[_Counted]:
+    """A vertex that is in two regions runs in each, over the same rows: it counts once."""
+    seen: set[str] = set()
+    for region in progress:
+        mine: Mapping[str, Mapping[str, Any]] = region.get("accumulators", {})
+        for vertex, values in mine.items():
+            if vertex not in seen:
+                yield from ((vertex, name, one) for name, one in values.items())
+        seen |= mine.keys()
+
+
+def _shown(counted: Sequence[_Counted]) -> list[dict[str, Any]]:
+    """Those of one name and kind are one, as in Flink; `vertices` says whose they are."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for vertex, name, one in counted:
+        merge, value = one["merge"], one["value"]
+        held = found.setdefault((name, merge), {"value": None, "vertices": []})
+        held["value"] = value if held["value"] is None else _MERGE[merge](held["value"], value)
+        held["vertices"].append(vertex)
+    return [
+        {
+            "name": name,
+            "type": ("Double" if isinstance(held["value"], float) else "Long") + _WORDS[merge],
+            "value": str(held["value"]),
+            "vertices": sorted(held["vertices"]),
+        }
+        for (name, merge), held in sorted(found.items())
+    ]

@@ -1,0 +1,167 @@
+"""A line about each job: what the dashboard's first page shows."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Response
+from pydantic import BaseModel, Field
+
+from jobmanager.api.context import Ctx, Uow, hex_id
+from jobmanager.api.status import LastCheckpoint, lag_of
+from jobmanager.core.durations import milliseconds
+from jobmanager.core.errors import MalformedRequest
+from jobmanager.core.ids import JobId
+from jobmanager.services.ports import JobSummary, SummaryFilter
+
+router = APIRouter(tags=["jobs"])
+SPARKLINE = timedelta(minutes=5)
+_STEP = timedelta(seconds=10)
+_MOST = 2_000
+
+
+class Traffic(BaseModel):
+    """Of all regions together; the counts are those of the present attempt."""
+
+    input_rows: int
+    output_rows: int
+    input_rows_per_second: float
+    is_idle: bool
+
+
+class SummaryItem(BaseModel):
+    id: str
+    name: str
+    mode: str
+    state: str
+    reason: str
+    since: datetime
+    submitted_at: datetime
+    ended_at: datetime | None
+    running_since: datetime | None
+    attempt: int
+    restarts: int
+    parallelism: int
+    failed_checkpoints: int = Field(description="In a row.")
+    restored_from: str | None
+    traffic: Traffic | None = Field(description="Null while its runner has said nothing.")
+    lag: int | None = Field(description="Milliseconds, as in the status.")
+    last_checkpoint: LastCheckpoint | None
+    recent: list[float] = Field(
+        description="Rows a second that were read, each of the last ten seconds of five minutes."
+    )
+
+
+class SummaryPage(BaseModel):
+    items: list[SummaryItem]
+    next: str | None
+    counts: dict[str, int] = Field(description="Jobs in each state, of all jobs.")
+
+
+@router.get("/jobs/summary", summary="Jobs, a line each, the newest first")
+async def summaries(
+    response: Response,
+    context: Ctx,
+    uow: Uow,
+    state: Annotated[list[str] | None, Query(description="As in the status; several: any.")] = None,
+    q: Annotated[str, Query(max_length=200, description="In the name, or how the id begins.")] = "",
+    job: Annotated[list[str] | None, Query(description="Only these ids.")] = None,
+    limit: Annotated[int, Query(ge=1, le=_MOST)] = 100,
+    cursor: str | None = None,
+    if_none_match: Annotated[str | None, Header()] = None,
+) -> SummaryPage:
+    """With an `ETag`: asked with `If-None-Match`, what has not changed is a 304."""
+    wanted = SummaryFilter(
+        limit=limit,
+        before=_position(cursor) if cursor else None,
+        states=state or (),
+        text=q.strip(),
+        only=[JobId(hex_id("job", one)) for one in job or ()],
+    )
+    since = context.clock() - SPARKLINE
+    async with uow:
+        found = await uow.summaries.page(wanted)
+        counts = await uow.summaries.counts()
+        live = [one.id for one in found if one.ended_at is None]
+        rates = await uow.samples.input_rates(live, since, _STEP) if live else {}
+    page = SummaryPage(
+        items=[_item(one, _bins(rates.get(one.id, ()), since)) for one in found],
+        next=_cursor(found[-1]) if len(found) == limit else None,
+        counts=dict(counts),
+    )
+    tag = f'"{hashlib.md5(page.model_dump_json().encode(), usedforsecurity=False).hexdigest()}"'
+    if if_none_match == tag:
+        response.status_code = 304
+    response.headers["ETag"] = tag
+    response.headers["Cache-Control"] = "no-cache"
+    return page
+
+
+def _item(one: JobSummary, recent: list[float]) -> SummaryItem:
+    return SummaryItem(
+        id=one.id.hex,
+        name=one.name,
+        mode=one.mode,
+        state=one.state,
+        reason=one.reason,
+        since=one.since,
+        submitted_at=one.submitted_at,
+        ended_at=one.ended_at,
+        running_since=one.running_since,
+        attempt=one.attempt,
+        restarts=one.restarts,
+        parallelism=one.parallelism,
+        failed_checkpoints=one.failed_checkpoints,
+        restored_from=one.restored_from,
+        traffic=_traffic(one),
+        lag=lag_of(one.progress),
+        last_checkpoint=_last(one),
+        recent=recent,
+    )
+
+
+def _traffic(one: JobSummary) -> Traffic | None:
+    if not one.progress:
+        return None
+    return Traffic(
+        input_rows=sum(region["input_rows"] for region in one.progress),
+        output_rows=sum(region["output_rows"] for region in one.progress),
+        input_rows_per_second=sum(region["input_rows_per_second"] for region in one.progress),
+        is_idle=all(region.get("is_idle") for region in one.progress),
+    )
+
+
+def _last(one: JobSummary) -> LastCheckpoint | None:
+    if one.checkpoint is None or one.checkpoint_ended_at is None:
+        return None
+    assert one.checkpoint_triggered_at is not None
+    return LastCheckpoint(
+        number=one.checkpoint,
+        completed_at=one.checkpoint_ended_at,
+        duration_ms=milliseconds(one.checkpoint_ended_at - one.checkpoint_triggered_at),
+        bytes=one.checkpoint_bytes or 0,
+    )
+
+
+def _bins(rates: Sequence[tuple[datetime, float]], since: datetime) -> list[float]:
+    """With a 0 for every bin that has no sample, from the first that has one on."""
+    if not rates:
+        return []
+    by_bin: Mapping[int, float] = {int((at - since) / _STEP): rate for at, rate in rates}
+    return [round(by_bin.get(n, 0.0), 2) for n in range(min(by_bin), max(by_bin) + 1)]
+
+
+def _cursor(one: JobSummary) -> str:
+    return f"{one.submitted_at.isoformat()}~{one.id.hex}"
+
+
+def _position(cursor: str) -> tuple[datetime, JobId]:
+    at, _, job = cursor.partition("~")
+    try:
+        moment = datetime.fromisoformat(at)
+    except ValueError:
+        raise MalformedRequest(f"{cursor!r} is no cursor: take the `next` of a page") from None
+    if moment.tzinfo is None:
+        raise MalformedRequest(f"{cursor!r} is no cursor: take the `next` of a page")
+    return moment, JobId(hex_id("cursor", job))

@@ -1,0 +1,53 @@
+"""Artifacts of a graph that are files on this machine: uploaded, and named by their ids."""
+
+import io
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jobmanager.client.client import HeadgateClient
+from jobmanager.client.errors import HeadgateError
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def uploaded(
+    client: HeadgateClient, graph: Mapping[str, Any], directory: Path
+) -> Mapping[str, Any]:
+    """The graph with ids for those of its artifacts that are files here, relative to
+    `directory`. The others are left for the server: ids, names, and paths on its side.
+    """
+    named = graph.get("artifacts")
+    if not isinstance(named, list):
+        return graph
+    settled = [_settled(client, one, directory) for one in named]
+    return graph if settled == named else {**graph, "artifacts": settled}
+
+
+def upload(client: HeadgateClient, path: Path) -> str:
+    """Uploads a file, or a package's directory as a zip; its id."""
+    try:
+        if path.is_dir():
+            return client.upload_artifact(f"{path.name}.zip", packed(path))["id"]
+        return client.upload_artifact(path.name, path.read_bytes())["id"]
+    except OSError as error:
+        raise HeadgateError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def packed(package: Path) -> bytes:
+    """A package as a zip, the same bytes for the same files: its hash is its id."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(package.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                name = path.relative_to(package.parent).as_posix()
+                archive.writestr(zipfile.ZipInfo(name, _EPOCH), path.read_bytes())
+    return made.getvalue()
+
+
+def _settled(client: HeadgateClient, named: Any, directory: Path) -> Any:
+    if not isinstance(named, str):
+        return named
+    path = directory / named
+    return upload(client, path) if path.is_file() or path.is_dir() else named

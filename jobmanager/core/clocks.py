@@ -1,0 +1,12 @@
+"""By which time a keyed Python vertex lives."""
+
+from enum import StrEnum
+
+
+class Clock(StrEnum):
+    EVENT = "event"
+    """Timers are due when the watermark has reached them."""
+    PROCESSING = "processing"
+    """Timers are due when the time of a batch has reached them."""
+    NONE = "none"
+    """There are no timers."""

@@ -1,0 +1,111 @@
+"""What a region did between two looks at it: a sample, from which history is drawn.
+
+A runner counts from the start of its attempt: rows, batches, time. Two readings of the same
+attempt make a sample of the time between them. Samples add up, so that older ones can be
+summed over longer spans and no rate comes out wrong.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from jobmanager.core.durations import milliseconds
+
+PHASES = {
+    "latestOffset": "latest_offset_ms",
+    "getBatch": "get_batch_ms",
+    "queryPlanning": "planning_ms",
+    "walCommit": "wal_commit_ms",
+    "addBatch": "add_batch_ms",
+    "commitOffsets": "commit_offsets_ms",
+}
+"""Spark's names for the parts of a batch, and ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a runner last said of one region."""
+
+    attempt: int
+    at: datetime
+    input_rows: int
+    output_rows: int
+    batches: int
+    busy_ms: int
+    phases_ms: Mapping[str, int] = field(default_factory=dict)
+    """By our names."""
+    state_rows: int = 0
+    state_bytes: int = 0
+    lag_ms: int | None = None
+    """By how much its watermark was behind its last batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What was added in `span_ms` up to `at`, and how large things were then."""
+
+    at: datetime
+    span_ms: int
+    input_rows: int
+    output_rows: int
+    batches: int
+    busy_ms: int
+    phases_ms: Mapping[str, int]
+    state_rows: int
+    state_bytes: int
+    lag_ms: int | None
+
+
+def reading_of(progress: Mapping[str, Any], attempt: int, at: datetime) -> Reading:
+    """`progress` is a region's, as it was stored."""
+    spent = progress.get("phases_ms") or {}
+    return Reading(
+        attempt=attempt,
+        at=at,
+        input_rows=progress["input_rows"],
+        output_rows=progress["output_rows"],
+        batches=progress.get("measured_batches", 0),
+        busy_ms=progress.get("busy_ms", 0),
+        phases_ms={ours: spent.get(sparks, 0) for sparks, ours in PHASES.items()},
+        state_rows=progress.get("state_rows", 0),
+        state_bytes=progress.get("state_bytes", 0),
+        lag_ms=lag_ms(progress),
+    )
+
+
+def between(before: Reading, after: Reading) -> Sample | None:
+    """None: they are not of one attempt, or no time has passed."""
+    span = milliseconds(after.at - before.at)
+    if before.attempt != after.attempt or span <= 0:
+        return None
+    return Sample(
+        at=after.at,
+        span_ms=span,
+        input_rows=_added(before.input_rows, after.input_rows),
+        output_rows=_added(before.output_rows, after.output_rows),
+        batches=_added(before.batches, after.batches),
+        busy_ms=_added(before.busy_ms, after.busy_ms),
+        phases_ms={
+            name: _added(before.phases_ms.get(name, 0), total)
+            for name, total in after.phases_ms.items()
+        },
+        state_rows=after.state_rows,
+        state_bytes=after.state_bytes,
+        lag_ms=after.lag_ms,
+    )
+
+
+def lag_ms(progress: Mapping[str, Any]) -> int | None:
+    """Milliseconds between a region's watermark and its last batch; None: unknown."""
+    if not progress.get("watermark") or not progress.get("progressed_at"):
+        return None
+    return milliseconds(
+        datetime.fromisoformat(progress["progressed_at"])
+        - datetime.fromisoformat(progress["watermark"])
+    )
+
+
+def _added(before: int, after: int) -> int:
+    """A count that went back began anew."""
+    return after - before if after >= before else after

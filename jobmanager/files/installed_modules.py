@@ -1,0 +1,39 @@
+"""Modules that are installed beside this program, looked up without importing any of them.
+
+Runners are started with the same interpreter, so what is found here is found there.
+"""
+
+import importlib.machinery
+import importlib.util
+from pathlib import Path
+
+from jobmanager.core.module_names import ModuleNames, names_in
+
+_ANYTHING = ModuleNames(is_open=True)
+"""Of a module without text: it is built in, or compiled."""
+
+
+def installed_module(name: str) -> ModuleNames | None:
+    """The names of an installed module; None where there is none of that name."""
+    top, *inner = name.split(".")
+    try:
+        # only of a name without dots: of others Python would import the package
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError, AttributeError):
+        return None
+    for part in inner:
+        if spec is None or spec.submodule_search_locations is None:
+            return None
+        places = list(spec.submodule_search_locations)
+        spec = importlib.machinery.PathFinder.find_spec(part, places)
+    return _names_of(spec) if spec is not None else None
+
+
+def _names_of(spec: importlib.machinery.ModuleSpec) -> ModuleNames:
+    origin = spec.origin
+    if origin is None or not origin.endswith(".py"):
+        return _ANYTHING
+    try:
+        return names_in(Path(origin).read_bytes())
+    except OSError:
+        return _ANYTHING

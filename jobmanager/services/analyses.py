@@ -1,0 +1,34 @@
+"""What Spark says to a job graph, before there is a job or beside one."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from jobmanager.core.errors import Fault, InspectorUnavailable, InvalidJobGraph
+from jobmanager.core.ids import RegionId
+from jobmanager.protocol.inspection import Analysed, AnalyseGraph, Refusal
+from jobmanager.services.ports import Inspector
+
+_TIME_FOR_AN_ANALYSIS = timedelta(minutes=2)
+
+
+async def plans_of(
+    inspector: Inspector,
+    document: Mapping[str, Any],
+    parallelism: int,
+    data_root: str,
+    storage: str,
+) -> dict[RegionId, str]:
+    """Spark's physical plan of each region. Raises `InvalidJobGraph` with every fault that Spark
+    finds, or `InspectorUnavailable`.
+    """
+    question = AnalyseGraph(
+        graph=dict(document), parallelism=parallelism, data_root=data_root, storage=storage
+    )
+    answer = await inspector.ask(question, _TIME_FOR_AN_ANALYSIS)
+    if not isinstance(answer, Analysed):
+        told = answer.message if isinstance(answer, Refusal) else answer.kind
+        raise InspectorUnavailable(f"the graph was not analysed: {told}")
+    if answer.faults:
+        raise InvalidJobGraph([Fault(one.vertex, one.field, one.message) for one in answer.faults])
+    return {RegionId(one.region): one.text for one in answer.plans}

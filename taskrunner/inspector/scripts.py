@@ -1,0 +1,66 @@
+"""What a script would do: run up to where it waits for its queries, and looked at."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jobmanager.core.ids import ArtifactId
+from jobmanager.core.storage_uri import local_path
+from jobmanager.files.artifacts import ArtifactShelf
+from jobmanager.protocol.inspection import (
+    DescribeScript,
+    ScriptDescribed,
+    ScriptQuery,
+    ScriptQuerySink,
+)
+from taskrunner.spark import plan_states, scripts
+from taskrunner.spark.artifacts import shipped
+from taskrunner.spark.script_writer import RecordedWriter
+from taskrunner.spark.session import Session
+
+
+class ScriptDesk:
+    def __init__(self, spark: Session) -> None:
+        self._spark = spark
+
+    def describe(self, asked: DescribeScript) -> ScriptDescribed:
+        """Raises `ScriptFailed`, `MissingArtifact`."""
+        storage = local_path(asked.storage)
+        shipped.become(self._spark, storage, [asked.script, *asked.artifacts])
+        session = self._spark.newSession()
+        session.conf.set("spark.sql.shuffle.partitions", str(asked.parallelism))
+        for name, value in asked.spark.items():
+            if session.conf.isModifiable(name):
+                session.conf.set(name, value)
+        path = ArtifactShelf(storage).path_of(ArtifactId(asked.script))
+        found = scripts.run(session, path, asked.arguments, local_path(asked.data_root))
+        return ScriptDescribed(queries=[_query(name, one) for name, one in found.items()])
+
+
+def _query(name: str, writer: RecordedWriter) -> ScriptQuery:
+    found = plan_states.look(writer.rows)
+    function = None
+    if writer.batch_function is not None:
+        function = "foreachBatch"
+    elif writer.row_function is not None:
+        function = "foreach"
+    return ScriptQuery(
+        name=name,
+        sources=list(found.sources),
+        state=[kind.value for kind in found.state],
+        output_mode=writer.mode,
+        trigger=_plain(writer.triggered),
+        sink=ScriptQuerySink(
+            format=writer.sink_format.lower(),
+            path=writer.settings.get("path"),
+            options=writer.settings,
+            partition_by=list(writer.partitioned_by),
+            table=writer.table,
+            function=function,
+        ),
+    )
+
+
+def _plain(trigger: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: value if isinstance(value, bool) else str(value) for name, value in trigger.items()
+    }

@@ -1,0 +1,136 @@
+"""The value that is kept for a key group: its keys, each with what is known of it.
+
+    (version, {key: blob}, {key: timers}, {key: expiry})      pickled
+    blob = {state name: plain data}                           pickled
+
+A key is the tuple of its columns. What is kept for a key is a blob inside, so that keys which
+a batch does not touch are never decoded. Timers and expiries are outside of the blobs: whoever
+looks for what is due looks at those only.
+
+All of it is plain data (`PLAIN`). An object of a user's class would be kept under the name of
+its class, and be lost with the next version of the code.
+"""
+
+import pickle
+import pickletools
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+VERSION = 1
+PLAIN = (
+    "None, bool, int, float, str, bytes, datetime, date, time, timedelta, Decimal, UUID, and "
+    "tuples, lists, sets and dicts of these"
+)
+_GLOBALS = frozenset(
+    [
+        "datetime datetime",
+        "datetime date",
+        "datetime time",
+        "datetime timedelta",
+        "datetime timezone",
+        "decimal Decimal",
+        "uuid UUID",
+        "builtins bytearray",
+        "builtins complex",
+    ]
+)
+_NAMES_A_CLASS = b"\x93"
+"""The pickle opcode STACK_GLOBAL; it may also be a byte of some text or number."""
+_TIMES = re.compile(
+    rb"(?:\x8c\x08datetime\x94|h.)\x8c.(?:datetime|date|time|timedelta|timezone)\x94\x93", re.DOTALL
+)
+"""How a class of `datetime` is named, so that what is kept most often needs no closer look."""
+Key = tuple[Hashable, ...]
+
+
+class NotPlainData(TypeError):
+    """Something was to be kept that is no plain data."""
+
+
+class UnknownStateFormat(Exception):
+    """The bytes are not those of a key group of this or an earlier version."""
+
+
+@dataclass(slots=True)
+class GroupState:
+    """Everything that is kept for the keys of one group."""
+
+    blobs: dict[Key, bytes] = field(default_factory=dict)
+    timers: dict[Key, list[int]] = field(default_factory=dict)
+    """Each key's own, ascending, in milliseconds."""
+    expiries: dict[Key, int] = field(default_factory=dict)
+    """When there is nothing left of a key, in milliseconds; a key that is not here never ends."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.blobs or self.timers)
+
+
+def pack(state: GroupState) -> bytes | None:
+    """None: there is nothing to keep."""
+    if state.is_empty:
+        return None
+    return pickle.dumps((VERSION, state.blobs, state.timers, state.expiries), protocol=5)
+
+
+def unpack(value: bytes | None) -> GroupState:
+    """Raises `UnknownStateFormat`."""
+    if value is None:
+        return GroupState()
+    try:
+        version, *parts = pickle.loads(value)
+    except Exception as error:
+        raise UnknownStateFormat(f"not the state of a key group: {error}") from error
+    if version != VERSION:
+        raise UnknownStateFormat(
+            f"the state of the key group has version {version}, this Headgate knows {VERSION}"
+        )
+    return GroupState(*parts)
+
+
+def pack_key(values: Mapping[str, Any]) -> bytes:
+    """The blob of one key. Raises `NotPlainData`."""
+    blob = pickle.dumps(values, protocol=5)
+    if _NAMES_A_CLASS in blob and _NAMES_A_CLASS in _TIMES.sub(b"", blob):
+        _check(blob, values)
+    return blob
+
+
+def unpack_key(blob: bytes) -> dict[str, Any]:
+    values: dict[str, Any] = pickle.loads(blob)
+    return values
+
+
+def _check(blob: bytes, values: Mapping[str, Any]) -> None:
+    foreign = _foreign(blob)
+    if foreign:
+        raise NotPlainData(
+            f"state {_holder(values)!r} holds a {foreign.replace(' ', '.')}: keep plain data "
+            f"({PLAIN}), such as a dict of its fields"
+        )
+
+
+def _foreign(blob: bytes) -> str | None:
+    """The first class in the blob that is not one of ours."""
+    texts: list[str] = []
+    memo: dict[int, str] = {}
+    for opcode, argument, _ in pickletools.genops(blob):
+        if isinstance(argument, str):
+            texts.append(argument)
+        if opcode.name == "MEMOIZE":
+            memo[len(memo)] = texts[-1] if texts else ""
+        elif opcode.name in ("BINGET", "LONG_BINGET"):
+            texts.append(memo.get(int(str(argument)), ""))
+        elif opcode.name == "STACK_GLOBAL" and " ".join(texts[-2:]) not in _GLOBALS:
+            return " ".join(texts[-2:])
+    return None
+
+
+def _holder(values: Mapping[str, Any]) -> str:
+    """The name of the state that holds it."""
+    for name, value in values.items():
+        if _foreign(pickle.dumps(value, protocol=5)):
+            return name
+    return next(iter(values), "")

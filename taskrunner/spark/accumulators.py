@@ -1,0 +1,166 @@
+"""Accumulators of users' functions, from Python workers to the driver.
+
+They ride on Spark's own, which may count what a task did twice if it ran twice. So what a task
+says is kept under its region, batch, vertex, partition and attempt, and of the attempts at one
+partition just one counts. `Totals` adds a batch up when its rows are written, before Spark commits
+it, and writes the sums so far beside Spark's log, where snapshots take them along: a job that
+goes back to a batch goes back to its sums. So a committed batch counts once.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark import AccumulatorParam, SparkContext, TaskContext
+from pyspark.accumulators import Accumulator
+from pyspark.sql import SparkSession
+
+from jobmanager.protocol.messages import AccumulatorValue
+from taskrunner.api import accumulators
+from taskrunner.api.accumulators import Merge, Tally
+from taskrunner.snapshots import durable
+
+Report = Callable[[], None]
+Sums = dict[str, dict[str, Tally]]
+"""Vertex to name to value."""
+_REGION = "headgate.region"
+_BATCH = "streaming.sql.batchId"
+_KEPT = 8
+"""Files of sums that are kept: the newest is what counts, after a crash the one before."""
+_Task = tuple[str, int, str, int, int]
+"""Region, batch, vertex, partition and attempt."""
+_Told = dict[_Task, dict[str, Tally]]
+
+
+class _Merging(AccumulatorParam[_Told]):
+    def zero(self, value: _Told) -> _Told:
+        return {}
+
+    def addInPlace(self, value1: _Told, value2: _Told) -> _Told:  # noqa: N802 — Spark's name
+        for task, tallies in value2.items():
+            value1[task] = accumulators.merged(value1.get(task, {}), tallies)
+        return value1
+
+
+_accumulators: dict[int, tuple[SparkContext, "Accumulator[_Told]"]] = {}
+
+
+def _accumulator(spark: SparkSession) -> "Accumulator[_Told]":
+    """One for a Spark context, however many jobs it runs after each other."""
+    context = spark.sparkContext
+    held = _accumulators.get(id(context))
+    if held is None or held[0] is not context:
+        made: Accumulator[_Told] = context.accumulator({}, _Merging())
+        _accumulators.clear()
+        _accumulators[id(context)] = held = (context, made)
+    return held[1]
+
+
+def reporter(spark: SparkSession, vertex: str) -> Report:
+    """What the code around a user's function calls in a worker, to pass on what was added."""
+    return _Reporter(_accumulator(spark), vertex)
+
+
+class _Reporter:
+    def __init__(self, accumulator: "Accumulator[_Told]", vertex: str) -> None:
+        self._accumulator = accumulator
+        self._vertex = vertex
+
+    def __call__(self) -> None:
+        tallies = accumulators.take()
+        context = TaskContext.get()
+        if tallies and context is not None:
+            task = (
+                context.getLocalProperty(_REGION) or "",
+                int(context.getLocalProperty(_BATCH) or 0),
+                self._vertex,
+                context.partitionId(),
+                context.taskAttemptId(),
+            )
+            self._accumulator.add({task: tallies})
+
+
+class Totals:
+    """The sums of one region, batch after batch. Called by the thread that writes batches."""
+
+    def __init__(self, spark: SparkSession, region: str, directory: Path | None) -> None:
+        """`directory` is Spark's checkpoint directory; None: a batch job, which starts over."""
+        self._spark = spark
+        self._region = region
+        self._directory = None if directory is None else directory / "accumulators"
+        self._sums: Sums = {}
+
+    def begin(self) -> None:
+        """To be called by the thread that starts the region's work."""
+        self._spark.sparkContext.setLocalProperty(_REGION, self._region)
+
+    def add(self, batch: int) -> None:
+        """Adds up what the tasks of `batch` said. The batch may have been added up before."""
+        told = _accumulator(self._spark).value
+        mine = {task: told.pop(task) for task in list(told) if task[:2] == (self._region, batch)}
+        before = self._read(batch - 1)
+        self._sums = _summed(before, mine)
+        if self._directory is not None and self._sums:
+            durable.write(self._directory / f"{batch}.json", _text(self._sums))
+            self._prune(batch)
+
+    def read(self) -> dict[str, dict[str, AccumulatorValue]]:
+        """Vertex to name to how it is merged and its value."""
+        return {
+            vertex: {name: AccumulatorValue(**one) for name, one in tallies.items()}
+            for vertex, tallies in _document(self._sums).items()
+        }
+
+    def restore(self, batch: int | None) -> None:
+        """Goes on from what was added up after `batch`."""
+        self._sums = {} if batch is None else self._read(batch)
+
+    def _read(self, batch: int) -> Sums:
+        """The sums after `batch`, or after the last before it that had any."""
+        if self._directory is None or not self._directory.is_dir():
+            return {}
+        known = [int(one.stem) for one in self._directory.glob("*.json") if one.stem.isdigit()]
+        newest = max((one for one in known if one <= batch), default=None)
+        if newest is None:
+            return {}
+        return _sums(json.loads((self._directory / f"{newest}.json").read_text(encoding="utf-8")))
+
+    def _prune(self, batch: int) -> None:
+        assert self._directory is not None
+        for one in self._directory.glob("*.json"):
+            if one.stem.isdigit() and int(one.stem) <= batch - _KEPT:
+                one.unlink(missing_ok=True)
+
+
+def _summed(before: Sums, told: Mapping[_Task, dict[str, Tally]]) -> Sums:
+    """Of several attempts at a partition the last counts: all of them saw the same rows."""
+    last: dict[tuple[str, int], tuple[int, dict[str, Tally]]] = {}
+    for (_, _, vertex, partition, attempt), tallies in told.items():
+        place = (vertex, partition)
+        if place not in last or attempt > last[place][0]:
+            last[place] = (attempt, tallies)
+    sums = dict(before)
+    for (vertex, _), (_, tallies) in sorted(last.items()):
+        sums[vertex] = accumulators.merged(sums.get(vertex, {}), tallies)
+    return sums
+
+
+def _document(sums: Sums) -> dict[str, dict[str, Any]]:
+    return {
+        vertex: {
+            name: {"merge": str(one.merge), "value": one.value} for name, one in tallies.items()
+        }
+        for vertex, tallies in sums.items()
+    }
+
+
+def _text(sums: Sums) -> str:
+    return json.dumps(_document(sums))
+
+
+def _sums(document: Mapping[str, Any]) -> Sums:
+    return {
+        vertex: {name: Tally(Merge(one["merge"]), one["value"]) for name, one in tallies.items()}
+        for vertex, tallies in document.items()
+    }

@@ -1,0 +1,1 @@
+"""Packaged graph algorithms, each a loop over DataFrames."""

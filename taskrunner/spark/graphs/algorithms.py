@@ -1,0 +1,43 @@
+"""The operator `graph`."""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from pyspark.sql import DataFrame
+
+from jobmanager.core.batch_vertices import (
+    ConnectedComponents,
+    GraphAlgorithm,
+    LabelPropagation,
+    PageRank,
+    ShortestPaths,
+    Triangles,
+    VertexUpdate,
+)
+from taskrunner.spark.graphs.components import connected_components
+from taskrunner.spark.graphs.labels import label_propagation
+from taskrunner.spark.graphs.network import network
+from taskrunner.spark.graphs.paths import shortest_paths
+from taskrunner.spark.graphs.ranks import page_rank
+from taskrunner.spark.graphs.triangles import triangles
+from taskrunner.spark.graphs.vertex_updates import vertex_update
+from taskrunner.spark.loops import Loops
+
+
+def graph(vertex: GraphAlgorithm, inputs: Sequence[DataFrame], loops: Loops) -> DataFrame:
+    found = network(vertex, inputs, loops)
+    match vertex.algorithm:
+        case PageRank():
+            return page_rank(found, vertex.algorithm)
+        case ConnectedComponents():
+            return connected_components(found)
+        case ShortestPaths():
+            return shortest_paths(found, vertex.algorithm)
+        case LabelPropagation():
+            return label_propagation(found, vertex.algorithm)
+        case Triangles():
+            return triangles(found)
+        case VertexUpdate():
+            return vertex_update(found, vertex.algorithm)
+        case _:
+            assert_never(vertex.algorithm)

@@ -1,0 +1,187 @@
+"""Programs of users on a real server: a PySpark script, and a graph built in Python."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset
+import pytest
+
+from jobmanager.client.client import HeadgateClient
+from jobmanager.client.job_handle import Job
+from tests.support.server import ServerProcess, eventually
+
+PATIENCE = 180
+_EXAMPLES = Path(__file__).parents[2] / "examples"
+_SCRIPT = """
+import sys
+
+from pyspark.sql import SparkSession, functions as F
+from rules import is_wanted  # shipped beside
+
+spark = SparkSession.builder.appName("words").getOrCreate()
+words = spark.readStream.schema("word STRING, n BIGINT").json(f"{sys.argv[1]}/words")
+wanted = words.where(F.udf(is_wanted, "boolean", useArrow=False)("n"))
+
+
+def upsert(batch, number):
+    path = f"{sys.argv[1]}/counts.json"
+    try:
+        with open(path) as old:
+            counts = json.load(old)
+    except FileNotFoundError:
+        counts = {}
+    counts.update({row.word: row["count"] for row in batch.collect()})
+    with open(path + ".new", "w") as new:
+        json.dump(counts, new)
+    os.replace(path + ".new", path)
+
+
+import json
+import os
+
+wanted.groupBy("word").count().writeStream.queryName("counts").outputMode("update").option(
+    "checkpointLocation", "never/used"
+).foreachBatch(upsert).start()
+wanted.writeStream.queryName("copy").format("parquet").option("path", f"{sys.argv[1]}/out").start()
+spark.streams.awaitAnyTermination()
+"""
+
+
+class Words:
+    """Input files, and what plain Python makes of them."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data
+        self._files = 0
+        self.wanted: Counter[str] = Counter()
+
+    def feed(self, rows: int = 50) -> None:
+        first = self._files * rows
+        made = [(f"w{n % 11}", n % 4) for n in range(first, first + rows)]
+        self.wanted.update(word for word, n in made if n != 0)
+        text = "".join(json.dumps({"word": word, "n": n}) + "\n" for word, n in made)
+        self._files += 1
+        (self._data / "words").mkdir(parents=True, exist_ok=True)
+        aside = self._data / f".words-{self._files}"
+        aside.write_text(text)
+        aside.rename(self._data / "words" / f"{self._files}.json")
+
+    def counts(self) -> dict[str, int]:
+        path = self._data / "counts.json"
+        found: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+        return found
+
+    def copied(self) -> Counter[str]:
+        place = self._data / "out"
+        if not place.exists():
+            return Counter()
+        rows = pyarrow.dataset.dataset(place, format="parquet").to_table().to_pylist()
+        return Counter(str(row["word"]) for row in rows)
+
+    def until_through(self) -> None:
+        eventually(
+            lambda: self.counts() == self.wanted and self.copied() == self.wanted,
+            PATIENCE,
+            lambda: f"{self.wanted} wanted, {self.counts()} counted, {self.copied()} copied",
+        )
+
+
+def headgate(server: ServerProcess, *arguments: str) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-m", "jobmanager", *arguments],
+        env={**os.environ, "HEADGATE_URL": server.url},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.timeout(600)
+def test_a_script_is_a_job_through_kill_and_rescale(server: ServerProcess, tmp_path: Path) -> None:
+    words = Words(server.directory / "data" / "killed")
+    words.feed()
+
+    job = submit_script(server, tmp_path, "killed", "--parallelism", "2")
+    words.until_through()
+    server.until_checkpoint(job, 1)
+    os.kill(server.status(job)["runner"]["pid"], signal.SIGKILL)
+    words.feed()
+    words.until_through()
+    with HeadgateClient(server.url) as client:
+        handle = Job(client, job)
+        handle.rescale(3)
+        words.feed()
+        words.until_through()
+        savepoint = client.savepoint(handle.stop())
+
+    assert set(savepoint["regions"]) == {"counts", "copy"}
+    assert savepoint["parallelism"] == 3
+    groups = server.get(f"/v1/jobs/{job}/key-groups")
+    assert [(one["vertex"], len(one["subtasks"])) for one in groups["vertices"]] == [
+        ("counts_query", 3)
+    ]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_script_goes_on_from_a_savepoint_at_another_parallelism(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    words = Words(server.directory / "data" / "continued")
+    words.feed()
+    job = submit_script(server, tmp_path, "continued", "--parallelism", "2")
+    words.until_through()
+    with HeadgateClient(server.url) as client:
+        savepoint = Job(client, job).stop()
+        words.feed()
+        options = ("--parallelism", "4", "--from-savepoint", savepoint)
+        again = submit_script(server, tmp_path, "continued", *options)
+        words.until_through()
+        Job(client, again).cancel()
+
+
+def submit_script(server: ServerProcess, tmp_path: Path, place: str, *options: str) -> str:
+    (tmp_path / "app.py").write_text(_SCRIPT)
+    (tmp_path / "rules.py").write_text("def is_wanted(n):\n    return n != 0\n")
+    shipped = ("--py-files", str(tmp_path / "rules.py"))
+    script = (str(tmp_path / "app.py"), place)
+    return str(headgate(server, "submit-script", "--json", *options, *shipped, *script)["jobid"])
+
+
+def test_a_graph_built_in_python_runs_with_its_own_code(server: ServerProcess) -> None:
+    done = subprocess.run(
+        [sys.executable, str(_EXAMPLES / "batch_report.py")],
+        env={**os.environ, "HEADGATE_URL": server.url},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "FINISHED" in done.stdout
+    rows = [
+        json.loads(line)
+        for path in (server.directory / "data" / "out/report").glob("*.json")
+        for line in path.read_text().splitlines()
+    ]
+    totals: Counter[tuple[int, int]] = Counter()
+    for n in range(20_000):
+        totals[n % 4, n * 31 % 97] += n % 50 + 1
+    best = {
+        (region, customer, total)
+        for region in range(4)
+        for customer, total in sorted(
+            ((c, t) for (r, c), t in totals.items() if r == region),
+            key=lambda one: (-one[1], one[0]),
+        )[:3]
+    }
+    assert {(row["region"], row["customer"], row["total"]) for row in rows} == best

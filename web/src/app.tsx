@@ -1,0 +1,128 @@
+// The frame around every view: where one is, whether the server is there, and the theme.
+
+import { useEffect } from "preact/hooks";
+import { useLink, useRoute, useTheme, type Theme } from "./hooks";
+import { live } from "./live/stream";
+import { duration } from "./logic/format";
+import { link, type Route } from "./logic/route";
+import { useNow } from "./hooks";
+import { Cluster } from "./views/cluster";
+import { Job } from "./views/job";
+import { Jobs } from "./views/jobs";
+import { Savepoints } from "./views/savepoints";
+import { Submit } from "./views/submit";
+
+const NAV: [path: string, title: string][] = [
+  ["jobs", "Jobs"],
+  ["savepoints", "Savepoints"],
+  ["cluster", "Cluster"],
+];
+
+export function App() {
+  const route = useRoute();
+  const [first = "jobs", second] = route.path;
+  const job = first === "jobs" && second ? second : null;
+  useEffect(() => {
+    live.follow(job ? `/jobs/${job}/events` : "/events?progress=summary");
+  }, [job]);
+  useEffect(() => {
+    document.title = `${titleOf(route)} · Headgate`;
+  }, [route]);
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>
+        To the content
+      </a>
+      <header class="top">
+        <a class="brand" href={link(["jobs"])}>
+          Headgate
+        </a>
+        <nav aria-label="Main">
+          {NAV.map(([path, title]) => (
+            <a key={path} href={link([path])} aria-current={first === path || (path === "jobs" && first === "submit") ? "page" : undefined}>
+              {title}
+            </a>
+          ))}
+          <a href="docs">API</a>
+        </nav>
+        <LinkState />
+        <ThemeChoice />
+      </header>
+      <Lost />
+      <main id="main" tabIndex={-1}>
+        <View route={route} />
+      </main>
+    </>
+  );
+}
+
+function View({ route }: { route: Route }) {
+  const [first = "jobs", second] = route.path;
+  switch (first) {
+    case "jobs":
+      return second ? <Job key={second} route={route} /> : <Jobs route={route} />;
+    case "submit":
+      return <Submit route={route} />;
+    case "savepoints":
+      return <Savepoints route={route} />;
+    case "cluster":
+      return <Cluster route={route} />;
+    default:
+      return (
+        <div class="empty">
+          <p class="empty-title">There is no such page</p>
+          <a href={link(["jobs"])}>All jobs</a>
+        </div>
+      );
+  }
+}
+
+function LinkState() {
+  const { state } = useLink();
+  const said = { live: "live", lost: "server lost", connecting: "connecting" }[state];
+  return (
+    <span class={`link link-${state}`} role="status">
+      <span class="dot" aria-hidden="true" />
+      {said}
+    </span>
+  );
+}
+
+/** Cannot be overlooked: everything below may be old. */
+function Lost() {
+  const found = useLink();
+  const now = useNow();
+  if (found.state !== "lost") return null;
+  return (
+    <div class="lost" role="alert">
+      <strong>The server is lost</strong>
+      <span>
+        {found.reason}; what is shown is {duration(Math.max(0, now - found.since))} old or older. It is tried again
+        by itself.
+      </span>
+      <button type="button" onClick={() => live.hurry()}>
+        Try now
+      </button>
+    </div>
+  );
+}
+
+function ThemeChoice() {
+  const [theme, choose] = useTheme();
+  return (
+    <label class="theme">
+      <span class="visually-hidden">Theme</span>
+      <select value={theme} onChange={(event) => choose(event.currentTarget.value as Theme)}>
+        <option value="system">System</option>
+        <option value="light">Light</option>
+        <option value="dark">Dark</option>
+      </select>
+    </label>
+  );
+}
+
+function titleOf(route: Route): string {
+  const [first = "jobs", second, third] = route.path;
+  if (first === "jobs" && second) return `${second.slice(0, 8)} ${third ?? "graph"}`;
+  return { jobs: "Jobs", submit: "Submit", savepoints: "Savepoints", cluster: "Cluster" }[first] ?? "Not found";
+}

@@ -1,0 +1,172 @@
+// What views share: fetched resources that stay fresh, events, time, the address, the theme.
+
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ApiError, ask, serverNow } from "./api";
+import { live, type Link, type LiveEvent } from "./live/stream";
+import { link as linkTo, parse, type Route } from "./logic/route";
+
+const LEAST_PAUSE_MS = 300;
+
+export interface Resource<T> {
+  data: T | null;
+  error: ApiError | null;
+  isLoading: boolean;
+  reload: () => void;
+}
+
+/** A GET that is asked again when an event concerns it, each `every` ms, and after an outage. */
+export function useResource<T>(
+  path: string | null,
+  options: {
+    on?: ((event: LiveEvent) => boolean) | undefined;
+    every?: number | null | undefined;
+    query?: Record<string, string | number | boolean | undefined | null>;
+  } = {},
+): Resource<T> {
+  const key = path === null ? null : path + JSON.stringify(options.query ?? {});
+  const [answer, setAnswer] = useState<{ key: string | null; data: T | null; error: ApiError | null }>({
+    key: null,
+    data: null,
+    error: null,
+  });
+  const [round, setRound] = useState(0);
+  const reload = useCallback(() => setRound((n) => n + 1), []);
+  const concerns = useRef(options.on);
+  concerns.current = options.on;
+
+  useEffect(() => {
+    if (path === null) return;
+    const aborter = new AbortController();
+    ask<T>(path, { signal: aborter.signal, ...(options.query ? { query: options.query } : {}) })
+      .then((data) => setAnswer({ key, data, error: null }))
+      .catch((error: unknown) => {
+        if (aborter.signal.aborted) return;
+        const known = error instanceof ApiError ? error : new ApiError(String(error), 0);
+        setAnswer((old) => ({ key, data: old.key === key ? old.data : null, error: known }));
+      });
+    return () => aborter.abort();
+  }, [key, round]);
+
+  useEffect(() => {
+    if (path === null) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const soon = (): void => {
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        reload();
+      }, LEAST_PAUSE_MS);
+    };
+    const forget = [live.onReturn(soon), live.onEvent((event) => concerns.current?.(event) && soon())];
+    return () => {
+      clearTimeout(timer);
+      for (const one of forget) one();
+    };
+  }, [path]);
+
+  useInterval(reload, path === null ? null : (options.every ?? null));
+  const isHere = answer.key === key;
+  return {
+    data: isHere ? answer.data : null,
+    error: isHere ? answer.error : null,
+    isLoading: path !== null && !isHere,
+    reload,
+  };
+}
+
+export function useEvents(take: (event: LiveEvent) => void): void {
+  const latest = useRef(take);
+  latest.current = take;
+  useEffect(() => live.onEvent((event) => latest.current(event)), []);
+}
+
+export function useLink(): Link {
+  const [link, setLink] = useState(live.link);
+  useEffect(() => live.onLink(setLink), []);
+  return link;
+}
+
+export function useInterval(act: () => void, everyMs: number | null): void {
+  const latest = useRef(act);
+  latest.current = act;
+  useEffect(() => {
+    if (everyMs === null) return;
+    const timer = setInterval(() => {
+      if (!document.hidden) latest.current();
+    }, everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+}
+
+const ticking = new Set<(now: number) => void>();
+setInterval(() => {
+  if (!document.hidden) for (const one of ticking) one(serverNow());
+}, 1000);
+
+/** The server's time, each second. */
+export function useNow(): number {
+  const [now, setNow] = useState(serverNow);
+  useEffect(() => {
+    ticking.add(setNow);
+    return () => {
+      ticking.delete(setNow);
+    };
+  }, []);
+  return Math.max(now, serverNow() - 1000);
+}
+
+export function useRoute(): Route {
+  const [hash, setHash] = useState(location.hash);
+  useEffect(() => {
+    const changed = (): void => setHash(location.hash);
+    addEventListener("hashchange", changed);
+    return () => removeEventListener("hashchange", changed);
+  }, []);
+  return useMemo(() => parse(hash), [hash]);
+}
+
+/** Changes what the address says of the present view, without a step in the browser's history. */
+export function setQuery(route: Route, changes: Record<string, string | undefined>): void {
+  location.replace(linkTo(route.path, { ...route.query, ...changes }));
+}
+
+export type Theme = "system" | "light" | "dark";
+
+export function useTheme(): [Theme, (theme: Theme) => void] {
+  const [theme, setTheme] = useState<Theme>(
+    () => (document.documentElement.dataset.theme as Theme | undefined) ?? "system",
+  );
+  const choose = useCallback((chosen: Theme) => {
+    if (chosen === "system") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = chosen;
+    try {
+      if (chosen === "system") localStorage.removeItem("headgate.theme");
+      else localStorage.setItem("headgate.theme", chosen);
+    } catch {
+      // not kept, then
+    }
+    setTheme(chosen);
+    dispatchEvent(new Event("headgate-theme"));
+  }, []);
+  return [theme, choose];
+}
+
+/** Counts up when the colours change, so that what is drawn on a canvas can be drawn again. */
+export function useColours(): number {
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    const changed = (): void => setRound((n) => n + 1);
+    const system = matchMedia("(prefers-color-scheme: dark)");
+    addEventListener("headgate-theme", changed);
+    system.addEventListener("change", changed);
+    return () => {
+      removeEventListener("headgate-theme", changed);
+      system.removeEventListener("change", changed);
+    };
+  }, []);
+  return round;
+}
+
+/** Whether an event is about this job; progress comes each second and does not count. */
+export function about(job: string): (event: LiveEvent) => boolean {
+  return (event) => event.data.job === job && event.kind !== "progress";
+}

@@ -1,0 +1,77 @@
+// Which jobs the first page shows, and in which order.
+
+import type { JobSummary } from "../api";
+
+export const LIVE = ["starting", "running", "degraded", "stalled", "restarting", "cancelling"];
+export const STATES = [...LIVE, "failed", "finished", "cancelled"];
+export const PAGE = 100;
+
+export type SortKey =
+  | "name"
+  | "state"
+  | "uptime"
+  | "rate"
+  | "lag"
+  | "checkpoint"
+  | "restarts"
+  | "submitted";
+
+export interface View {
+  text: string;
+  states: readonly string[];
+  sort: SortKey;
+  descending: boolean;
+}
+
+export function matching(jobs: readonly JobSummary[], view: View): JobSummary[] {
+  const text = view.text.trim().toLowerCase();
+  return jobs.filter(
+    (job) =>
+      (view.states.length === 0 || view.states.includes(job.state)) &&
+      (!text || job.name.toLowerCase().includes(text) || job.id.startsWith(text)),
+  );
+}
+
+/** Jobs without a figure come last, whichever way. Equal ones: the newest first. */
+export function sorted(
+  jobs: readonly JobSummary[],
+  view: View,
+  rateOf: (job: JobSummary) => number | null,
+): JobSummary[] {
+  const figure = (job: JobSummary): number | string | null => {
+    switch (view.sort) {
+      case "name":
+        return job.name.toLowerCase();
+      case "state":
+        return STATES.indexOf(job.state);
+      case "uptime":
+        return job.running_since ? -Date.parse(job.running_since) : null;
+      case "rate":
+        return rateOf(job);
+      case "lag":
+        return job.lag;
+      case "checkpoint":
+        return job.last_checkpoint ? Date.parse(job.last_checkpoint.completed_at) : null;
+      case "restarts":
+        return job.restarts;
+      case "submitted":
+        return Date.parse(job.submitted_at);
+    }
+  };
+  const direction = view.descending ? -1 : 1;
+  return jobs
+    .map((job) => ({ job, figure: figure(job) }))
+    .sort((a, b) => {
+      if (a.figure === null || b.figure === null) {
+        if (a.figure !== b.figure) return a.figure === null ? 1 : -1;
+      } else if (a.figure !== b.figure) {
+        return a.figure < b.figure ? -direction : direction;
+      }
+      return Date.parse(b.job.submitted_at) - Date.parse(a.job.submitted_at);
+    })
+    .map((one) => one.job);
+}
+
+export function isLive(state: string): boolean {
+  return LIVE.includes(state);
+}

@@ -1,0 +1,86 @@
+// What is known of each task of a running job, from what Spark says of its regions.
+
+import type { Plan, PlanNode, RegionProgress } from "../api";
+import type { Meters } from "./rates";
+
+export interface TaskFigures {
+  /** Rows a second; null: Spark does not say. */
+  inRate: number | null;
+  outRate: number | null;
+  /** Share of the time that batches run; of the regions the task is in, the largest. */
+  busy: number | null;
+  backlogRows: number | null;
+  inputWaits: boolean | null;
+  watermark: string | null;
+  stateBytes: number | null;
+  updatedRows: number | null;
+  droppedRows: number | null;
+  isActive: boolean;
+}
+
+export function figuresOf(
+  node: PlanNode,
+  plan: Plan,
+  progress: readonly RegionProgress[],
+  meters: Meters,
+): TaskFigures {
+  const vertices = new Set(node["headgate-vertices"]);
+  const mine = progress.filter((one) =>
+    (plan["headgate-regions"] ?? []).some(
+      (region) => region.id === one.region && region.vertices.some((id) => vertices.has(id)),
+    ),
+  );
+  const sources = mine.flatMap((one) => one.sources ?? []).filter((one) => vertices.has(one.vertex));
+  const operators = mine
+    .flatMap((one) => one.operators ?? [])
+    .filter((one) => vertices.has(one.vertex));
+  const sinks = mine.filter((one) => vertices.has(one.region));
+  // a source in several regions is read by each of them: the same rows
+  const perVertex = new Map<string, number>();
+  for (const one of sources) {
+    perVertex.set(one.vertex, Math.max(perVertex.get(one.vertex) ?? 0, one.input_rows_per_second));
+  }
+  const backlogs = sources.map((one) => one.backlog_rows).filter((one) => one != null);
+  const waits = mine.map((one) => one.input_waiting).filter((one) => one != null);
+  return {
+    inRate: sources.length ? sum([...perVertex.values()]) : null,
+    outRate: sinks.length ? sum(sinks.map((one) => meters.rate(`out:${one.region}`) ?? 0)) : null,
+    busy: largest(mine.map((one) => busyOf(one, meters))),
+    backlogRows: backlogs.length ? sum(backlogs) : null,
+    inputWaits: sources.length && waits.length ? waits.some(Boolean) : null,
+    watermark: earliest(mine.map((one) => one.watermark)),
+    stateBytes: operators.length ? sum(operators.map((one) => one.state_bytes)) : null,
+    updatedRows: operators.length ? sum(operators.map((one) => one.updated_rows)) : null,
+    droppedRows: operators.length ? sum(operators.map((one) => one.dropped_rows)) : null,
+    isActive: mine.some((one) => one.is_active),
+  };
+}
+
+/** Of its time the share that a region's batches run, by what it counted, else null. */
+export function busyOf(one: RegionProgress, meters: Meters): number | null {
+  const rate = meters.rate(`busy:${one.region}`);
+  return rate === null ? null : Math.min(1, rate / 1000);
+}
+
+/** Takes a look at everything that is counted. */
+export function look(progress: readonly RegionProgress[], at: number, meters: Meters): void {
+  for (const one of progress) {
+    meters.see(`in:${one.region}`, at, one.input_rows);
+    meters.see(`out:${one.region}`, at, one.output_rows);
+    meters.see(`busy:${one.region}`, at, one.busy_ms ?? 0);
+  }
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, one) => total + one, 0);
+}
+
+function largest(values: readonly (number | null)[]): number | null {
+  const known = values.filter((one): one is number => one !== null);
+  return known.length ? Math.max(...known) : null;
+}
+
+function earliest(values: readonly (string | null | undefined)[]): string | null {
+  const known = values.filter((one): one is string => Boolean(one));
+  return known.length ? known.reduce((a, b) => (Date.parse(a) <= Date.parse(b) ? a : b)) : null;
+}

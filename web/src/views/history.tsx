@@ -1,0 +1,126 @@
+// Why attempts failed, the root cause first; and everything that happened, on one timeline.
+
+import { useState } from "preact/hooks";
+import { ask, type ExceptionEntry, type HistoryItem } from "../api";
+import { about, useResource } from "../hooks";
+import { duration, plural, words } from "../logic/format";
+import { stories, type Entry } from "../logic/timeline";
+import { Clock, Copy, Loading, Problem, Section, When } from "../parts/basics";
+import type { JobProps } from "./job";
+
+interface Page {
+  items: HistoryItem[];
+  next: string | null;
+}
+
+export function History({ id }: JobProps) {
+  const failures = useResource<{ exceptionHistory: { entries: ExceptionEntry[]; truncated: boolean } }>(
+    `/jobs/${id}/exceptions`,
+    { on: about(id) },
+  );
+  const found = useResource<Page>(`/jobs/${id}/history`, {
+    on: about(id),
+    query: { newest_first: true, limit: 200 },
+  });
+  const [older, setOlder] = useState<{ after: string; items: HistoryItem[]; next: string | null } | null>(null);
+  if (found.error && !found.data) return <Problem error={found.error} retry={found.reload} />;
+  if (!found.data) return <Loading what="the history" />;
+  const entries = failures.data?.exceptionHistory.entries ?? [];
+  const first = found.data;
+  const more = older && older.after === first.next ? older : null;
+  const items = [...first.items, ...(more?.items ?? [])];
+  const next = more ? more.next : first.next;
+  const load = async (): Promise<void> => {
+    const page = await ask<Page>(`/jobs/${id}/history`, { query: { newest_first: true, limit: 200, cursor: next } });
+    setOlder({ after: first.next!, items: [...(more?.items ?? []), ...page.items], next: page.next });
+  };
+  return (
+    <>
+      <Failures entries={entries} />
+      <Section title="Everything that happened" aside="the newest first">
+        <ol class="stories">
+          {stories(items).map((story, index) => (
+            <li key={`${story.attempt}-${index}`}>
+              <h3>{story.attempt === null ? "Before the first attempt" : `Attempt ${story.attempt}`}</h3>
+              <ol class="timeline">
+                {story.entries.map((entry) => (
+                  <Line key={entry.id} entry={entry} />
+                ))}
+              </ol>
+            </li>
+          ))}
+        </ol>
+        {next && (
+          <button type="button" onClick={() => void load()}>
+            Show older entries
+          </button>
+        )}
+      </Section>
+    </>
+  );
+}
+
+function Failures({ entries }: { entries: ExceptionEntry[] }) {
+  const [latest, ...others] = entries;
+  if (!latest) {
+    return (
+      <Section title="Exceptions">
+        <p class="hint">No attempt has failed.</p>
+      </Section>
+    );
+  }
+  return (
+    <Section title="Exceptions" aside={plural(entries.length, "failed attempt")}>
+      <Failure entry={latest} isOpen />
+      {others.map((one) => (
+        <Failure key={one["headgate-attempt"]} entry={one} />
+      ))}
+    </Section>
+  );
+}
+
+function Failure({ entry, isOpen = false }: { entry: ExceptionEntry; isOpen?: boolean }) {
+  return (
+    <details class="failure" open={isOpen}>
+      <summary>
+        <span class="state state-failed">
+          <span class="dot" aria-hidden="true" />
+          {entry.exceptionName.replaceAll("_", " ")}
+        </span>
+        <strong>{entry["headgate-message"]}</strong>
+        <span class="muted nowrap">
+          attempt {entry["headgate-attempt"]}
+          {entry.taskName ? `, region ${entry.taskName}` : ""}
+          {entry.failureLabels.restartable === "true" ? ", restartable" : ""}, <When at={entry.timestamp} />
+        </span>
+      </summary>
+      <div class="stack">
+        <Copy text={entry.stacktrace} label="Copy the stack" />
+        <pre tabIndex={0}>{entry.stacktrace}</pre>
+      </div>
+    </details>
+  );
+}
+
+/** Some causes are the name of what was heard: RunnerRegistered. */
+function plainly(cause: string): string {
+  return /^([A-Z][a-z]+){2,}$/.test(cause) ? cause.replace(/(?!^)([A-Z])/g, " $1").toLowerCase() : cause;
+}
+
+function Line({ entry }: { entry: Entry }) {
+  const phases = entry.detail.phases_ms as Record<string, number> | undefined;
+  return (
+    <li class={`event event-${entry.weight}`}>
+      <Clock at={entry.at} />
+      <span class="event-kind">{words(entry.kind)}</span>
+      <span class="event-cause">
+        {plainly(entry.cause)}
+        {entry.checkpoint !== null && ` (checkpoint ${entry.checkpoint})`}
+        {phases && (
+          <span class="muted"> · {Object.entries(phases).map(([name, ms]) => `${words(name).toLowerCase()} ${duration(ms)}`).join(", ")}</span>
+        )}
+      </span>
+      <span class="muted event-actor">{entry.actor}</span>
+    </li>
+  );
+}

@@ -1,0 +1,106 @@
+// Charts from samples that the server keeps: they outlive the page, the runner and the job.
+
+import { useMemo } from "preact/hooks";
+import { serverNow, type Samples } from "../api";
+import { setQuery, useInterval, useResource } from "../hooks";
+import { bytes, compact, duration, percent } from "../logic/format";
+import { axis, column, PHASES, rangeMs, RANGES, stacked, type Column } from "../logic/series";
+import { useState } from "preact/hooks";
+import { Chart, type Line } from "../parts/chart";
+import { Empty, Loading, Problem, Section } from "../parts/basics";
+import type { JobProps } from "./job";
+
+const HUES = ["--hue-0", "--hue-1", "--hue-2", "--hue-3", "--hue-4", "--hue-5"];
+
+export function Metrics({ id, route, status }: JobProps) {
+  const range = route.query.range ?? "15m";
+  const [until, setUntil] = useState(() => Math.floor(serverNow() / 10_000) * 10_000);
+  useInterval(() => setUntil(Math.floor(serverNow() / 10_000) * 10_000), 5_000);
+  const since = until - rangeMs(range);
+  const found = useResource<Samples>(`/jobs/${id}/samples`, {
+    query: { since: new Date(since).toISOString(), until: new Date(until).toISOString(), points: 300 },
+  });
+  const [kept, setKept] = useState<Samples | null>(null);
+  // the charts stay while the next window of time is fetched
+  if (found.data && found.data !== kept) setKept(found.data);
+  const samples = found.data ?? kept;
+  return (
+    <>
+      <div class="page-head">
+        <div class="filters" role="group" aria-label="Time range">
+          {RANGES.map(([name, label]) => (
+            <button key={name} type="button" class="chip" aria-pressed={range === name} onClick={() => setQuery(route, { range: name === "15m" ? undefined : name })}>
+              {label}
+            </button>
+          ))}
+        </div>
+        {samples && <span class="hint">a point each {duration(samples.step_ms)}, from history that is kept for 30 days</span>}
+      </div>
+      {found.error && !samples ? (
+        <Problem error={found.error} retry={found.reload} />
+      ) : !samples ? (
+        <Loading what="samples" />
+      ) : samples.regions.length === 0 ? (
+        <Empty title="Nothing was sampled in this time">
+          <p>{status.state === "running" ? "The first sample is taken within twenty seconds." : "The job did not run then: choose a longer range."}</p>
+        </Empty>
+      ) : (
+        <Charts samples={samples} range={[since / 1000, until / 1000]} />
+      )}
+    </>
+  );
+}
+
+function Charts({ samples, range }: { samples: Samples; range: [number, number] }) {
+  const times = useMemo(() => axis(samples), [samples]);
+  const lines = useMemo(() => linesOf(samples, times), [samples, times]);
+  const shared = { times, range, sync: "metrics", height: 190 };
+  return (
+    <div class="charts">
+      <Section title="Throughput" aside="rows a second">
+        <Chart {...shared} label="Throughput" lines={lines.throughput} format={compact} />
+      </Section>
+      <Section title="Batch duration" aside="a batch on average, by phase">
+        <Chart {...shared} label="Batch duration by phase" lines={lines.phases} format={duration} />
+      </Section>
+      <Section title="State" aside="in the memory of state stores">
+        <Chart {...shared} label="State size" lines={lines.state} format={bytes} binary="left" />
+      </Section>
+      <Section title="Watermark lag" aside="behind the last batch">
+        <Chart {...shared} label="Watermark lag" lines={lines.lag} format={duration} />
+      </Section>
+      <Section title="Busy" aside="share of the time that batches run">
+        <Chart {...shared} label="Busy" lines={lines.busy} format={percent} />
+      </Section>
+    </div>
+  );
+}
+
+function linesOf(samples: Samples, times: number[]): Record<"throughput" | "phases" | "state" | "lag" | "busy", Line[]> {
+  const { regions } = samples;
+  const each = (pick: (one: Samples["regions"][number]) => (number | null)[], what = ""): Line[] =>
+    regions.map((one, index) => ({
+      label: regions.length > 1 ? `${what}${one.region}` : what.trim() || one.region,
+      colour: HUES[index % HUES.length]!,
+      values: column(times, one, pick(one)),
+    }));
+  const slowest = regions.reduce((a, b) => (mean(a.batch_ms) >= mean(b.batch_ms) ? a : b));
+  const parts = PHASES.map(([name]) => column(times, slowest, slowest.phases_ms[name] ?? []));
+  const sums = stacked(parts);
+  return {
+    throughput: [
+      ...each((one) => one.input_rows_per_second, "in "),
+      ...each((one) => one.output_rows_per_second, "out ").map((line, index) => ({ ...line, colour: HUES[(index + 2) % HUES.length]! })),
+    ],
+    // the sum of all first, so that each is drawn over those above it
+    phases: PHASES.map(([, label], index) => ({ label, colour: HUES[index % HUES.length]!, fill: true, values: sums[index] as Column })).reverse(),
+    state: each((one) => one.state_bytes, "state "),
+    lag: each((one) => one.lag_ms, "lag "),
+    busy: each((one) => one.busy, "busy "),
+  };
+}
+
+function mean(values: (number | null)[]): number {
+  const known = values.filter((one) => one !== null);
+  return known.length ? known.reduce((a, b) => a + b, 0) / known.length : 0;
+}
