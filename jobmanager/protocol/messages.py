@@ -265,8 +265,6 @@ class RegionProgress(Message):
     """What these batches spent their time on, by Spark's names: `addBatch`, `walCommit` …"""
     sources: list[SourceProgress] = []
     operators: list[OperatorProgress] = []
-    loops: list[LoopProgress] = []
-    """Of a batch job."""
 
 
 class RunnerMemory(Message):

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import assert_never
 
 import httpx
 import psutil
@@ -76,14 +75,11 @@ class Harm:
     def _ask_for(self, request: Request, number: int) -> None:
         """Whether it is accepted depends on what else goes on: both are right."""
         world = self._world
-        match request:
-            case Request.SAVEPOINT:
-                answer = world.ask("POST", f"/v1/jobs/{world.job}/savepoints", json={})
-            case Request.RESCALE:
-                params = {"parallelism": number}
-                answer = world.ask("PATCH", f"/v1/jobs/{world.job}/rescaling", params=params)
-            case _:
-                assert_never(request)
+        if request is Request.SAVEPOINT:
+            answer = world.ask("POST", f"/v1/jobs/{world.job}/savepoints", json={})
+        else:
+            params = {"parallelism": number}
+            answer = world.ask("PATCH", f"/v1/jobs/{world.job}/rescaling", params=params)
         assert answer.status_code in (202, 400, 409), answer.text
         self._note(f"   {request}: {answer.status_code}")
 

@@ -54,24 +54,23 @@ def _operations_end(world: World) -> None:
 
 def _stop(world: World) -> int:
     """Stops the job with every window emitted; how many seconds of input it has read."""
-    operation: dict[str, Any] = {}
     for _ in range(_STOP_TRIES):
         world.recover()
         answer = world.ask("POST", f"/v1/jobs/{world.job}/stop", json={"drain": True})
         assert answer.status_code == 202, answer.text
-        path = f"/v1/operations/{answer.json()['request-id']}"
-        operation = _ended(world, path)
+        operation = _ended(world, answer.json()["request-id"])
         if operation["status"] == "completed":
             savepoint = world.get(f"/v1/savepoints/{operation['result']['savepoint']}")
             return int(savepoint["regions"]["out"]["offsets"]["bids"])
-    raise AssertionError(f"the job cannot be stopped: {operation}")
+    raise AssertionError(f"the job cannot be stopped: {world.status()}")
 
 
-def _ended(world: World, path: str) -> dict[str, Any]:
-    """The operation, when it is not under way any more."""
-    eventually(lambda: world.get(path)["status"] != "in_progress", within=120)
-    found: dict[str, Any] = world.get(path)
-    return found
+def _ended(world: World, operation: str) -> dict[str, Any]:
+    def ended() -> dict[str, Any] | None:
+        found: dict[str, Any] = world.get(f"/v1/operations/{operation}")
+        return found if found["status"] != "in_progress" else None
+
+    return eventually(ended, within=120)
 
 
 def _broken(world: World) -> dict[str, list[dict[str, Any]]]:

@@ -53,7 +53,7 @@ def history(server: ServerProcess, job: str, kind: str) -> list[dict[str, Any]]:
 
 
 def test_a_job_and_its_restart_take_warm_processes(server: ServerProcess) -> None:
-    [home] = eventually(lambda: waiting(server) or None, within=120)
+    [home] = eventually(lambda: waiting(server) or None, within=280)
     [archive] = archives_of(server)
     document = a_bounded_job("warm")
     document["vertices"][0]["rows"] = ROWS
@@ -65,7 +65,7 @@ def test_a_job_and_its_restart_take_warm_processes(server: ServerProcess) -> Non
     )
     assert status["runner"]["id"] == home.name
 
-    [second] = eventually(lambda: waiting(server) or None, within=120)
+    [second] = eventually(lambda: waiting(server) or None, within=280)
     maps = [Path(f"/proc/{pid}/maps").read_text() for pid in processes_of(second.name)]
     assert any(str(archive) in one for one in maps), "its JVM does without the archive"
     if server.status(job)["state"] == "running":
@@ -84,7 +84,7 @@ def test_a_job_with_static_settings_starts_cold_and_says_so(server: ServerProces
     document["vertices"][0]["rows"] = 200
     job = server.submit(document)
 
-    launched = eventually(lambda: history(server, job, "runner_launched"), within=30)
+    launched = eventually(lambda: history(server, job, "runner_launched") or None, within=60)
 
     told = "cold: spark.ui.retainedTasks can be set only when Spark starts"
     assert launched[0]["cause"] == told
@@ -94,7 +94,7 @@ def test_a_job_with_static_settings_starts_cold_and_says_so(server: ServerProces
 @pytest.mark.long
 def test_those_that_wait_end_with_the_server_however_it_ends(server: ServerProcess) -> None:
     for number in (signal.SIGKILL, signal.SIGTERM):
-        eventually(lambda: waiting(server) or None, within=120)
+        eventually(lambda: waiting(server) or None, within=280)
         server.stop(number)
         eventually(lambda: not server.runner_processes(), within=60)
         if number is signal.SIGKILL:
