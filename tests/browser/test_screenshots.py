@@ -72,7 +72,7 @@ def _prepare(server: ServerProcess) -> str:
             "name": "prices by day",
             "mode": "batch",
             "vertices": [
-                {"id": "n", "op": "source", "connector": "table", "schema": "a INT", "rows": [[1]]},
+                {"id": "n", "op": "source", "connector": "table", "schema": "a INT", "rows": [{"a": 1}]},
                 {"id": "out", "op": "sink", "inputs": ["n"], "connector": "blackhole"},
             ],
         }
