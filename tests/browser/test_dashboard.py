@@ -225,6 +225,6 @@ def test_a_lost_server_is_noticed_and_found_again(
 
 def _small() -> list[dict[str, object]]:
     return [
-        {"id": "one", "op": "source", "connector": "table", "schema": "a INT", "rows": [[1]]},
+        {"id": "one", "op": "source", "connector": "table", "schema": "a INT", "rows": [{"a": 1}]},
         {"id": "out", "op": "sink", "inputs": ["one"], "connector": "blackhole"},
     ]
