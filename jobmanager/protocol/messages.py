@@ -288,6 +288,8 @@ class Heartbeat(Message):
 class HeartbeatReply(Message):
     superseded: bool
     """True: this attempt was replaced. Stop at once, publish nothing."""
+    heartbeat_interval_ms: int | None = None
+    """How long to wait before the next one: longer where there are many runners."""
     urls: list[str] = []
     """As in `RunnerWelcome`, as it is now."""
 

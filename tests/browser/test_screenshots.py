@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.dashboard import PATIENCE, Dashboard
-from tests.browser.test_dashboard import GRAPH
+from tests.browser.test_dashboard import GRAPH, _small
 from tests.support.server import ServerProcess, eventually
 
 VIEWS = {
@@ -39,6 +39,7 @@ def a_job(name: str, path: str, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1200)
 def test_every_view_in_both_themes(
     dashboard: Dashboard, server: ServerProcess, tmp_path: Path
 ) -> None:
@@ -71,10 +72,7 @@ def _prepare(server: ServerProcess) -> str:
         {
             "name": "prices by day",
             "mode": "batch",
-            "vertices": [
-                {"id": "n", "op": "source", "connector": "table", "schema": "a INT", "rows": [[1]]},
-                {"id": "out", "op": "sink", "inputs": ["n"], "connector": "blackhole"},
-            ],
+            "vertices": _small(),
         }
     )
     broken = a_job("orders", "orders", restart={"strategy": "none"})

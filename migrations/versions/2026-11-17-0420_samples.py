@@ -1,7 +1,7 @@
 """For the dashboard: what jobs did over time, what runners take, who keeps warm ones.
 
 Revision ID: 8c4d9e1f27b5
-Revises: 5f0b7c6a91de
+Revises: a47c0d3e91b5
 """
 
 import sqlalchemy as sa
@@ -9,7 +9,7 @@ from alembic import op
 from sqlalchemy.dialects import postgresql
 
 revision = "8c4d9e1f27b5"
-down_revision = "5f0b7c6a91de"
+down_revision = "a47c0d3e91b5"
 branch_labels = None
 depends_on = None
 
