@@ -18,7 +18,7 @@ CHECKED := jobmanager taskrunner tests $(if $(wildcard bench/*.py),bench)
 FAST_TESTS := $(wildcard tests/unit tests/conformance)
 # Most of the time tests wait for Spark. What shares a session or a server stays together.
 IN_PARALLEL := -n 2 --dist loadfile
-SLOW_TESTS := $(wildcard tests/integration tests/e2e)
+SLOW_TESTS := $(wildcard tests/integration tests/e2e tests/chaos)
 BROWSER_TESTS := $(wildcard tests/browser)
 
 .PHONY: help
@@ -26,7 +26,8 @@ help:
 	@echo 'make demo    set up, start a server, run examples/quickstart.yaml and show it live'
 	@echo '             (until Ctrl-C; SECONDS=40 make demo: for 40 seconds)'
 	@echo 'make test    set up, then lint, types, import rules and all tests'
-	@echo 'make chaos   the long tests: kills in every phase, failovers, a Postgres that goes away'
+	@echo 'make chaos   the long tests: kills in every phase, failovers, random faults from one seed'
+	@echo '             after the other for HEADGATE_CHAOS_MINUTES (10); see tests/chaos'
 	@echo 'make setup   .venv with everything in it, a Java runtime, and the dashboard built'
 	@echo 'make web     only the dashboard, if its sources have changed'
 	@echo 'make lint    ruff, mypy, import-linter, and types and unit tests of the dashboard'
@@ -52,8 +53,16 @@ node: $(INSTALLED)
 demo: setup
 	@$(BIN)/headgate demo $(if $(SECONDS),--seconds $(SECONDS))
 
+# One archive of Spark's classes for all JVMs of the tests: each starts in two thirds of the time.
+test chaos: export HEADGATE_CLASS_ARCHIVES = $(CURDIR)/$(VENV)/classes
+
+.PHONY: classes
+classes: setup
+	@$(BIN)/python -m taskrunner.archive_classes $(VENV)/classes 2>/dev/null \
+	  || echo 'no archive of classes could be made: the tests take longer'
+
 .PHONY: test
-test: lint chromium
+test: lint chromium classes
 	@echo '== tests, the fast ones first'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) -m 'not long' $(SLOW_TESTS)
@@ -62,7 +71,7 @@ test: lint chromium
 	@echo 'make test: lint, types, import rules and all tests passed'
 
 .PHONY: chaos
-chaos: setup
+chaos: setup classes
 	@HEADGATE_TEST_ALL=1 $(BIN)/python -m pytest -q -m long --timeout 1800 $(SLOW_TESTS)
 	@HEADGATE_TEST_ALL=1 $(BIN)/python -m pytest -q --timeout 1800 tests/e2e/test_changes.py
 

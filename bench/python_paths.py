@@ -62,6 +62,12 @@ PATHS: dict[str, dict[str, Any]] = {
         "key": ["k"],
         "aggregate": {"n": "count(*)", "total": "sum(v)", "highest": "max(v)"},
     },
+    "count windows of 3": {
+        "op": "window",
+        "key": ["k"],
+        "window": {"count": 3},
+        "aggregate": {"n": "count(*)", "total": "sum(v)", "highest": "max(v)"},
+    },
     "process": {
         "op": "process",
         "key": ["k"],
@@ -79,6 +85,18 @@ PATHS: dict[str, dict[str, Any]] = {
         "op": "reduce",
         "key": ["k"],
         "function": "bench.python_paths:combined",
+    },
+    "count window": {
+        "op": "window",
+        "key": ["k"],
+        "window": {"count": 3},
+        "aggregate": {"n": "count(*)", "total": "sum(v)", "highest": "max(v)"},
+    },
+    "sliding count window": {
+        "op": "window",
+        "key": ["k"],
+        "window": {"count": 5, "every": 2},
+        "aggregate": {"n": "count(*)", "total": "sum(v)", "highest": "max(v)"},
     },
     "sql (map)": {"op": "map", "select": {"k": "k", "v": "v * 2"}},
     "python": {

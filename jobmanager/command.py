@@ -71,6 +71,13 @@ def serve(
             min=0, help="Processes with a primed Spark session, ready for jobs. [default: 1]"
         ),
     ] = None,
+    node: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The name of this machine, where several have the same host name. [host name]",
+        ),
+    ] = None,
     stop_jobs: Annotated[
         bool | None,
         typer.Option("--stop-jobs", help="Cancel the jobs when the server ends; else they go on."),
@@ -97,6 +104,7 @@ def serve(
         spark_master=spark_master,
         data_root=data_root,
         warm_runners=warm_runners,
+        node=node,
         stop_jobs=stop_jobs,
     )
 

@@ -42,6 +42,7 @@ from jobmanager.services.bells import Bells
 from jobmanager.services.clock import utc_now
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL, EventHub
+from jobmanager.services.heartbeats import Heartbeats
 from jobmanager.services.ports import JobManager
 from jobmanager.settings import Settings
 from jobmanager.storage.files import FileSnapshotStorage
@@ -51,6 +52,7 @@ from jobmanager.store.notifications import listen
 
 _log = structlog.get_logger(__name__)
 _STOP_JOBS_WITHIN = 60.0
+_BACKLOG = 2048
 _TO_LEADER = httpx.Limits(max_connections=1000, max_keepalive_connections=50)
 
 
@@ -97,6 +99,7 @@ class Server:
         listener: socket.socket,
         myself: JobManagerId,
         predecessor: JobManagerId | None = None,
+        launcher: LocalLauncher | None = None,
     ) -> None:
         self._settings = settings
         self._database = database
@@ -108,12 +111,17 @@ class Server:
         for directory in (root, settings.files_root):
             directory.mkdir(parents=True, exist_ok=True)
         self._storage = FileSnapshotStorage(root, settings.checkpoints)
-        self._launcher = LocalLauncher(
-            settings.directory / "runners", settings.address_file, settings.spark_master
+        self._launcher = launcher or LocalLauncher(
+            settings.directory / "runners",
+            settings.address_file,
+            settings.archives,
+            settings.node,
+            settings.spark_master,
         )
         self._inspector = LocalInspector(
             settings.directory / "inspector",
             root / "inspector",
+            settings.archives,
             settings.inspector_idle,
             settings.start_timeout,
         )
@@ -126,7 +134,7 @@ class Server:
         )
         self._leadership = Leadership(
             database.leases,
-            _described(myself, self.url),
+            _described(myself, self.url, settings.node),
             Timing(settings.lease, settings.lease_renewal),
             self,
             predecessor,
@@ -213,7 +221,12 @@ class Server:
                 data_root=str(self._settings.files_root),
                 checkpoints=self._settings.checkpoints,
             ),
-            heartbeat_interval=self._settings.heartbeat_interval,
+            heartbeats=Heartbeats(
+                self._database.unit_of_work,
+                utc_now,
+                self._settings.heartbeat_interval,
+                longest=self._settings.heartbeat_timeout / 6,
+            ),
             started_at=utc_now(),
             ping=self._database.ping,
             me=self._me,
@@ -308,12 +321,12 @@ def _id_in(text: str) -> JobManagerId | None:
         return None  # an empty file, or one of an older version
 
 
-def _described(myself: JobManagerId, url: str) -> JobManager:
+def _described(myself: JobManagerId, url: str, node: str) -> JobManager:
     now = utc_now()
     return JobManager(
         id=myself,
         url=url,
-        host=socket.gethostname(),
+        host=node,
         pid=os.getpid(),
         version=version("headgate"),
         started_at=now,
@@ -328,6 +341,7 @@ def _listen(settings: Settings) -> Iterator[socket.socket]:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))
+        listener.listen(_BACKLOG)  # who was told that we are ready is not refused
     except OSError as error:
         listener.close()
         raise CannotStart(

@@ -1,6 +1,7 @@
 """What a server can be told: by flags, or by HEADGATE_* environment variables."""
 
 import os
+import socket
 from datetime import timedelta
 from pathlib import Path
 from typing import Self
@@ -26,8 +27,16 @@ class Settings(BaseSettings):
     data_root: Path | None = Field(
         None, description="What relative paths in job graphs are relative to."
     )
+    node: str = Field(
+        default_factory=socket.gethostname,
+        min_length=1,
+        description="The machine's name: runners of another one are out of this server's reach.",
+    )
     spark_master: str = Field(default_factory=lambda: f"local[{max(2, os.cpu_count() or 2)}]")
     warm_runners: int = Field(1, ge=0, le=64, description="Processes kept ready for jobs to come.")
+    class_archives: Path | None = Field(
+        None, description="Where Spark's loaded classes are kept. None: in the data directory."
+    )
     stop_jobs: bool = Field(False, description="Cancel the jobs when the server ends.")
     heartbeat_interval: timedelta = timedelta(seconds=1)
     heartbeat_timeout: timedelta = timedelta(seconds=30)
@@ -86,6 +95,10 @@ class Settings(BaseSettings):
         """Beside the storage, where one is named: then it is the same for all who share it."""
         shared = local_path(self.storage) if self.storage else self.directory
         return (self.data_root or shared / "data").expanduser().resolve()
+
+    @property
+    def archives(self) -> Path:
+        return (self.class_archives or self.directory / "classes").expanduser().resolve()
 
     @property
     def address_file(self) -> Path:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from jobmanager.services.bells import Bells
 from jobmanager.services.clock import Clock
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.events import EventHub
+from jobmanager.services.heartbeats import Heartbeats
 from jobmanager.services.ports import (
     Actor,
     Inspector,
@@ -36,7 +37,7 @@ class Context:
     meters: Meters
     clock: Clock
     run_settings: RunSettings
-    heartbeat_interval: timedelta
+    heartbeats: Heartbeats
     started_at: datetime
     ping: Callable[[], Awaitable[None]]
     """Raises `StoreUnavailable` while Postgres does not answer."""

@@ -1,6 +1,6 @@
 """The wire to the runners, and the list of them. `jobmanager.protocol` says what is sent."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated
 from uuid import UUID
 
@@ -105,8 +105,8 @@ async def register(
         )
     await runners.register(uow, caller, hello, context.clock())
     return messages.RunnerWelcome(
-        heartbeat_interval_ms=milliseconds(context.heartbeat_interval),
-        poll_wait_ms=POLL_WAIT_MS,
+        heartbeat_interval_ms=milliseconds(context.heartbeats.interval),
+        poll_wait_ms=_poll_wait_ms(context.heartbeats.interval),
         urls=list(context.leadership.urls),
     )
 
@@ -130,10 +130,18 @@ async def directives(
 
 @router.post("/runners/{runner_id}/heartbeat")
 async def heartbeat(
-    caller: Caller, beat: messages.Heartbeat, context: Ctx, uow: RunnerUow
+    runner_id: UUID,
+    beat: messages.Heartbeat,
+    context: Ctx,
+    authorization: Annotated[str, Header()] = "",
 ) -> messages.HeartbeatReply:
-    superseded = await runners.heartbeat(uow, caller, beat, context.clock())
-    return messages.HeartbeatReply(superseded=superseded, urls=list(context.leadership.urls))
+    token = authorization.removeprefix("Bearer ")
+    superseded = await context.heartbeats.note(RunnerId(runner_id), token, beat)
+    return messages.HeartbeatReply(
+        superseded=superseded,
+        heartbeat_interval_ms=milliseconds(context.heartbeats.interval),
+        urls=list(context.leadership.urls),
+    )
 
 
 @router.post("/runners/{runner_id}/acks")
@@ -176,6 +184,11 @@ async def attempt(
     _check_attempt(caller, said.job, said.attempt)
     superseded = await runners.report(uow, caller, said, context.clock())
     return messages.AttemptReply(superseded=superseded)
+
+
+def _poll_wait_ms(heartbeat_interval: timedelta) -> int:
+    """Longer where there are many runners: each poll is a question to Postgres."""
+    return max(POLL_WAIT_MS, min(4 * milliseconds(heartbeat_interval), 4 * POLL_WAIT_MS))
 
 
 def _check_attempt(caller: Runner, job: UUID, attempt: int) -> None:

@@ -62,6 +62,13 @@ class Attempt:
     detail: str | None = None
     """How it ended, where there is something to say."""
 
+    @property
+    def is_superseded(self) -> bool:
+        """A failed attempt was replaced or will be: its runner must not touch anything any more."""
+        return self.status is AttemptStatus.FAILED or (
+            self.status is AttemptStatus.CANCELLED and self.failure is not None
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RunnerRegistered:

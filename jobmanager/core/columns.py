@@ -1,8 +1,8 @@
 """The columns that come out of a vertex, as far as the graph alone tells."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 
+from jobmanager.core import spark_ddl
 from jobmanager.core.graph import (
     Aggregate,
     FileFormat,
@@ -21,7 +21,6 @@ from jobmanager.core.inputs import Input
 from jobmanager.core.relational_vertices import ONLY_LEFT, Distinct, FlatMap, Join, Reduce
 
 Columns = tuple[str, ...]
-_NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s:,`]+))\s*:?\s*(.*)", re.DOTALL)
 
 
 def known_columns(vertices: Sequence[Vertex]) -> dict[VertexId, Columns | None]:
@@ -60,32 +59,10 @@ def columns_into(
 
 def in_schema(ddl: str) -> Columns | None:
     """The names in a schema; None: it is none that is understood here."""
-    names: list[str] = []
-    for part in _parts(ddl):
-        match = _NAME.fullmatch(part)
-        if match is None or not match[3]:
-            return None
-        names.append(match[1].replace("``", "`") if match[1] else match[2])
-    return tuple(names) or None
-
-
-def _parts(ddl: str) -> list[str]:
-    """The text between commas that are in no brackets and no quotes."""
-    parts, depth, quote = [""], 0, ""
-    for character in ddl:
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in "`'\"":
-            quote = character
-        elif character in "<(":
-            depth += 1
-        elif character in ">)":
-            depth -= 1
-        if character == "," and depth == 0 and not quote:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return parts
+    try:
+        return tuple(spark_ddl.column_names(ddl))
+    except spark_ddl.InvalidDdl:
+        return None
 
 
 Lookup = Callable[[Vertex, int], Columns | None]

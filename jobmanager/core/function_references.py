@@ -25,7 +25,7 @@ class Reference:
 
 def references(graph: JobGraph) -> list[Reference]:
     """Every `module:name` in the graph, in the order of its vertices."""
-    return [one for vertex in graph.vertices for one in _in(vertex, vertex.id)]
+    return [one for vertex in graph.every_vertex() for one in _in(vertex, vertex.id)]
 
 
 def faults(graph: JobGraph, known: FindModule, modules: Callable[[], list[str]]) -> list[Fault]:

@@ -33,8 +33,14 @@ _END_SECONDS = 15.0
 
 class LocalInspector:
     def __init__(
-        self, directory: Path, scratch: Path, idle: timedelta, start_timeout: timedelta
+        self,
+        directory: Path,
+        scratch: Path,
+        class_archives: Path,
+        idle: timedelta,
+        start_timeout: timedelta,
     ) -> None:
+        self._class_archives = class_archives
         self._directory = directory
         self._scratch = scratch
         self._idle = idle
@@ -135,7 +141,7 @@ class LocalInspector:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "taskrunner.inspector", "--scratch", str(self._scratch)),
                 cwd=self._directory,
-                env=_environment(self._mark, temporary),
+                env=_environment(self._mark, temporary, self._class_archives),
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=log,
@@ -196,13 +202,14 @@ class LocalInspector:
         _log.info("inspector ended", pid=process.pid)
 
 
-def _environment(mark: str, temporary: Path) -> dict[str, str]:
+def _environment(mark: str, temporary: Path, class_archives: Path) -> dict[str, str]:
     return {
         **os.environ,
         processes.MARKER: mark,
         "PYTHONUNBUFFERED": "1",
         "TMPDIR": str(temporary),
         "SPARK_LOCAL_DIRS": str(temporary),
+        "HEADGATE_CLASS_ARCHIVES": str(class_archives),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }

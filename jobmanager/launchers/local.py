@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -34,7 +33,16 @@ class NoJava(Exception):
 
 
 class LocalLauncher:
-    def __init__(self, directory: Path, address_file: Path, spark_master: str = "local[2]") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        address_file: Path,
+        class_archives: Path,
+        node: str,
+        spark_master: str = "local[2]",
+    ) -> None:
+        self._class_archives = class_archives
+        self._node = node
         self._spark_master = spark_master
         self._directory = directory
         self._address_file = address_file
@@ -48,7 +56,7 @@ class LocalLauncher:
         self._on_exit = callback
 
     def host(self) -> str:
-        return socket.gethostname()
+        return self._node
 
     def log_path(self, runner_id: RunnerId) -> str:
         return str(self._directory / str(runner_id) / "runner.log")
@@ -159,7 +167,7 @@ class LocalLauncher:
             return subprocess.Popen(
                 command,
                 cwd=home,
-                env=_environment(runner_id, token, home),
+                env=_environment(runner_id, token, home, self._class_archives),
                 stdin=subprocess.DEVNULL if token else subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -212,7 +220,9 @@ async def _wait_for_end(pid: int, born: float) -> None:
         os.close(descriptor)
 
 
-def _environment(runner_id: RunnerId, token: str | None, home: Path) -> dict[str, str]:
+def _environment(
+    runner_id: RunnerId, token: str | None, home: Path, class_archives: Path
+) -> dict[str, str]:
     temporary = str(home / "tmp")
     return {
         **os.environ,
@@ -221,6 +231,7 @@ def _environment(runner_id: RunnerId, token: str | None, home: Path) -> dict[str
         "PYTHONUNBUFFERED": "1",
         "TMPDIR": temporary,
         "SPARK_LOCAL_DIRS": temporary,
+        "HEADGATE_CLASS_ARCHIVES": str(class_archives),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }

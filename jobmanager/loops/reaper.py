@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from jobmanager.core.attempt import Attempt
 from jobmanager.core.operation import SAVEPOINT
 from jobmanager.services import changes, checkpoints, jobs, runners
 from jobmanager.services.clock import Clock
@@ -33,7 +34,7 @@ class Reaper:
             expired = await uow.checkpoints.expired(now)
             restarts = await uow.jobs.restart_due(now)
             overdue = await uow.attempts.grace_ended(now)
-            alive = await uow.runners.alive()
+            at_work = await uow.runners.at_work()
             under_way = await uow.operations.changes_under_way()
         for job_id, number in expired:
             await checkpoints.expire(self._units(), job_id, number, now)
@@ -44,22 +45,27 @@ class Reaper:
         for operation in under_way:
             if operation.operation.phase != SAVEPOINT:  # which has a deadline of its own
                 await changes.overdue(self._units(), operation, now)
-        for runner in alive:
-            await self._look_after(runner, now)
+        for one in at_work.values():
+            await self._look_after(one.runner, one.attempt, now)
 
     def failed(self) -> None:
         """While we could not hear, silence meant nothing."""
         self._listening_since = self._clock()
 
-    async def _look_after(self, runner: Runner, now: datetime) -> None:
-        async with self._units() as uow:
-            attempt = (await uow.attempts.get(runner.job_id, runner.attempt)).attempt
+    async def _look_after(self, runner: Runner, attempt: Attempt, now: datetime) -> None:
         if attempt.ended_at is not None:
-            if now - attempt.ended_at > LINGER and runner.pid is not None:
-                await self._launcher.kill(runner)
+            await self._see_off(runner, now - attempt.ended_at, now)
             return
         heard = runner.heartbeat_at or runner.launched_at
         limit = self._heartbeat_timeout if runner.heartbeat_at else self._start_timeout
         silence = now - max(heard, self._listening_since)
         if silence > limit:
             await runners.went_silent(self._units(), runner.id, silence, now)
+
+    async def _see_off(self, runner: Runner, ended_ago: timedelta, now: datetime) -> None:
+        """A runner whose attempt has ended leaves by itself, or is made to."""
+        if runner.host != self._launcher.host():
+            if ended_ago > LINGER + self._heartbeat_timeout:
+                await runners.given_up(self._units(), runner.id, now)
+        elif ended_ago > LINGER and runner.pid is not None:
+            await self._launcher.kill(runner)

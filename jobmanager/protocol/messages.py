@@ -172,6 +172,26 @@ class Directives(Message):
 # ── what a runner reports ─────────────────────────────────────────────────────
 
 
+class AccumulatorValue(Message):
+    merge: Literal["sum", "lowest", "highest"]
+    value: int | float
+
+
+class LoopProgress(Message):
+    """How far a loop inside of a batch job is."""
+
+    vertex: str
+    iteration: int
+    """Rounds done."""
+    max_iterations: int
+    rows: int
+    """That the last round gave or, where a loop only touches what changed, that it left to do."""
+    duration_ms: int
+    """Of the last round."""
+    is_converged: bool
+    is_running: bool = True
+
+
 class SourceProgress(Message):
     """What Spark says of one source of a region, in its last report."""
 
@@ -197,26 +217,6 @@ class OperatorProgress(Message):
     state_bytes: int = 0
     """Of memory."""
     commit_ms: int = 0
-
-
-class AccumulatorValue(Message):
-    merge: Literal["sum", "lowest", "highest"]
-    value: int | float
-
-
-class LoopProgress(Message):
-    """How far a loop inside of a batch job is."""
-
-    vertex: str
-    iteration: int
-    """Rounds done."""
-    max_iterations: int
-    rows: int
-    """That the last round gave or, where a loop only touches what changed, that it left to do."""
-    duration_ms: int
-    """Of the last round."""
-    is_converged: bool
-    is_running: bool = True
 
 
 class RegionProgress(Message):
@@ -255,6 +255,8 @@ class RegionProgress(Message):
     """Vertex to name to what users' code added up in committed batches, of all attempts."""
     activity: str | None = None
     """What Spark says it is doing."""
+    loops: list[LoopProgress] = []
+    """Of a batch job."""
     busy_ms: int = 0
     """Spent on batches by this attempt so far."""
     measured_batches: int = 0
@@ -263,8 +265,6 @@ class RegionProgress(Message):
     """What these batches spent their time on, by Spark's names: `addBatch`, `walCommit` …"""
     sources: list[SourceProgress] = []
     operators: list[OperatorProgress] = []
-    loops: list[LoopProgress] = []
-    """Of a batch job."""
 
 
 class RunnerMemory(Message):
@@ -288,6 +288,8 @@ class Heartbeat(Message):
 class HeartbeatReply(Message):
     superseded: bool
     """True: this attempt was replaced. Stop at once, publish nothing."""
+    heartbeat_interval_ms: int | None = None
+    """How long to wait before the next one: longer where there are many runners."""
     urls: list[str] = []
     """As in `RunnerWelcome`, as it is now."""
 

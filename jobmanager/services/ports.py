@@ -166,6 +166,21 @@ class Runner:
 
 
 @dataclass(frozen=True, slots=True)
+class RunnerAtWork:
+    """A runner, and what became of the attempt it has."""
+
+    runner: Runner
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class NotedProgress:
+    job_id: JobId
+    attempt: AttemptNumber
+    regions: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class Launched:
     host: str
     pid: int
@@ -367,6 +382,8 @@ class Attempts(Protocol):
         progress: Sequence[Mapping[str, Any]],
         at: datetime,
     ) -> None: ...
+    async def note_progress_of(self, progress: Sequence[NotedProgress], at: datetime) -> None:
+        """Of all whose rows nobody else holds just now."""
 
 
 class Runners(Protocol):
@@ -377,6 +394,18 @@ class Runners(Protocol):
     async def note_heartbeat(
         self, runner_id: RunnerId, at: datetime, memory: Mapping[str, Any] | None = None
     ) -> None: ...
+    async def note_heartbeats(
+        self, heard: Mapping[RunnerId, Mapping[str, Any] | None], at: datetime
+    ) -> None:
+        """Of all whose rows nobody else holds just now, with the memory that each says it takes."""
+        ...
+
+    async def at_work(
+        self, only: Sequence[RunnerId] | None = None
+    ) -> Mapping[RunnerId, RunnerAtWork]:
+        """These, or all that are not known to be gone."""
+        ...
+
     async def of_attempt(self, job_id: JobId, attempt: AttemptNumber) -> Runner | None: ...
     async def alive(self) -> Sequence[Runner]: ...
     async def all(self, limit: int) -> Sequence[Runner]: ...

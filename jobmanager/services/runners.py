@@ -82,10 +82,12 @@ async def heartbeat(
 ) -> bool:
     """Notes that the runner lives and how far it is. True: its attempt was superseded."""
     async with uow:
-        memory = beat.memory.model_dump(mode="json") if beat.memory else None
-        await uow.runners.note_heartbeat(runner.id, now, memory)
         runner = await uow.runners.get(runner.id)
         attempt = (await uow.attempts.get(runner.job_id, runner.attempt)).attempt
+        if attempt.is_superseded:
+            return True  # it changes nothing any more, not even when it was last heard
+        memory = beat.memory.model_dump(mode="json") if beat.memory else None
+        await uow.runners.note_heartbeat(runner.id, now, memory)
         if beat.attempt != runner.attempt:
             # between two attempts of a job: the one it speaks of has ended
             await uow.commit()
@@ -100,7 +102,7 @@ async def heartbeat(
             started = attempts.QueriesStarted(now)
             await lifecycle.move_attempt(uow, stored, runner.attempt, started, now)
         await uow.commit()
-    return _is_superseded(attempt)
+    return False
 
 
 async def report(
@@ -116,7 +118,7 @@ async def report(
             await uow.attempts.note_restored(runner.job_id, number, restored)
         await lifecycle.move_attempt(uow, stored, number, event_of(said, now), now)
         await uow.commit()
-    return _is_superseded(before)
+    return before.is_superseded
 
 
 async def exited(
@@ -147,6 +149,21 @@ async def went_silent(
         stored, runner = await _locked(uow, runner_id)
         silent = attempts.RunnerWentSilent(now, silence)
         await lifecycle.move_attempt(uow, stored, runner.attempt, silent, now)
+        await uow.commit()
+
+
+async def given_up(uow: UnitOfWork, runner_id: RunnerId, now: datetime) -> None:
+    """Its attempt has ended, and it is on a machine that we cannot look at. Whether it is
+    there or not, it can change nothing, and ends when it is told so.
+    """
+    async with uow:
+        _, runner = await _locked(uow, runner_id)
+        attempt = (await uow.attempts.get(runner.job_id, runner.attempt)).attempt
+        if runner.exited_at is not None or not attempt.status.is_terminal:
+            return  # it has got another attempt meanwhile, or is known to be gone
+        description = f"taken to be gone: {runner.host} is out of reach"
+        await uow.runners.save(replace(runner, exited_at=now, exit_description=description))
+        await uow.outbox.forget(runner.job_id, runner.attempt)
         await uow.commit()
 
 
@@ -207,10 +224,3 @@ def event_of(said: messages.AttemptReport, now: datetime) -> attempts.AttemptEve
                     failure.region,
                 ),
             )
-
-
-def _is_superseded(attempt: attempts.Attempt) -> bool:
-    """A failed attempt was replaced or will be: its runner must not touch anything any more."""
-    return attempt.status is attempts.AttemptStatus.FAILED or (
-        attempt.status is attempts.AttemptStatus.CANCELLED and attempt.failure is not None
-    )

@@ -1,5 +1,6 @@
 """Checkpoints, their acks and the key-group assignment in Postgres."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -42,6 +43,19 @@ WITH old AS (
     RETURNING j.id
 )
 SELECT count(*) FROM gone
+"""
+
+
+# All at once: a barrier has as many acks as the job has subtasks.
+_ACK = """
+UPDATE checkpoint_subtasks AS s
+SET acked_at = :at, pointer = a.pointer, version = a.version, bytes = a.bytes,
+    key_groups = a.key_groups, offsets = a.offsets, watermark = a.watermark
+FROM jsonb_to_recordset(CAST(:acks AS jsonb)) AS a(
+    region text, vertex text, subtask bigint, pointer text, version bigint, bytes bigint,
+    key_groups int[], offsets jsonb, watermark timestamptz)
+WHERE s.job_id = :job_id AND s.checkpoint = :checkpoint AND s.region = a.region
+  AND s.vertex = a.vertex AND s.subtask = a.subtask AND s.acked_at IS NULL
 """
 
 
@@ -90,20 +104,18 @@ class PostgresCheckpoints:
             .values(**mapping.checkpoint_values(checkpoint))
             .execution_options(synchronize_session=False)
         )
-        for ref, snapshot in checkpoint.snapshots.items():
-            await self._session.execute(
-                update(SubtaskRow)
-                .where(
-                    SubtaskRow.job_id == job_id,
-                    SubtaskRow.checkpoint == checkpoint.number,
-                    SubtaskRow.region == ref.region,
-                    SubtaskRow.vertex == ref.vertex,
-                    SubtaskRow.subtask == ref.subtask,
-                    SubtaskRow.acked_at.is_(None),
-                )
-                .values(acked_at=at, **mapping.ack_values(snapshot))
-                .execution_options(synchronize_session=False)
-            )
+        acks = [
+            {
+                "region": ref.region,
+                "vertex": ref.vertex,
+                "subtask": ref.subtask,
+                **mapping.ack_values(snapshot),
+            }
+            for ref, snapshot in checkpoint.snapshots.items()
+        ]
+        if acks:
+            told = {"job_id": job_id, "checkpoint": checkpoint.number, "at": at}
+            await self._session.execute(text(_ACK), {**told, "acks": json.dumps(acks)})
 
     async def of_job(self, job_id: JobId, limit: int) -> Sequence[StoredCheckpoint]:
         return await self._find(CheckpointRow.job_id == job_id, limit=limit)

@@ -1,20 +1,56 @@
 """Jobs, attempts and runners in Postgres."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, and_, exists, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import defer
 
 from jobmanager.core.attempt import Attempt
 from jobmanager.core.checkpoint import CheckpointKind, CheckpointStatus
 from jobmanager.core.errors import JobNotFound, RunnerNotFound
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RunnerId
 from jobmanager.core.job import JobStatus
-from jobmanager.services.ports import Launched, Runner, RunningJob, StoredAttempt, StoredJob
+from jobmanager.services.ports import (
+    Launched,
+    NotedProgress,
+    Runner,
+    RunnerAtWork,
+    RunningJob,
+    StoredAttempt,
+    StoredJob,
+)
 from jobmanager.store import mapping
 from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow, RunnerRow
+
+# Skipped where locked: nobody waits for a heartbeat, and it is part of no deadlock.
+# Skipped where locked: nobody waits for a heartbeat, and it is part of no deadlock.
+_NOTE_HEARTBEATS = """
+    WITH heard AS (
+        SELECT id, memory FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(id uuid, memory jsonb)
+    ), free AS (
+        SELECT id FROM runners WHERE id IN (SELECT id FROM heard)
+        FOR NO KEY UPDATE SKIP LOCKED
+    )
+    UPDATE runners SET heartbeat_at = :at, memory = COALESCE(heard.memory, runners.memory)
+    FROM heard JOIN free USING (id) WHERE runners.id = heard.id
+"""
+_NOTE_PROGRESS = """
+WITH told AS (
+    SELECT * FROM jsonb_to_recordset(CAST(:rows AS jsonb))
+        AS t(job_id uuid, number bigint, progress jsonb)
+), free AS (
+    SELECT a.job_id, a.number FROM attempts a JOIN told USING (job_id, number)
+    WHERE a.ended_at IS NULL
+    FOR NO KEY UPDATE OF a SKIP LOCKED
+)
+UPDATE attempts a SET progress = told.progress, progress_at = :at
+FROM told JOIN free USING (job_id, number)
+WHERE a.job_id = told.job_id AND a.number = told.number
+"""
 
 
 class PostgresJobs:
@@ -204,6 +240,15 @@ class PostgresAttempts:
     ) -> None:
         await self._update(job_id, number, progress=[dict(one) for one in progress], progress_at=at)
 
+    async def note_progress_of(self, progress: Sequence[NotedProgress], at: datetime) -> None:
+        if not progress:
+            return
+        rows = [
+            {"job_id": str(one.job_id), "number": one.attempt, "progress": list(one.regions)}
+            for one in progress
+        ]
+        await self._session.execute(text(_NOTE_PROGRESS), {"rows": json.dumps(rows), "at": at})
+
     async def _update(self, job_id: JobId, number: AttemptNumber, **values: Any) -> None:
         await self._session.execute(
             update(AttemptRow)
@@ -248,6 +293,33 @@ class PostgresRunners:
     ) -> None:
         said = {"memory": dict(memory)} if memory is not None else {}
         await self._update(runner_id, heartbeat_at=at, **said)
+
+    async def note_heartbeats(
+        self, heard: Mapping[RunnerId, Mapping[str, Any] | None], at: datetime
+    ) -> None:
+        rows = [{"id": str(one), "memory": memory} for one, memory in heard.items()]
+        await self._session.execute(text(_NOTE_HEARTBEATS), {"rows": json.dumps(rows), "at": at})
+
+    async def at_work(
+        self, only: Sequence[RunnerId] | None = None
+    ) -> Mapping[RunnerId, RunnerAtWork]:
+        which = RunnerRow.exited_at.is_(None) if only is None else RunnerRow.id.in_(only)
+        of_runner = and_(
+            AttemptRow.job_id == RunnerRow.job_id, AttemptRow.number == RunnerRow.attempt
+        )
+        # without the progress, which is long, and of no interest here
+        attempt = defer(AttemptRow.progress), defer(AttemptRow.restored)
+        rows = await self._session.execute(
+            select(RunnerRow, AttemptRow)
+            .join(AttemptRow, of_runner)
+            .where(which)
+            .options(*attempt)
+            .execution_options(populate_existing=True)
+        )
+        return {
+            RunnerId(runner.id): RunnerAtWork(mapping.runner_of(runner), mapping.attempt_of(found))
+            for runner, found in rows
+        }
 
     async def _update(self, runner_id: RunnerId, **values: Any) -> None:
         """Only these columns: whoever else writes to the runner does so at the same time."""

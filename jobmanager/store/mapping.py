@@ -1,8 +1,10 @@
 """Rows to core values and back."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from jobmanager.core import graph_document
@@ -17,6 +19,7 @@ from jobmanager.core.checkpoint import (
 )
 from jobmanager.core.circuit_breaker import Streak
 from jobmanager.core.failure import Failure, FailureKind
+from jobmanager.core.graph import JobGraph
 from jobmanager.core.health import Health
 from jobmanager.core.ids import (
     AttemptNumber,
@@ -70,7 +73,7 @@ def job_values(stored: StoredJob) -> dict[str, Any]:
 
 
 def stored_job(row: JobRow) -> StoredJob:
-    graph = graph_document.parse(row.graph)
+    graph = _graph(json.dumps(row.graph))
     job = Job(
         status=JobStatus(row.status),
         desired=Desired(row.desired),
@@ -103,6 +106,12 @@ def stored_job(row: JobRow) -> StoredJob:
     )
 
 
+@lru_cache(maxsize=4096)
+def _graph(document: str) -> JobGraph:
+    """Kept by its text: a job is loaded many times a second, and its graph hardly ever changes."""
+    return graph_document.parse(json.loads(document))
+
+
 def attempt_values(attempt: Attempt) -> dict[str, Any]:
     return {
         "status": attempt.status,
@@ -116,7 +125,13 @@ def attempt_values(attempt: Attempt) -> dict[str, Any]:
 
 
 def stored_attempt(row: AttemptRow) -> StoredAttempt:
-    attempt = Attempt(
+    return StoredAttempt(
+        JobId(row.job_id), attempt_of(row), row.restored, row.progress, row.progress_at
+    )
+
+
+def attempt_of(row: AttemptRow) -> Attempt:
+    return Attempt(
         number=AttemptNumber(row.number),
         status=AttemptStatus(row.status),
         launched_at=row.launched_at,
@@ -126,7 +141,6 @@ def stored_attempt(row: AttemptRow) -> StoredAttempt:
         failure=_failure(row.failure) if row.failure else None,
         detail=row.detail,
     )
-    return StoredAttempt(JobId(row.job_id), attempt, row.restored, row.progress, row.progress_at)
 
 
 def _failure(values: dict[str, Any]) -> Failure:
@@ -183,7 +197,7 @@ def ack_values(snapshot: Snapshot) -> dict[str, Any]:
         "bytes": snapshot.bytes,
         "key_groups": list(snapshot.key_groups),
         "offsets": snapshot.offsets,
-        "watermark": snapshot.watermark,
+        "watermark": snapshot.watermark.isoformat() if snapshot.watermark else None,
     }
 
 

@@ -103,6 +103,8 @@ class Heartbeats(Thread):
             if not self.was_delivered:
                 log.info("heartbeat_delivered_again")
             self.was_delivered = True
+            if reply.heartbeat_interval_ms is not None:
+                self._interval = reply.heartbeat_interval_ms / 1000
             if reply.superseded:
                 self._superseded(heartbeat.attempt)
 

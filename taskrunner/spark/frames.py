@@ -8,6 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
 from jobmanager.core.ids import VertexId
+from taskrunner.core import spark_messages
 from taskrunner.spark.invalid_vertex import InvalidVertex
 
 
@@ -22,4 +23,4 @@ def naming(vertex: VertexId, field: str = "") -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        raise InvalidVertex(vertex, str(error), field) from error
+        raise InvalidVertex(vertex, spark_messages.telling(str(error)), field) from error

@@ -34,7 +34,9 @@ def delta_iterate(
     for name in vertex.key:
         if name not in solution.columns:
             raise InvalidVertex(
-                vertex.id, f"key: the solution set has no column {name!r}, only {solution.columns}"
+                vertex.id,
+                f"the solution set has no column {name!r}, only {solution.columns}",
+                "key",
             )
     distinct = ", ".join("`" + name.replace("`", "``") + "`" for name in vertex.key)
 
@@ -53,8 +55,9 @@ def delta_iterate(
         if found["rows"] != found["keys"]:
             raise InvalidVertex(
                 vertex.id,
-                f"delta: {vertex.delta} gave {found['rows']} rows for {found['keys']} keys: "
+                f"{vertex.delta} gave {found['rows']} rows for {found['keys']} keys: "
                 "combine them in the body, a key has one row in the solution set",
+                "delta",
             )
         return bool(found["is_last"])
 

@@ -59,7 +59,7 @@ class NoModels:
     """For looking at a graph where no path means anything."""
 
     def load(self, vertex: VertexId, path: str) -> PipelineModel:
-        raise InvalidVertex(vertex, f"model: {path!r} cannot be seen from here")
+        raise InvalidVertex(vertex, f"{path!r} cannot be seen from here", "model")
 
     def fitted(self, vertex: Ml, pipeline: Pipeline, rows: DataFrame) -> PipelineModel | None:
         return None
@@ -249,5 +249,5 @@ def _check_columns(vertex: Ml, field: str, rows: DataFrame, wanted: Sequence[str
     if missing:
         which = vertex.fit if field == "fit" else vertex.rows
         raise InvalidVertex(
-            vertex.id, f"{field}: {which} has no column {', '.join(missing)}, only {rows.columns}"
+            vertex.id, f"{which} has no column {', '.join(missing)}, only {rows.columns}", field
         )

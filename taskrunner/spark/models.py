@@ -49,7 +49,7 @@ class SeenModels:
         version = place / pointer.read_text().strip() if pointer.exists() else place
         if not (version / "metadata").is_dir():
             raise InvalidVertex(
-                vertex, f"model: there is no saved model at {place}: save one there in batch mode"
+                vertex, f"there is no saved model at {place}: save one there in batch mode", "model"
             )
         return PipelineModel.load(version.as_uri())
 
@@ -115,5 +115,5 @@ def _check_place(vertex: VertexId, place: Path) -> None:
         return
     if not place.is_dir() or any(not one.name.startswith(".") for one in place.iterdir()):
         raise InvalidVertex(
-            vertex, f"save: {place} has other things in it than models: save somewhere else"
+            vertex, f"{place} has other things in it than models: save somewhere else", "save"
         )

@@ -110,8 +110,9 @@ def run(
     with ExitStack() as stack:
         stack.enter_context(_settings_kept(spark))
         stack.enter_context(_intercepted(spark, start, declared))
-        stack.enter_context(_as_main(path, arguments))
         _work_in(spark, data_root)
+        # not put back: its functions are called with batches later, and may look at it
+        sys.argv = [path.name, *arguments]
         try:
             _execute(path)
         except ScriptWaits:
@@ -194,16 +195,6 @@ def _settings_kept(spark: SparkSession) -> Iterator[None]:
             if value is not None and spark.conf.get(name, None) != value:
                 log.warning("setting_put_back", setting=name, value=value)
                 spark.conf.set(name, value)
-
-
-@contextmanager
-def _as_main(path: Path, arguments: Sequence[str]) -> Iterator[None]:
-    before = sys.argv
-    sys.argv = [path.name, *arguments]
-    try:
-        yield
-    finally:
-        sys.argv = before
 
 
 def _work_in(spark: SparkSession, directory: Path) -> None:

@@ -11,6 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from taskrunner import logs
+from taskrunner.spark import class_archive
 from taskrunner.spark.priming import prime
 
 Session = SparkSession
@@ -62,12 +63,14 @@ def settings(
     return chosen | dict(extra)
 
 
-def open_session(chosen: Mapping[str, str]) -> SparkSession:
-    """Starts the JVM and the session. Python workers run on this very interpreter."""
+def open_session(chosen: Mapping[str, str], *, records: bool = False) -> SparkSession:
+    """Starts the JVM and the session. Python workers run on this very interpreter. `records`:
+    an archive of its classes may be made of it.
+    """
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder
-    for key, value in chosen.items():
+    for key, value in class_archive.with_archive(chosen, records=records).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
@@ -78,8 +81,7 @@ def close_session(spark: SparkSession) -> None:
     try:
         spark.stop()
     finally:
-        SparkContext._gateway = None
-        SparkContext._jvm = None
+        _forget()
         if gateway is not None:
             _end_jvm(gateway)
 
@@ -90,12 +92,15 @@ def primed_session(master: str, is_wanted: Callable[[], bool]) -> "WarmSession":
     Priming is left out where `is_wanted` says that the job is there.
     """
     session = WarmSession()
-    spark = session.open(settings(name="headgate", master=master, parallelism=2, extra={}))
-    if not is_wanted():
+    chosen = settings(name="headgate", master=master, parallelism=2, extra={})
+    spark = session.open(chosen, records=True)
+    for name, prepare in (("primed", prime), ("archived", class_archive.save)):
+        if is_wanted():
+            break
         try:
-            prime(spark)
+            prepare(spark)
         except Exception as error:  # it is only slower without
-            log.warning("not_primed", reason=f"{type(error).__name__}: {error}")
+            log.warning(f"not_{name}", reason=f"{type(error).__name__}: {error}")
     return session
 
 
@@ -117,12 +122,12 @@ class WarmSession:
         self._spark: SparkSession | None = None
         self._chosen: Mapping[str, str] = {}
 
-    def open(self, chosen: Mapping[str, str]) -> SparkSession:
+    def open(self, chosen: Mapping[str, str], *, records: bool = False) -> SparkSession:
         """A session with these settings: the one there is, or a new one."""
         if self._spark is not None and not self._can_become(self._spark, chosen):
             self.close()
         if self._spark is None:
-            self._spark = open_session(chosen)
+            self._spark = open_session(chosen, records=records)
         else:
             self._become(self._spark, chosen)
         self._chosen = dict(chosen)
@@ -174,6 +179,17 @@ class WarmSession:
     def _changed(self, chosen: Mapping[str, str]) -> set[str]:
         keys = (self._chosen.keys() | chosen.keys()) - {_NAME}
         return {key for key in keys if self._chosen.get(key) != chosen.get(key)}
+
+
+def _forget() -> None:
+    """PySpark keeps the session of a process in its classes. Where the JVM was killed its own
+    `stop` does not come so far as to forget it, and the next session would be the dead one.
+    """
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
 
 
 def _end_jvm(gateway: Any) -> None:

@@ -1,6 +1,8 @@
 """Leaders are killed and frozen, and Postgres goes away: jobs run on, and nothing is lost."""
 
 import contextlib
+import fcntl
+import json
 import os
 import signal
 import tempfile
@@ -10,9 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx
 import psutil
+import psycopg
 import pytest
 
 from jobmanager.store.embedded import EmbeddedPostgres
@@ -20,11 +24,19 @@ from tests.e2e.test_exactly_once import RATE, a_bounded_job
 from tests.e2e.test_server_life import JOB
 from tests.support.databases import fresh_database
 from tests.support.oracle import Bids, generator_started_at, read_windows, twice
-from tests.support.server import ServerProcess, eventually
+from tests.support.server import ServerProcess, eventually, processes_of
 
 LEASE = 6.0
 START = 240.0
 """To the first checkpoint, on a machine that has much else to do."""
+SOON_LOST = {"HEADGATE_HEARTBEAT_TIMEOUT": "PT12S"}
+ROWS_OF_AN_ATTEMPT = (
+    "SELECT * FROM attempts WHERE job_id = %s AND number = %s",
+    "SELECT heartbeat_at, registered_at FROM runners WHERE job_id = %s AND attempt = %s",
+    """SELECT number, status, ended_at, batches FROM checkpoints
+       WHERE job_id = %s AND attempt = %s ORDER BY number""",
+    "SELECT * FROM history WHERE job_id = %s AND attempt = %s ORDER BY id",
+)
 MOST_ROWS = 1_000 * RATE
 """More than any of these tests takes."""
 
@@ -35,6 +47,7 @@ class Pair:
 
     servers: list[ServerProcess]
     storage: Path
+    database_url: str
     started_at: int = 0
 
     def leader_and_follower(self) -> tuple[ServerProcess, ServerProcess]:
@@ -52,6 +65,9 @@ class Pair:
             return None
 
         return eventually(found, within=30)
+
+    def server_on(self, node: str) -> ServerProcess:
+        return next(one for one in self.servers if one.options[-1] == node)
 
     def check_output(self, job: str) -> None:
         """What there is is right and there once, and nothing is missing before the newest."""
@@ -74,12 +90,15 @@ class Pair:
 def pair(directory: Path, postgres_url: str) -> Iterator[Pair]:
     storage = directory / "storage"
     with fresh_database(postgres_url) as url:
-        options = ("--database-url", url, "--storage", storage.as_uri())
-        servers = [ServerProcess(directory / name, *options) for name in ("one", "two")]
+        options = ("--database-url", url, "--storage", storage.as_uri(), "--node")
+        servers = [
+            ServerProcess(directory / name, *options, name, environment=SOON_LOST)
+            for name in ("one", "two")
+        ]
         try:
             for one in servers:
                 one.start()
-            yield Pair(servers, storage)
+            yield Pair(servers, storage, url)
         finally:
             for one in servers:
                 one.clean_up()
@@ -162,6 +181,93 @@ def test_a_leader_that_was_frozen_wakes_up_as_a_follower_and_changes_nothing(
     pair.check_output(job)
     kinds = [one["kind"] for one in woken.get(f"/v1/jobs/{job}/history?limit=1000")["items"]]
     assert not [kind for kind in kinds if "failed" in kind or "aborted" in kind]
+
+
+def test_a_runner_out_of_reach_that_was_frozen_wakes_up_and_can_publish_nothing(
+    pair: Pair, job: str
+) -> None:
+    leader = away_from_runner(pair, job)
+    pair.check_output(job)
+    old = leader.status(job)
+    freeze(pair.storage / "jobs" / job, old["runner"]["id"])
+    frozen = processes_of(old["runner"]["id"])
+    new = eventually(lambda: runs_anew(leader, job, old["attempt"]), within=START)
+    checkpoints_go_on(leader, job)
+    before = traces(pair, job, old["attempt"])
+
+    assert [psutil.Process(pid).status() for pid in frozen] == ["stopped"] * len(frozen)
+    for pid in frozen:
+        os.kill(pid, signal.SIGCONT)
+    eventually(lambda: not processes_of(old["runner"]["id"]), within=60)
+    checkpoints_go_on(leader, job)
+
+    log = pair.server_on(old["runner"]["host"]).directory / "runners" / old["runner"]["id"]
+    assert "attempt_superseded" in (log / "runner.log").read_text()
+    after = traces(pair, job, old["attempt"])
+    assert after.pop("manifests") <= before.pop("manifests")  # retention may let some go
+    assert after == before
+    status = leader.status(job)
+    assert (status["attempt"], status["runner"]) == (new["attempt"], new["runner"])
+    pair.check_output(job)
+
+
+def away_from_runner(pair: Pair, job: str) -> ServerProcess:
+    """The leader, when it is not on the machine of the job's runner."""
+    leader, follower = pair.leader_and_follower()
+    if leader is pair.server_on(leader.status(job)["runner"]["host"]):
+        leader.stop()
+        until_leading(follower, within=LEASE + 10)
+        leader.start()
+        return follower
+    return leader
+
+
+def freeze(job_directory: Path, runner: str) -> None:
+    """Stops all its processes where they are, but not with the epoch's lock: who has that keeps
+    a replacement waiting, so there would be none that it could disturb.
+    """
+    while True:
+        for pid in processes_of(runner):
+            os.kill(pid, signal.SIGSTOP)
+        with (job_directory / "epoch.lock").open() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                for pid in processes_of(runner):
+                    os.kill(pid, signal.SIGCONT)
+                time.sleep(0.05)
+
+
+def runs_anew(server: ServerProcess, job: str, attempt: int) -> dict[str, Any] | None:
+    status = server.status(job)
+    return status if status["attempt"] > attempt and status["state"] == "running" else None
+
+
+def traces(pair: Pair, job: str, attempt: int) -> dict[str, Any]:
+    """All that an attempt can leave: records of output, manifests, the epoch, rows."""
+    sink = pair.storage / "data" / ".out.headgate" / job / "out"
+    directory = pair.storage / "jobs" / job
+    with psycopg.connect(pair.database_url) as connection:
+        rows = [
+            connection.execute(query, (UUID(job), attempt)).fetchall()
+            for query in ROWS_OF_AN_ATTEMPT
+        ]
+    return {
+        "batches": sorted(one["batch"] for one in documents(sink, "*.json", attempt)),
+        "manifests": len(documents(directory, "checkpoints/*/manifest.json", attempt)),
+        "epoch": (directory / "epoch").read_text(),
+        "rows": rows,
+    }
+
+
+def documents(directory: Path, pattern: str, attempt: int) -> list[dict[str, Any]]:
+    """Those that this attempt has written, of the ones that match."""
+    found = []
+    for path in directory.glob(pattern):
+        with contextlib.suppress(FileNotFoundError):  # renamed or let go meanwhile
+            found.append(json.loads(path.read_text()))
+    return [one for one in found if one["attempt"] == attempt]
 
 
 @pytest.mark.long

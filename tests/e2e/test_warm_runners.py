@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.test_exactly_once import RATE, a_bounded_job
 from tests.support.databases import fresh_database
 from tests.support.oracle import Bids, generator_started_at, read_windows, twice
-from tests.support.server import ServerProcess, eventually
+from tests.support.server import ServerProcess, eventually, processes_of
 
 ROWS = 1200
 
@@ -24,7 +24,8 @@ def server(postgres_url: str) -> Iterator[ServerProcess]:
         fresh_database(postgres_url) as url,
     ):
         options = ("--database-url", url, "--warm-runners", "1")
-        made = ServerProcess(Path(name) / "server", *options)
+        classes = {"HEADGATE_CLASS_ARCHIVES": str(Path(name) / "server" / "classes")}
+        made = ServerProcess(Path(name) / "server", *options, environment=classes)
         try:
             yield made.start()
         finally:
@@ -41,13 +42,19 @@ def waiting(server: ServerProcess) -> list[Path]:
     ]
 
 
+def archives_of(server: ServerProcess) -> list[Path]:
+    """Spark's classes as a JVM maps them."""
+    return list((server.directory / "classes").glob("*.jsa"))
+
+
 def history(server: ServerProcess, job: str, kind: str) -> list[dict[str, Any]]:
     items = server.get(f"/v1/jobs/{job}/history?limit=1000")["items"]
     return [one for one in items if one["kind"] == kind]
 
 
 def test_a_job_and_its_restart_take_warm_processes(server: ServerProcess) -> None:
-    [home] = eventually(lambda: waiting(server) or None, within=120)
+    [home] = eventually(lambda: waiting(server) or None, within=280)
+    [archive] = archives_of(server)
     document = a_bounded_job("warm")
     document["vertices"][0]["rows"] = ROWS
     job = server.submit(document)
@@ -58,7 +65,9 @@ def test_a_job_and_its_restart_take_warm_processes(server: ServerProcess) -> Non
     )
     assert status["runner"]["id"] == home.name
 
-    eventually(lambda: waiting(server) or None, within=120)
+    [second] = eventually(lambda: waiting(server) or None, within=280)
+    maps = [Path(f"/proc/{pid}/maps").read_text() for pid in processes_of(second.name)]
+    assert any(str(archive) in one for one in maps), "its JVM does without the archive"
     if server.status(job)["state"] == "running":
         os.kill(status["runner"]["pid"], signal.SIGKILL)
     server.until_state(job, "finished")
@@ -75,7 +84,7 @@ def test_a_job_with_static_settings_starts_cold_and_says_so(server: ServerProces
     document["vertices"][0]["rows"] = 200
     job = server.submit(document)
 
-    launched = eventually(lambda: history(server, job, "runner_launched"), within=30)
+    launched = eventually(lambda: history(server, job, "runner_launched") or None, within=60)
 
     told = "cold: spark.ui.retainedTasks can be set only when Spark starts"
     assert launched[0]["cause"] == told
@@ -85,7 +94,7 @@ def test_a_job_with_static_settings_starts_cold_and_says_so(server: ServerProces
 @pytest.mark.long
 def test_those_that_wait_end_with_the_server_however_it_ends(server: ServerProcess) -> None:
     for number in (signal.SIGKILL, signal.SIGTERM):
-        eventually(lambda: waiting(server) or None, within=120)
+        eventually(lambda: waiting(server) or None, within=280)
         server.stop(number)
         eventually(lambda: not server.runner_processes(), within=60)
         if number is signal.SIGKILL:

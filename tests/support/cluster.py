@@ -33,6 +33,7 @@ from jobmanager.services.bells import Bells
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.dispatch import Dispatcher
 from jobmanager.services.events import EventHub
+from jobmanager.services.heartbeats import Heartbeats
 from jobmanager.services.ports import InspectorStatus, JobManager, Launched, Runner
 from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import Database
@@ -58,11 +59,12 @@ class Bench:
     killed: list[RunnerId] = field(default_factory=list)
     warm: list[RunnerId] = field(default_factory=list)
     broken: str | None = None
+    name: str = "bench"
     running: dict[RunnerId, Launched] = field(default_factory=dict)
     """Processes that somebody else has started."""
 
     def host(self) -> str:
-        return "bench"
+        return self.name
 
     def log_path(self, runner_id: RunnerId) -> str:
         return f"/nowhere/{runner_id}"
@@ -300,7 +302,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
             clock=clock,
             run_settings=RunSettings("local[2]", directory.as_uri(), str(directory / "data")),
             inspector=inspector,
-            heartbeat_interval=timedelta(seconds=1),
+            heartbeats=Heartbeats(units, clock, timedelta(seconds=1), timedelta(seconds=5)),
             started_at=NOW,
             ping=database.ping,
             me=myself.id,

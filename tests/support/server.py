@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,9 +22,12 @@ START_SECONDS = 60
 class ServerProcess:
     """`headgate serve` with its data in `directory`. Nothing of it survives `clean_up`."""
 
-    def __init__(self, directory: Path, *options: str) -> None:
+    def __init__(
+        self, directory: Path, *options: str, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.directory = directory
         self.options = options
+        self._environment = environment or {}
         self._process: subprocess.Popen[str] | None = None
         self.http = httpx.Client()
 
@@ -34,7 +37,12 @@ class ServerProcess:
         self.directory.mkdir(parents=True, exist_ok=True)
         with self.log.open("a") as log:
             self._process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+                command,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+                env={**os.environ, **self._environment},
             )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -124,6 +132,12 @@ class ServerProcess:
             for one in (self.directory / "runners").glob("*")
         }
         return [pid for pid in _pids() if marks & _environment(pid)]
+
+
+def processes_of(runner: str) -> list[int]:
+    """The runner's process and all it has started, as far as they run."""
+    mark = f"{processes.MARKER}={runner}".encode()
+    return [pid for pid in _pids() if mark in _environment(pid)]
 
 
 def eventually(

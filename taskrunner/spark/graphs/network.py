@@ -55,14 +55,15 @@ def _edges(vertex: GraphAlgorithm, rows: DataFrame) -> DataFrame:
     for field, name in named.items():
         if name not in rows.columns:
             raise InvalidVertex(
-                vertex.id, f"{field}: the edges have no column {name!r}, only {rows.columns}"
+                vertex.id, f"the edges have no column {name!r}, only {rows.columns}", field
             )
     types = {end: rows.schema[named[end]].dataType.simpleString() for end in ("src", "dst")}
     if types["src"] != types["dst"]:
         raise InvalidVertex(
             vertex.id,
-            f"dst: {vertex.src} is {types['src'].upper()} and {vertex.dst} is "
+            f"{vertex.src} is {types['src'].upper()} and {vertex.dst} is "
             f"{types['dst'].upper()}: cast one, both are ids of vertices",
+            "dst",
         )
     others = [name for name in rows.columns if name not in (*named.values(), *OURS)]
     weight = _weight(vertex.weight) if vertex.weight else sql.lit(1.0)
@@ -91,12 +92,15 @@ def _vertices(vertex: GraphAlgorithm, edges: DataFrame, listed: DataFrame | None
     if listed is None:
         return ends
     if "id" not in listed.columns:
-        raise InvalidVertex(vertex.id, f"vertices: they have no column 'id', only {listed.columns}")
+        raise InvalidVertex(
+            vertex.id, f"they have no column 'id', only {listed.columns}", "vertices"
+        )
     wanted, found = (frame.schema["id"].dataType.simpleString() for frame in (ends, listed))
     if wanted != found:
         raise InvalidVertex(
             vertex.id,
-            f"vertices: id is {found.upper()} and {vertex.src} is {wanted.upper()}: cast one",
+            f"id is {found.upper()} and {vertex.src} is {wanted.upper()}: cast one",
+            "vertices",
         )
     known = listed.where("id IS NOT NULL").dropDuplicates(["id"])
     return known.join(ends, "id", "full_outer")

@@ -102,7 +102,9 @@ async def test_lines_come_in_pages_and_can_be_searched(cluster: Cluster) -> None
     seen: list[str] = []
     cursor: str | None = None
     while True:
-        params = {"q": "PAGED_", "limit": "2", **({"cursor": cursor} if cursor else {})}
+        params: dict[str, str | int] = {"q": "PAGED_", "limit": 2}
+        if cursor:
+            params["cursor"] = cursor
         page = (await cluster.http.get("/v1/jobs/summary", params=params)).json()
         seen += [one["id"] for one in page["items"]]
         cursor = page["next"]

@@ -75,10 +75,33 @@ async def test_whatever_a_replaced_runner_says_changes_nothing(cluster: Cluster)
     new = await cluster.runner(job, attempt=2)
     await new.run()
 
+    cluster.clock.pass_time(1)
+    before = (await cluster.get("/v1/runners"))["items"]
     assert (await old.beat())["superseded"]
     assert (await old.say("finished"))["superseded"]
     assert await old.ack(number, *EVERYONE) == "too_late"
     assert await cluster.state(job) == "RUNNING"
+    assert (await cluster.get("/v1/runners"))["items"] == before
+
+
+async def test_a_runner_out_of_reach_is_given_up_when_its_attempt_has_ended(
+    cluster: Cluster,
+) -> None:
+    _, runner = await cluster.running(a_document())
+    cluster.bench.name = "another machine"
+    await runner.fail()
+    await cluster.dispatch.run_once()
+
+    async def listed() -> dict[str, Any]:
+        items = (await cluster.get("/v1/runners"))["items"]
+        return next(one for one in items if one["id"] == str(runner.id))
+
+    cluster.clock.pass_time(45)
+    await cluster.reaper.run_once()
+    assert (await listed())["exited_at"] is None
+    cluster.clock.pass_time(10)
+    await cluster.reaper.run_once()
+    assert (await listed())["exit"] == "taken to be gone: bench is out of reach"
 
 
 async def test_a_runner_cannot_speak_for_another_attempt(cluster: Cluster) -> None:

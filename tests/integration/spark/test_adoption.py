@@ -252,7 +252,7 @@ def test_a_graph_that_does_not_fit_is_refused_with_both_sides(
         ),
         (
             _vertices(aggregate={"n": "count(*)", "total": "sum(nothing)"}),
-            "vertex sums: aggregate: [UNRESOLVED_COLUMN",
+            "vertex sums: aggregate.total: [UNRESOLVED_COLUMN",
         ),
         (
             [*_vertices(), files_sink("sums", id="second", path="second")],

@@ -65,7 +65,7 @@ def test_a_column_that_is_not_there(job: JobUnderTest) -> None:
     failure = failing(job, table(some_rows(5)), a_map(x="prize + 1"), files_sink("m"))
 
     assert (failure.kind, failure.is_restartable) == ("invalid_job", False)
-    assert "vertex m: add: [UNRESOLVED_COLUMN" in failure.message
+    assert "vertex m: select.x: [UNRESOLVED_COLUMN" in failure.message
 
 
 def test_input_that_is_not_there(job: JobUnderTest) -> None:

@@ -22,7 +22,11 @@ MINUTE = timedelta(minutes=1)
 @pytest.fixture
 async def inspector(tmp_path: Path) -> AsyncIterator[LocalInspector]:
     made = LocalInspector(
-        tmp_path / "home", tmp_path / "scratch", timedelta(seconds=2), timedelta(minutes=2)
+        tmp_path / "home",
+        tmp_path / "scratch",
+        tmp_path / "classes",
+        idle=timedelta(seconds=2),
+        start_timeout=timedelta(minutes=2),
     )
     yield made
     await made.close()
@@ -77,7 +81,9 @@ async def test_a_question_whose_time_is_over_before_its_turn_is_told_so(
 
 async def test_an_inspector_that_cannot_start_says_why(tmp_path: Path) -> None:
     (tmp_path / "scratch").write_text("not a directory")
-    broken = LocalInspector(tmp_path / "home", tmp_path / "scratch", MINUTE, MINUTE)
+    broken = LocalInspector(
+        tmp_path / "home", tmp_path / "scratch", tmp_path / "classes", MINUTE, MINUTE
+    )
     with pytest.raises(InspectorUnavailable, match=r"exit code 1.*(Exists|NotADirectory)"):
         await broken.ask(a_question(tmp_path), MINUTE)
     await broken.close()

@@ -188,3 +188,24 @@ def test_a_function_that_fails_is_told_with_vertex_and_cause(
     failure = classify(causes_of(raised.value), stack_of(raised.value), "out")
     assert failure.kind == "user_code"
     assert failure.message == told
+
+
+def test_a_committed_batch_counts_once_over_attempts_and_a_step_back(job: JobUnderTest) -> None:
+    source = files_source(schema="id BIGINT, k STRING, g BIGINT, v BIGINT, ts TIMESTAMP")
+    job.define(source, process("Sums"), files_sink("code"))
+    feed(job, 0, 1)
+    job.start()
+    wait_until_read(job, 2)
+    job.stop_at_boundary()
+    savepoint = job.savepoint()
+    job.start()
+    feed(job, 2)
+    wait_until_read(job, 3)
+    job.stop()
+    assert tallies(job)["rows"] == len(read(3))
+    # When the job goes back to the savepoint, so do its sums, and the third file counts again
+    job.start(savepoint=savepoint, base_attempt=job.attempt + 1)
+    wait_until_read(job, 3)
+    job.stop()
+
+    assert tallies(job)["rows"] == len(read(3))

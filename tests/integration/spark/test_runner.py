@@ -143,6 +143,6 @@ def test_a_graph_that_spark_refuses_is_an_invalid_job(site: Site) -> None:
     assert body.event == "failed"
     assert (body.failure.kind, body.failure.is_restartable) == ("invalid_job", False)
     assert body.failure.message.startswith(
-        "InvalidVertex: vertex counts: aggregate: [UNRESOLVED_ROUTINE]"
+        "InvalidVertex: vertex counts: aggregate.n: [UNRESOLVED_ROUTINE]"
     )
     assert runner.process.wait(30) == 0

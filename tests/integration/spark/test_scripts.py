@@ -1,6 +1,7 @@
 """PySpark programs as jobs: read, run, killed, rescaled, and compared with plain Python."""
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +36,7 @@ def main():
 
     def keep_counts(batch, number):
         rows = [(row.word, row["count"]) for row in batch.collect()]
-        with open("counts.jsonl", "a") as out:
+        with open(sys.argv[1], "a") as out:
             for word, count in rows:
                 out.write(f'["{word}", {count}]\\n')
 
@@ -58,6 +59,8 @@ if __name__ == "__main__":
     main()
 """
 
+_ARGUMENTS = ["counts.jsonl"]
+_LEFT_OUT = ("script", "description", "arguments")
 _UNKNOWN_COLUMN = """from pyspark.sql import SparkSession
 rows = SparkSession.builder.getOrCreate().readStream.format("rate").load()
 rows.selectExpr("nope").writeStream.start()
@@ -66,7 +69,8 @@ rows.selectExpr("nope").writeStream.start()
 
 @pytest.fixture(autouse=True)
 def _nothing_left(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.chdir(Path.cwd())  # a script goes elsewhere
+    monkeypatch.chdir(Path.cwd())  # a script goes elsewhere,
+    monkeypatch.setattr(sys, "argv", sys.argv)  # and has arguments of its own
     yield
     shipped.become(spark, Path("/nowhere"), [])
 
@@ -77,7 +81,7 @@ def _describe(job: JobUnderTest, text: str) -> ScriptDescribed:
     ArtifactShelf(job.root).put(artifact_id, "app.py", content)
     asked = DescribeScript(
         script=artifact_id,
-        arguments=[],
+        arguments=_ARGUMENTS,
         artifacts=[],
         parallelism=2,
         spark={},
@@ -99,7 +103,7 @@ def _document(job: JobUnderTest, text: str) -> dict[str, Any]:
         )
         for one in _describe(job, text).queries
     ]
-    call = ScriptCall(artifact.id_of(text.encode()), [], [], "app", 2, {})
+    call = ScriptCall(artifact.id_of(text.encode()), _ARGUMENTS, [], "app", 2, {})
     return graph_of(call, found)
 
 
@@ -124,7 +128,11 @@ def test_a_script_becomes_a_graph_with_its_sources_state_and_sinks(job: JobUnder
     document = _document(job, _SCRIPT)
 
     shown = [
-        {name: value for name, value in one.items() if name not in ("script", "description")}
+        {
+            name: value
+            for name, value in one.items()
+            if name not in ("script", "description", "arguments")
+        }
         for one in document["vertices"]
     ]
     assert shown == [

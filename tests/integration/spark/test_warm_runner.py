@@ -128,6 +128,24 @@ def test_each_attempt_of_a_kept_runner_has_the_settings_of_its_own_graph(site: S
     assert runner.reports()[-1] == (3, "stopped")
 
 
+def test_a_kept_runner_whose_jvm_was_killed_starts_another(site: Site) -> None:
+    runner = site.launch()
+    runner.run(1, nothing())
+    runner.wait_for_output("raw", 10)
+    [jvm] = runner.jvms()
+    runner.stop(1, "before", keep_runner=True)
+    runner.report("stopped", "failed")
+    jvm.kill()
+
+    point = restore_point(site.root / "savepoints" / "before")
+    runner.run(2, nothing(), restore_point=point, base_attempt=2)
+    runner.wait_for_output("raw", 10, attempt=2)
+
+    assert runner.reports()[-1] == (2, "running")
+    found = sorted(has_nothing(site.root / "raw"))
+    assert found == list(range(len(found)))
+
+
 def test_a_job_that_is_cancelled_while_it_starts_starts_no_query(site: Site) -> None:
     runner = site.launch()
     runner.run(1, a_graph())

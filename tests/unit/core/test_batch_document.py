@@ -112,6 +112,21 @@ def test_loops_can_be_inside_of_loops() -> None:
     ]
 
 
+def test_any_operator_but_sources_and_sinks_can_be_in_a_body() -> None:
+    wide = {"id": "wide", "op": "map", "inputs": ["others"], "select": {"id": "id", "w": "v"}}
+    join = {"id": "joined", "op": "join", "inputs": ["rows", "wide"], "left": "rows"}
+    join |= {"right": "wide", "type": "left", "on": ["id"]}
+    query = "SELECT id, v + w AS v FROM joined"
+    sql = {"id": "added", "op": "sql", "inputs": ["joined", "others"], "query": query}
+    once = {"id": "once", "op": "distinct", "inputs": ["added"], "key": ["id"]}
+    body = [join, wide, sql, once]
+
+    loop = parsed({**ITERATE, "inputs": ["rows", "others"], "body": body}).vertex(VertexId("loop"))
+
+    assert isinstance(loop, Iterate)
+    assert [op_of(vertex) for vertex in loop.body] == ["join", "map", "sql", "distinct"]
+
+
 def test_a_graph_algorithm_has_networkx_defaults() -> None:
     ranks = parsed(GRAPH).vertex(VertexId("ranks"))
 

@@ -73,12 +73,12 @@ def test_slices_do_not_matter(function: str, values: Values, cuts: list[int]) ->
 def test_of_equal_rows_min_by_and_max_by_take_the_last(
     rows: list[tuple[int, int | None]], cuts: list[int]
 ) -> None:
-    columns = [[value for value, _ in rows], [by for _, by in rows]]
+    columns: list[list[Any]] = [[value for value, _ in rows], [by for _, by in rows]]
     ranked = [(by, value) for value, by in rows if by is not None]
 
     for function, extreme in (("min_by", min), ("max_by", max)):
         best = extreme((by for by, _ in ranked), default=None)
-        expected = [value for by, value in ranked if by == best][-1:] or [None]
+        expected: list[Any] = [value for by, value in ranked if by == best][-1:] or [None]
         assert result_of(FoldSpec(function, (0, 1)), columns, cuts) == expected[0]
 
 

@@ -1,0 +1,61 @@
+"""A server whose runners are played: everything is real but the processes it would start.
+
+    python -m bench.simulated_server DATA_DIR
+
+Who plays them finds each runner's id and token in DATA_DIR/launched.jsonl.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from uuid import uuid4
+
+from jobmanager import server
+from jobmanager.core.ids import JobManagerId, RunnerId
+from jobmanager.launchers import processes
+from jobmanager.launchers.local import LocalLauncher
+from jobmanager.services.ports import Launched, Runner
+from jobmanager.settings import Settings
+
+
+class NoProcesses(LocalLauncher):
+    """Writes down whom it would have started."""
+
+    async def launch(self, runner_id: RunnerId, token: str) -> Launched:
+        with (self._directory.parent / "launched.jsonl").open("a") as file:
+            file.write(json.dumps({"runner": str(runner_id), "token": token}) + "\n")
+        here = os.getpid()
+        return Launched(self.host(), here, processes.started_at(here), self.log_path(runner_id))
+
+    async def watch(self, runner: Runner) -> None:
+        pass
+
+    async def find(self, runner: Runner) -> Launched | None:
+        return None
+
+    async def kill(self, runner: Runner) -> str:
+        return "nothing to kill"
+
+
+async def main(directory: Path) -> None:
+    settings = Settings(
+        data_dir=directory, port=0, warm_runners=0, most_connections=20_000, node="simulated"
+    )
+    stop = server._stop_on_signals()
+    myself = JobManagerId(uuid4())
+    async with AsyncExitStack() as stack:
+        listener = stack.enter_context(server._listen(settings))
+        database = await stack.enter_async_context(server._database(settings))
+        launcher = NoProcesses(
+            directory / "runners", settings.address_file, settings.archives, settings.node
+        )
+        made = server.Server(settings, database, listener, myself, launcher=launcher)
+        await made.run(stop, lambda ready: print(ready.url, flush=True))  # noqa: T201
+
+
+if __name__ == "__main__":
+    server._configure_logs()
+    asyncio.run(main(Path(sys.argv[1]).resolve()))

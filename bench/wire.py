@@ -1,0 +1,48 @@
+"""The least of HTTP that a played runner needs: one call at a time on a connection that stays.
+
+A client library would cost more than the server that is measured.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+
+class Connection:
+    def __init__(self, address: Sequence[str], token: str | None = None) -> None:
+        self._host, self._port = address[0], int(address[1])
+        self._authorisation = f"Authorization: Bearer {token}\r\n" if token else ""
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._turn = asyncio.Lock()
+
+    async def call(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+        """Status and answer; 0: the connection broke."""
+        content = b"" if body is None else json.dumps(body).encode()
+        request = (
+            f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\n{self._authorisation}"
+            f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+        )
+        async with self._turn:
+            try:
+                return await self._exchange(request.encode() + content)
+            except (OSError, EOFError, ValueError):
+                self.close()
+                return 0, None
+
+    def close(self) -> None:
+        if self._streams is not None:
+            with contextlib.suppress(OSError):
+                self._streams[1].close()
+            self._streams = None
+
+    async def _exchange(self, request: bytes) -> tuple[int, Any]:
+        if self._streams is None:
+            self._streams = await asyncio.open_connection(self._host, self._port)
+        reader, writer = self._streams
+        writer.write(request)
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+        length = int(head.partition("content-length:")[2].split("\r\n")[0])
+        content = await reader.readexactly(length)
+        return int(head.split()[1]), json.loads(content) if content else None

@@ -1,0 +1,139 @@
+"""Heartbeats of all runners, written down together.
+
+Each of them changes a time and a bit of progress, and none of them decides anything. A
+transaction for each would be most of what a server with hundreds of jobs does. So those that
+come within a moment share one. One that meets a locked row is not written down: the next will
+be. How often runners send them is told in the answers, and grows with their number.
+"""
+
+import asyncio
+import hmac
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from jobmanager.core.attempt import AttemptStatus
+from jobmanager.core.errors import RunnerNotFound, WrongRunnerToken
+from jobmanager.core.ids import RunnerId
+from jobmanager.protocol import messages
+from jobmanager.services import runners
+from jobmanager.services.clock import Clock
+from jobmanager.services.ports import Actor, NotedProgress, RunnerAtWork, UnitsOfWork
+
+_GATHER_SECONDS = 0.05
+_A_SECOND = 100
+"""Heartbeats that a server takes without noticing."""
+_FORGOTTEN_AFTER = timedelta(minutes=1)
+
+
+@dataclass
+class _Waiting:
+    runner: RunnerId
+    token_hash: str
+    beat: messages.Heartbeat
+    answer: asyncio.Future[bool] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+
+class Heartbeats:
+    def __init__(
+        self, units: UnitsOfWork, clock: Clock, interval: timedelta, longest: timedelta
+    ) -> None:
+        self._units = units
+        self._clock = clock
+        self._interval = interval
+        self._longest = max(interval, longest)
+        self._waiting: list[_Waiting] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._heard: dict[RunnerId, datetime] = {}
+
+    @property
+    def interval(self) -> timedelta:
+        """How often a runner is to send one, with as many as there are."""
+        fair = timedelta(seconds=len(self._heard) / _A_SECOND)
+        return min(max(self._interval, fair), self._longest)
+
+    async def note(self, runner_id: RunnerId, token: str, beat: messages.Heartbeat) -> bool:
+        """True: the runner's attempt was superseded, and nothing was written. Raises
+        `RunnerNotFound`, `WrongRunnerToken`.
+        """
+        waiting = _Waiting(runner_id, runners.token_hash(token), beat)
+        self._waiting.append(waiting)
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write(), name="heartbeats")
+        return await waiting.answer
+
+    async def _write(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(_GATHER_SECONDS)
+            batch, self._waiting = self._waiting, []
+            try:
+                await self._write_down(batch)
+            except Exception as error:
+                for one in batch:
+                    if not one.answer.done():
+                        one.answer.set_exception(error)
+
+    async def _write_down(self, batch: Sequence[_Waiting]) -> None:
+        now = self._clock()
+        late = []
+        async with self._units(Actor.RUNNER) as uow:
+            known = await uow.runners.at_work([one.runner for one in batch])
+            good = [one for one in batch if _is_taken(one, known)]
+            progress = []
+            for one in good:
+                found = known[one.runner]
+                if one.beat.attempt != found.runner.attempt:
+                    continue  # between two attempts of a job: the one it speaks of has ended
+                if found.attempt.status is AttemptStatus.STARTING and one.beat.regions:
+                    late.append(one)  # its report was lost: that is to be decided about
+                elif not found.attempt.status.is_terminal:
+                    regions = [region.model_dump(mode="json") for region in one.beat.regions]
+                    progress.append(
+                        NotedProgress(found.runner.job_id, found.runner.attempt, regions)
+                    )
+            if good:
+                await uow.runners.note_heartbeats(
+                    {one.runner: _memory(one.beat) for one in good}, now
+                )
+                await uow.attempts.note_progress_of(progress, now)
+                await uow.commit()
+        self._hear(good, now)
+        for one in late:
+            await runners.heartbeat(
+                self._units(Actor.RUNNER), known[one.runner].runner, one.beat, now
+            )
+        for one in good:
+            if not one.answer.done():
+                one.answer.set_result(False)
+
+    def _hear(self, batch: Sequence[_Waiting], now: datetime) -> None:
+        self._heard.update((one.runner, now) for one in batch)
+        gone = [one for one, at in self._heard.items() if now - at > _FORGOTTEN_AFTER]
+        for runner in gone:
+            with suppress(KeyError):
+                del self._heard[runner]
+
+
+def _memory(beat: messages.Heartbeat) -> dict[str, Any] | None:
+    return beat.memory.model_dump(mode="json") if beat.memory else None
+
+
+def _is_taken(one: _Waiting, known: Mapping[RunnerId, RunnerAtWork]) -> bool:
+    """Whether it is to be written down; else it has its answer."""
+    if one.answer.done():  # who asked is gone
+        return False
+    found = known.get(one.runner)
+    if found is None:
+        one.answer.set_exception(RunnerNotFound(f"runner {one.runner} not found"))
+    elif not hmac.compare_digest(found.runner.token_hash, one.token_hash):
+        error = WrongRunnerToken(f"that is not the token of runner {one.runner}")
+        one.answer.set_exception(error)
+    elif found.attempt.is_superseded:
+        one.answer.set_result(True)  # it changes nothing any more
+    else:
+        return True
+    return False

@@ -1,0 +1,28 @@
+"""`python -m taskrunner.archive_classes DIRECTORY`: makes the archive of Spark's classes now.
+
+A server has it made by its first warm runner. This is for whoever builds an image or runs
+tests: name the same directory to the server, as `HEADGATE_CLASS_ARCHIVES`.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from taskrunner import logs
+from taskrunner.spark import class_archive
+from taskrunner.spark.session import primed_session
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        sys.stderr.write(__doc__ or "")
+        return 2
+    logs.configure()
+    os.environ[class_archive.DIRECTORY] = str(Path(sys.argv[1]).resolve())
+    if not class_archive.is_there():
+        primed_session("local[2]", is_wanted=lambda: False).close()
+    return 0 if class_archive.is_there() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

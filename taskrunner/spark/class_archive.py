@@ -1,0 +1,138 @@
+"""An archive of Spark's classes, as the JVM has them after loading (AppCDS).
+
+A JVM that starts with it maps them instead of reading and checking thousands of them: a cold
+start takes about a third less. The first session that was primed writes it, once, into
+the directory named by `HEADGATE_CLASS_ARCHIVES`. Its name is made of what it depends on: the
+Java runtime and Spark's jars. So one that does not fit any more is never used, and whatever the
+JVM finds wrong with an archive costs nothing but the time it would have saved.
+
+Where it cannot be made or used, sessions start as they always did.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from pyspark.find_spark_home import _find_spark_home
+from pyspark.sql import SparkSession
+
+from taskrunner import logs
+
+DIRECTORY = "HEADGATE_CLASS_ARCHIVES"
+"""The environment variable that names the directory; unset: there is no archive."""
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+"""What does not fit into an archive is named, class by class."""
+log = logs.get("class_archive")
+
+
+class NotArchived(Exception):
+    """This Java cannot write an archive, or would not."""
+
+
+def with_archive(chosen: Mapping[str, str], *, records: bool = False) -> dict[str, str]:
+    """The settings of a session that starts from the archive; or `records` what would be in one,
+    where there is none yet.
+    """
+    archive = path()
+    if archive is None:
+        return dict(chosen)
+    if archive.exists():
+        option = f"-XX:SharedArchiveFile={archive} {_QUIET}"
+    elif records:
+        option = f"-XX:+RecordDynamicDumpInfo {_QUIET}"
+    else:
+        return dict(chosen)
+    own = chosen.get(JAVA_OPTIONS, "")
+    return {**chosen, JAVA_OPTIONS: f"{option} {own}".strip()}
+
+
+def save(spark: SparkSession) -> None:
+    """Writes the archive of a session that recorded, unless there is one. Raises what goes
+    wrong: it is only logged by who calls.
+    """
+    archive = path()
+    if archive is None or archive.exists():
+        return
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    draft = archive.parent / f".{archive.name}.{uuid4().hex}"
+    try:
+        _dump(spark, draft)
+        draft.chmod(0o644)
+        draft.rename(archive)  # whole, or not at all
+    finally:
+        draft.unlink(missing_ok=True)
+    _delete_others(archive)
+    log.info("archive_written", path=str(archive), bytes=archive.stat().st_size)
+
+
+def is_there() -> bool:
+    archive = path()
+    return archive is not None and archive.exists()
+
+
+def path() -> Path | None:
+    """Where the archive that fits is, or would be; None: there is to be none."""
+    directory, java = os.environ.get(DIRECTORY), _java()
+    if not directory or java is None:
+        return None
+    virtual_machine = java.parent.parent / "lib" / "server" / "libjvm.so"
+    jars = Path(_find_spark_home(), "jars").glob("*.jar")
+    key = fingerprint(virtual_machine if virtual_machine.exists() else java, jars)
+    return Path(directory) / f"{key}.jsa"
+
+
+def fingerprint(java: Path, jars: Iterable[Path]) -> str:
+    """Changes whenever an archive made with the one does not fit the other."""
+    parts = [_identity(java), *sorted(map(_identity, jars))]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
+
+
+def _java() -> Path | None:
+    """The one that Spark starts."""
+    home = os.environ.get("JAVA_HOME")
+    found = Path(home, "bin", "java") if home else shutil.which("java")
+    return Path(found).resolve() if found else None
+
+
+def _identity(path: Path) -> str:
+    stat = path.stat()
+    return f"{path} {stat.st_size} {stat.st_mtime_ns}"
+
+
+def _dump(spark: SparkSession, to: Path) -> None:
+    """As `jcmd VM.cds dynamic_dump` does, which a plain runtime does not have. The JVM's own
+    server of beans is of a class that is not exported, so it is called through its interface.
+    """
+    gateway: Any = spark.sparkContext._gateway
+    lang, management = gateway.jvm.java.lang, gateway.jvm.javax.management
+
+    def array(kind: Any, *values: object) -> Any:
+        made = gateway.new_array(kind, len(values))
+        for place, value in enumerate(values):
+            made[place] = value
+        return made
+
+    commands = management.ObjectName("com.sun.management:type=DiagnosticCommand")
+    arguments = array(lang.Object, array(lang.String, "dynamic_dump", str(to)))
+    types = ["javax.management.ObjectName", "java.lang.String"]
+    types += ["[Ljava.lang.Object;", "[Ljava.lang.String;"]
+    invoke = lang.Class.forName("javax.management.MBeanServer").getMethod(
+        "invoke", array(lang.Class, *map(lang.Class.forName, types))
+    )
+    signature = array(lang.String, "[Ljava.lang.String;")
+    beans = lang.management.ManagementFactory.getPlatformMBeanServer()
+    invoke.invoke(beans, array(lang.Object, commands, "vmCds", arguments, signature))
+    if not to.exists():
+        raise NotArchived("the JVM wrote no archive")
+
+
+def _delete_others(archive: Path) -> None:
+    """Of a Java or a Spark that was here before: each has more than a hundred megabytes."""
+    for other in archive.parent.glob("*.jsa"):
+        if other != archive:
+            other.unlink(missing_ok=True)
