@@ -8,7 +8,6 @@ their progress is written each second as heartbeats write it. The browser is Deb
 """
 
 import argparse
-import asyncio
 import json
 import shutil
 import tempfile
@@ -19,8 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 from playwright.sync_api import Page, sync_playwright
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+from sqlalchemy import Connection, create_engine, text
 
 from jobmanager.store.embedded import EmbeddedPostgres
 from tests.browser.conftest import _FLAGS
@@ -52,7 +50,7 @@ def _measure(directory: Path, url: str, given: argparse.Namespace) -> None:
     server = ServerProcess(directory / "server", "--database-url", url, "--warm-runners", "0")
     try:
         server.start()
-        live = asyncio.run(_fill(url, given.jobs, given.live))
+        live = _fill(url, given.jobs, given.live)
         began = time.monotonic()
         answer = server.http.get("/v1/jobs/summary?limit=2000")
         assert len(answer.json()["items"]) == given.jobs, answer.text[:500]
@@ -63,7 +61,7 @@ def _measure(directory: Path, url: str, given: argparse.Namespace) -> None:
             )
             page = browser.new_page(viewport={"width": 1440, "height": 900})
             loads = [_load(page, server.url) for _ in range(given.loads)]
-            heap = asyncio.run(_watch(page, url, live, given.minutes))
+            heap = _watch(page, url, live, given.minutes)
             browser.close()
         result = {
             "jobs": given.jobs,
@@ -88,30 +86,30 @@ def _load(page: Page, url: str) -> int:
     return round(1000 * (time.monotonic() - began))
 
 
-async def _watch(page: Page, url: str, live: list[Any], minutes: float) -> list[float]:
-    engine = create_async_engine(url)
+def _watch(page: Page, url: str, live: list[Any], minutes: float) -> list[float]:
+    engine = create_engine(url)
     heap: list[float] = []
     end = time.monotonic() + 60 * minutes
     rows, looked = 0, 0.0
-    async with engine.connect() as connection:
+    with engine.connect() as connection:
         while time.monotonic() < end:
             rows += 100
-            await _progress(connection, live, rows)
+            _progress(connection, live, rows)
             page.wait_for_timeout(_SECONDS)
             if time.monotonic() - looked >= 30:
                 looked = time.monotonic()
                 used = page.evaluate("() => { gc(); return performance.memory.usedJSHeapSize }")
                 heap.append(round(used / 1e6, 1))
-    await engine.dispose()
+    engine.dispose()
     return heap
 
 
-async def _fill(url: str, jobs: int, live: int) -> list[Any]:
+def _fill(url: str, jobs: int, live: int) -> list[Any]:
     """Jobs as rows, each with an attempt and a checkpoint; ids of those that seem alive."""
-    engine = create_async_engine(url)
+    engine = create_engine(url)
     now = datetime.now(UTC)
     found = []
-    async with engine.begin() as connection:
+    with engine.begin() as connection:
         for number in range(jobs):
             is_live = number < live
             job = uuid4()
@@ -125,28 +123,28 @@ async def _fill(url: str, jobs: int, live: int) -> list[Any]:
                 "ended": None if is_live else at + timedelta(minutes=5),
                 "attempt_status": "running" if is_live else "cancelled",
             }
-            await connection.execute(text(_JOB), values)
-            await connection.execute(text(_ATTEMPT), values)
-            await connection.execute(text(_CHECKPOINT), values)
+            connection.execute(text(_JOB), values)
+            connection.execute(text(_ATTEMPT), values)
+            connection.execute(text(_CHECKPOINT), values)
             if is_live:
                 found.append(job)
-    await engine.dispose()
+    engine.dispose()
     return found
 
 
-async def _progress(connection: AsyncConnection, live: list[Any], rows: int) -> None:
+def _progress(connection: Connection, live: list[Any], rows: int) -> None:
     region = {
         "region": "out", "batch": rows, "is_active": True, "is_idle": False, "input_rows": rows,
         "output_rows": rows // 10, "input_rows_per_second": 100.0, "watermark": None,
     }  # fmt: skip
-    await connection.execute(
+    connection.execute(
         text(
             "UPDATE attempts SET progress = CAST(:progress AS jsonb), progress_at = now() "
             "WHERE job_id = ANY(:jobs)"
         ),
         {"progress": json.dumps([region]), "jobs": live},
     )
-    await connection.commit()
+    connection.commit()
 
 
 _JOB = """
