@@ -27,6 +27,8 @@ from jobmanager.demo_view import View, view
 DEFAULT_DIRECTORY = Path(".headgate") / "demo"
 STARTED_WITHIN = 180.0
 CANCELLED_WITHIN = 90.0
+SHOWN_WITHIN = 60.0
+"""How much longer than asked it may run, until there is something to show."""
 LOOK_EVERY = 0.5
 FIRST_ROWS = 10
 SHOWN_ACKS = 12
@@ -70,7 +72,8 @@ class Outcome:
 
 
 def run(seconds: float | None, directory: Path, as_json: bool) -> None:
-    """Runs the demo for `seconds` after the job has started; None: until Ctrl-C.
+    """Runs the demo for `seconds` after the job has started; None: until Ctrl-C. On a slow
+    machine for longer, until rows came out and a checkpoint completed.
 
     Raises `HeadgateError` where it did not come to what it promises.
     """
@@ -134,7 +137,10 @@ def _watch(
 ) -> None:
     """Shows progress until the time is over. The clock starts when the job first runs."""
     submitted_at, began_at, rate = time.monotonic(), None, Rate()
-    while began_at is None or seconds is None or time.monotonic() - began_at < seconds:
+    rows_out = 0
+    while began_at is None or not _is_over(
+        seconds, time.monotonic() - began_at, bool(outcome.checkpoints and rows_out)
+    ):
         server.check()
         status = client.status(job_id)
         now = time.monotonic()
@@ -145,11 +151,16 @@ def _watch(
         if began_at is None and now - submitted_at > STARTED_WITHIN:
             raise HeadgateError(f"the job did not start in {STARTED_WITHIN:.0f} s")
         _show_new_checkpoints(client, job_id, shown, outcome)
-        _show_progress(status, now - submitted_at, rate, shown)
+        rows_out = _show_progress(status, now - submitted_at, rate, shown)
         time.sleep(LOOK_EVERY)
 
 
-def _show_progress(status: JobStatus, elapsed: float, rate: Rate, shown: View) -> None:
+def _is_over(seconds: float | None, ran: float, has_shown: bool) -> bool:
+    return seconds is not None and ran >= seconds + (0.0 if has_shown else SHOWN_WITHIN)
+
+
+def _show_progress(status: JobStatus, elapsed: float, rate: Rate, shown: View) -> int:
+    """The rows that came out so far."""
     regions = status["region_states"]
     rows_in = sum(region.get("input_rows") or 0 for region in regions)
     rows_out = sum(region.get("output_rows") or 0 for region in regions)
@@ -170,6 +181,7 @@ def _show_progress(status: JobStatus, elapsed: float, rate: Rate, shown: View) -
         rows_out=rows_out,
         watermark=watermark,
     )
+    return rows_out
 
 
 def _show_new_checkpoints(

@@ -65,7 +65,11 @@ class DemoServer:
         command += ["--data-root", str(self.data_root), "--warm-runners", "0"]
         # The demo is the same on every machine, whatever its operator has set for real servers.
         # A session of its own keeps Ctrl-C to us: the job is cancelled before the server goes.
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("HEADGATE_")}
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("HEADGATE_") or name == "HEADGATE_CLASS_ARCHIVES"
+        }
         with self.log.open("wb") as log:
             return subprocess.Popen(
                 command,

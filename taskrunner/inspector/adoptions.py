@@ -140,10 +140,10 @@ def _only_region(graph: JobGraph, parallelism: int) -> Region:
         raise NotAdoptable("a batch job does not go on from a checkpoint: it starts over")
     regions = plan_of(graph, parallelism).regions
     if len(regions) != 1:
-        sinks = ", ".join(region.id for region in regions)
+        queries = ", ".join(region.id for region in regions)
         raise NotAdoptable(
-            f"a Spark checkpoint is of one query with one sink, the graph has {len(regions)} "
-            f"sinks ({sinks}): adopt each with a graph of its own"
+            f"a Spark checkpoint is of one query, the graph has {len(regions)} "
+            f"({queries}): adopt each with a graph of its own"
         )
     return regions[0]
 

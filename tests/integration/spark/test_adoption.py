@@ -255,8 +255,8 @@ def test_a_graph_that_does_not_fit_is_refused_with_both_sides(
             "vertex sums: aggregate.total: [UNRESOLVED_COLUMN",
         ),
         (
-            [*_vertices(), files_sink("sums", id="second", path="second")],
-            "the graph has 2 sinks (out, second)",
+            [*_vertices(), files_sink("rows", id="second", path="second")],
+            "a Spark checkpoint is of one query, the graph has 2 (out, second)",
         ),
     ):
         job.define(*vertices)
