@@ -40,10 +40,12 @@ from jobmanager.loops.ticker import tick
 from jobmanager.services import jobs
 from jobmanager.services.bells import Bells
 from jobmanager.services.clock import utc_now
+from jobmanager.services.deliveries import Deliveries
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL, EventHub
 from jobmanager.services.heartbeats import Heartbeats
 from jobmanager.services.ports import JobManager
+from jobmanager.services.rounds import Acks
 from jobmanager.settings import Settings
 from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import Database, open_database
@@ -207,26 +209,30 @@ class Server:
             _log.warning("address file not written", error=str(error))
 
     def _context(self, to_leader: httpx.AsyncClient) -> Context:
+        units = self._database.unit_of_work
+        places = RunSettings(
+            spark_master=self._settings.spark_master,
+            storage=self._settings.storage_uri,
+            data_root=str(self._settings.files_root),
+            checkpoints=self._settings.checkpoints,
+        )
         return Context(
-            units=self._database.unit_of_work,
+            units=units,
             storage=self._storage,
             inspector=self._inspector,
             bells=self._bells,
             events=self._events,
-            meters=Meters(self._database.unit_of_work, self._events),
+            meters=Meters(units, self._events),
             clock=utc_now,
-            run_settings=RunSettings(
-                spark_master=self._settings.spark_master,
-                storage=self._settings.storage_uri,
-                data_root=str(self._settings.files_root),
-                checkpoints=self._settings.checkpoints,
-            ),
+            run_settings=places,
             heartbeats=Heartbeats(
-                self._database.unit_of_work,
+                units,
                 utc_now,
                 self._settings.heartbeat_interval,
                 longest=self._settings.heartbeat_timeout / 6,
             ),
+            deliveries=Deliveries(units, self._bells, places),
+            acks=Acks(units),
             started_at=utc_now(),
             ping=self._database.ping,
             me=self._me,

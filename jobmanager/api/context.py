@@ -14,6 +14,7 @@ from jobmanager.core.errors import MalformedRequest
 from jobmanager.core.ids import JobId, JobManagerId
 from jobmanager.services.bells import Bells
 from jobmanager.services.clock import Clock
+from jobmanager.services.deliveries import Deliveries
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.events import EventHub
 from jobmanager.services.heartbeats import Heartbeats
@@ -25,6 +26,7 @@ from jobmanager.services.ports import (
     UnitsOfWork,
     WhoLeads,
 )
+from jobmanager.services.rounds import Acks
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Context:
     clock: Clock
     run_settings: RunSettings
     heartbeats: Heartbeats
+    deliveries: Deliveries
+    acks: Acks
     started_at: datetime
     ping: Callable[[], Awaitable[None]]
     """Raises `StoreUnavailable` while Postgres does not answer."""

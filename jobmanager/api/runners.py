@@ -29,7 +29,7 @@ from jobmanager.core.ids import (
 )
 from jobmanager.core.plan import SnapshotKind
 from jobmanager.protocol import messages
-from jobmanager.services import checkpoints, runners
+from jobmanager.services import checkpoints, rounds, runners
 from jobmanager.services.ports import Runner
 
 router = APIRouter(tags=["runners"])
@@ -85,10 +85,14 @@ async def runner_list(
 async def _authenticated(
     runner_id: UUID, uow: RunnerUow, authorization: Annotated[str, Header()] = ""
 ) -> Runner:
+    return await runners.authenticate(uow, RunnerId(runner_id), _token(authorization))
+
+
+def _token(authorization: str) -> str:
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer":
         raise WrongRunnerToken("a runner says who it is by Authorization: Bearer <token>")
-    return await runners.authenticate(uow, RunnerId(runner_id), token)
+    return token
 
 
 Caller = Annotated[Runner, Depends(_authenticated)]
@@ -113,18 +117,14 @@ async def register(
 
 @router.get("/runners/{runner_id}/directives")
 async def directives(
-    caller: Caller,
+    runner_id: UUID,
     context: Ctx,
     after: Annotated[int, Query(ge=0)] = 0,
     wait_ms: Annotated[int, Query(ge=0, le=60_000)] = 0,
+    authorization: Annotated[str, Header()] = "",
 ) -> messages.Directives:
-    """Waits for news with no transaction and no connection held."""
-    with context.bells.listen(caller.job_id) as listening:
-        found = await runners.fetch_directives(context.units(), caller, after, context.run_settings)
-        if not found and wait_ms and await listening.wait(wait_ms / 1000):
-            found = await runners.fetch_directives(
-                context.units(), caller, after, context.run_settings
-            )
+    token = _token(authorization)
+    found = await context.deliveries.fetch(RunnerId(runner_id), token, after, wait_ms / 1000)
     return messages.Directives(directives=list(found))
 
 
@@ -135,8 +135,7 @@ async def heartbeat(
     context: Ctx,
     authorization: Annotated[str, Header()] = "",
 ) -> messages.HeartbeatReply:
-    token = authorization.removeprefix("Bearer ")
-    superseded = await context.heartbeats.note(RunnerId(runner_id), token, beat)
+    superseded = await context.heartbeats.note(RunnerId(runner_id), _token(authorization), beat)
     return messages.HeartbeatReply(
         superseded=superseded,
         heartbeat_interval_ms=milliseconds(context.heartbeats.interval),
@@ -146,17 +145,30 @@ async def heartbeat(
 
 @router.post("/runners/{runner_id}/acks")
 async def acks(
-    caller: Caller, said: messages.BarrierAcks, context: Ctx, uow: RunnerUow
+    runner_id: UUID,
+    said: messages.BarrierAcks,
+    context: Ctx,
+    uow: RunnerUow,
+    authorization: Annotated[str, Header()] = "",
 ) -> messages.BarrierReply:
-    _check_attempt(caller, said.job, said.attempt)
     event = BarrierAcked(
         at=context.clock(),
         attempt=AttemptNumber(said.attempt),
         snapshots={_ref(one): _snapshot(one) for one in said.acks},
         stored=Stored(said.manifest, said.batches, said.bytes, said.new_bytes),
     )
-    number = CheckpointNumber(said.checkpoint)
-    acked = await checkpoints.acknowledge(uow, caller.job_id, number, event)
+    ack = rounds.Ack(
+        runner=RunnerId(runner_id),
+        token_hash=runners.token_hash(_token(authorization)),
+        job_id=JobId(said.job),
+        checkpoint=CheckpointNumber(said.checkpoint),
+        event=event,
+    )
+    acked = await context.acks.note(ack)
+    if acked is None:
+        caller = await _authenticated(runner_id, uow, authorization)
+        _check_attempt(caller, said.job, said.attempt)
+        acked = await checkpoints.acknowledge(uow, caller.job_id, ack.checkpoint, event)
     if acked.outcome in (AckOutcome.RECORDED, AckOutcome.COMPLETED):
         is_last = acked.outcome is AckOutcome.COMPLETED
         context.meters.acked(acked.kind, acked.after, is_last=is_last)

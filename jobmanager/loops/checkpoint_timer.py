@@ -1,6 +1,6 @@
 """Triggers the periodic checkpoints that are due."""
 
-from jobmanager.services import checkpoints
+from jobmanager.services import checkpoints, rounds
 from jobmanager.services.clock import Clock
 from jobmanager.services.ports import UnitsOfWork
 
@@ -11,9 +11,7 @@ class CheckpointTimer:
         self._clock = clock
 
     async def run_once(self) -> None:
-        async with self._units() as uow:
-            due = await uow.jobs.checkpoint_due(self._clock())
-        for job_id in due:
+        for job_id in await rounds.trigger_due(self._units(), self._clock()):
             await checkpoints.trigger_periodic(self._units(), job_id, self._clock())
 
     def failed(self) -> None:

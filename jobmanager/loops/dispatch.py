@@ -25,22 +25,25 @@ class DispatchLoop:
     async def run_once(self) -> None:
         async with self._units() as uow:
             entries = await uow.outbox.due(self._clock(), limit=100)
-        for entry in entries:
-            await self._carry_out(entry)
+        # Forgotten together: whoever is killed in between carries some of them out again.
+        done = [entry.id for entry in entries if await self._carry_out(entry)]
+        if done:
+            async with self._units() as uow:
+                await uow.outbox.done(done)
+                await uow.commit()
 
     def failed(self) -> None:
         """Nothing is remembered between rounds."""
 
-    async def _carry_out(self, entry: OutboxEntry) -> None:
+    async def _carry_out(self, entry: OutboxEntry) -> bool:
+        """Whether that is done."""
         assert isinstance(entry.effect, _FOR_US)
         try:
             await self._dispatcher.carry_out(entry.job_id, entry.effect, self._clock())
         except Exception as error:
             await self._fail(entry, f"{type(error).__name__}: {error}")
-            return
-        async with self._units() as uow:
-            await uow.outbox.done(entry.id)
-            await uow.commit()
+            return False
+        return True
 
     async def _fail(self, entry: OutboxEntry, error: str) -> None:
         now = self._clock()
@@ -49,7 +52,7 @@ class DispatchLoop:
         if isinstance(effect, LaunchAttempt) and entry.tries + 1 >= _LAUNCH_TRIES:
             await runners.launch_failed(self._units(), entry.job_id, effect.attempt, error, now)
             async with self._units() as uow:
-                await uow.outbox.done(entry.id)
+                await uow.outbox.done([entry.id])
                 await uow.commit()
             return
         delay = timedelta(seconds=min(2**entry.tries, 60))

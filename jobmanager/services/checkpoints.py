@@ -94,7 +94,7 @@ async def acknowledge(
         await uow.outbox.add(job_id, effects, ack.at)
         if checkpoint != before:
             await uow.checkpoints.save(job_id, checkpoint, ack.at)
-            told = _facts(stored, checkpoint, ack.at, ack.snapshots)
+            told = facts(stored.graph.name, checkpoint, ack.at, ack.snapshots)
             await uow.history.announce(job_id, "checkpoint_ack", told)
         if outcome is AckOutcome.COMPLETED:
             await _complete(uow, stored, checkpoint, ack.at)
@@ -146,7 +146,7 @@ async def trigger_one(
     )
     await uow.checkpoints.add(stored.id, checkpoint)
     await uow.history.announce(
-        stored.id, "checkpoint_triggered", _facts(stored, checkpoint, now, awaited)
+        stored.id, "checkpoint_triggered", facts(stored.graph.name, checkpoint, now, awaited)
     )
     await uow.outbox.add(stored.id, effects, now)
     following = stored.next_checkpoint_at
@@ -162,8 +162,8 @@ async def trigger_one(
     return number
 
 
-def _facts(
-    stored: StoredJob,
+def facts(
+    name: str,
     checkpoint: checkpoints.Checkpoint,
     now: datetime,
     subtasks: Iterable[SubtaskRef],
@@ -171,7 +171,7 @@ def _facts(
     """For those who watch: it was triggered and awaits these subtasks, or these have acked."""
     return {
         "at": now.isoformat(),
-        "name": stored.graph.name,
+        "name": name,
         "attempt": checkpoint.attempt,
         "checkpoint": checkpoint.number,
         "checkpoint_kind": checkpoint.kind,

@@ -6,11 +6,10 @@ come within a moment share one. One that meets a locked row is not written down:
 be. How often runners send them is told in the answers, and grows with their number.
 """
 
-import asyncio
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,6 +19,7 @@ from jobmanager.core.ids import RunnerId
 from jobmanager.protocol import messages
 from jobmanager.services import runners
 from jobmanager.services.clock import Clock
+from jobmanager.services.gathering import Gathering, Waiting
 from jobmanager.services.ports import Actor, NotedProgress, RunnerAtWork, UnitsOfWork
 
 _GATHER_SECONDS = 0.05
@@ -28,14 +28,14 @@ _A_SECOND = 100
 _FORGOTTEN_AFTER = timedelta(minutes=1)
 
 
-@dataclass
-class _Waiting:
+@dataclass(frozen=True, slots=True)
+class _Beat:
     runner: RunnerId
     token_hash: str
-    beat: messages.Heartbeat
-    answer: asyncio.Future[bool] = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
+    said: messages.Heartbeat
+
+
+_Waiting = Waiting[_Beat, bool]
 
 
 class Heartbeats:
@@ -46,8 +46,7 @@ class Heartbeats:
         self._clock = clock
         self._interval = interval
         self._longest = max(interval, longest)
-        self._waiting: list[_Waiting] = []
-        self._writing: asyncio.Task[None] | None = None
+        self._gathering = Gathering(self._write_down, _GATHER_SECONDS)
         self._heard: dict[RunnerId, datetime] = {}
 
     @property
@@ -60,58 +59,41 @@ class Heartbeats:
         """True: the runner's attempt was superseded, and nothing was written. Raises
         `RunnerNotFound`, `WrongRunnerToken`.
         """
-        waiting = _Waiting(runner_id, runners.token_hash(token), beat)
-        self._waiting.append(waiting)
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write(), name="heartbeats")
-        return await waiting.answer
-
-    async def _write(self) -> None:
-        while self._waiting:
-            await asyncio.sleep(_GATHER_SECONDS)
-            batch, self._waiting = self._waiting, []
-            try:
-                await self._write_down(batch)
-            except Exception as error:
-                for one in batch:
-                    if not one.answer.done():
-                        one.answer.set_exception(error)
+        return await self._gathering.ask(_Beat(runner_id, runners.token_hash(token), beat))
 
     async def _write_down(self, batch: Sequence[_Waiting]) -> None:
         now = self._clock()
         late = []
         async with self._units(Actor.RUNNER) as uow:
-            known = await uow.runners.at_work([one.runner for one in batch])
+            known = await uow.runners.at_work([one.asked.runner for one in batch])
             good = [one for one in batch if _is_taken(one, known)]
             progress = []
-            for one in good:
-                found = known[one.runner]
-                if one.beat.attempt != found.runner.attempt:
+            for beat in (one.asked for one in good):
+                found = known[beat.runner]
+                if beat.said.attempt != found.runner.attempt:
                     continue  # between two attempts of a job: the one it speaks of has ended
-                if found.attempt.status is AttemptStatus.STARTING and one.beat.regions:
-                    late.append(one)  # its report was lost: that is to be decided about
+                if found.attempt.status is AttemptStatus.STARTING and beat.said.regions:
+                    late.append(beat)  # its report was lost: that is to be decided about
                 elif not found.attempt.status.is_terminal:
-                    regions = [region.model_dump(mode="json") for region in one.beat.regions]
+                    regions = [region.model_dump(mode="json") for region in beat.said.regions]
                     progress.append(
                         NotedProgress(found.runner.job_id, found.runner.attempt, regions)
                     )
             if good:
                 await uow.runners.note_heartbeats(
-                    {one.runner: _memory(one.beat) for one in good}, now
+                    {one.asked.runner: _memory(one.asked.said) for one in good}, now
                 )
                 await uow.attempts.note_progress_of(progress, now)
                 await uow.commit()
-        self._hear(good, now)
-        for one in late:
-            await runners.heartbeat(
-                self._units(Actor.RUNNER), known[one.runner].runner, one.beat, now
-            )
+        self._hear([one.asked.runner for one in good], now)
+        for beat in late:
+            runner = known[beat.runner].runner
+            await runners.heartbeat(self._units(Actor.RUNNER), runner, beat.said, now)
         for one in good:
-            if not one.answer.done():
-                one.answer.set_result(False)
+            one.settle(False)
 
-    def _hear(self, batch: Sequence[_Waiting], now: datetime) -> None:
-        self._heard.update((one.runner, now) for one in batch)
+    def _hear(self, heard: Iterable[RunnerId], now: datetime) -> None:
+        self._heard.update((one, now) for one in heard)
         gone = [one for one, at in self._heard.items() if now - at > _FORGOTTEN_AFTER]
         for runner in gone:
             with suppress(KeyError):
@@ -124,16 +106,13 @@ def _memory(beat: messages.Heartbeat) -> dict[str, Any] | None:
 
 def _is_taken(one: _Waiting, known: Mapping[RunnerId, RunnerAtWork]) -> bool:
     """Whether it is to be written down; else it has its answer."""
-    if one.answer.done():  # who asked is gone
-        return False
-    found = known.get(one.runner)
+    found = known.get(one.asked.runner)
     if found is None:
-        one.answer.set_exception(RunnerNotFound(f"runner {one.runner} not found"))
-    elif not hmac.compare_digest(found.runner.token_hash, one.token_hash):
-        error = WrongRunnerToken(f"that is not the token of runner {one.runner}")
-        one.answer.set_exception(error)
+        one.refuse(RunnerNotFound(f"runner {one.asked.runner} not found"))
+    elif not hmac.compare_digest(found.runner.token_hash, one.asked.token_hash):
+        one.refuse(WrongRunnerToken(f"that is not the token of runner {one.asked.runner}"))
     elif found.attempt.is_superseded:
-        one.answer.set_result(True)  # it changes nothing any more
+        one.settle(True)  # it changes nothing any more
     else:
         return True
     return False

@@ -196,6 +196,66 @@ class OutboxEntry:
     tries: int
 
 
+@dataclass(frozen=True, slots=True)
+class DueCheckpoint:
+    """A plain job whose periodic checkpoint is due, locked."""
+
+    job_id: JobId
+    graph: JobGraph
+    parallelism: int
+    attempt: AttemptNumber
+    number: CheckpointNumber
+
+
+@dataclass(frozen=True, slots=True)
+class DueCheckpoints:
+    plain: Sequence[DueCheckpoint]
+    others: Sequence[JobId]
+    """An operation is under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Triggered:
+    job_id: JobId
+    checkpoint: Checkpoint
+    next_checkpoint_at: datetime
+    effects: Sequence[Effect]
+
+
+@dataclass(frozen=True, slots=True)
+class Unacked:
+    """A checkpoint in progress without any ack, of a plain job, locked; and the job's runner."""
+
+    job_id: JobId
+    graph: JobGraph
+    runner: RunnerId
+    runner_attempt: AttemptNumber
+    token_hash: str
+    checkpoint: Checkpoint
+    next_checkpoint_at: datetime | None
+    restorable: Sequence[CheckpointNumber]
+    pinned: Set[CheckpointNumber]
+    """Another job starts from these, and has nothing of its own yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    job_id: JobId
+    checkpoint: Checkpoint
+    at: datetime
+    next_checkpoint_at: datetime | None
+    discarded: Sequence[CheckpointNumber]
+    effects: Sequence[Effect]
+
+
+@dataclass(frozen=True, slots=True)
+class Mailbox:
+    """What waits for a runner."""
+
+    runner: Runner
+    entries: Sequence["OutboxEntry"]
+
+
 class Actor(StrEnum):
     """Whose message or decision it was that moved things."""
 
@@ -358,7 +418,6 @@ class Jobs(Protocol):
     async def save(self, job: StoredJob) -> None: ...
     async def all(self) -> Sequence[StoredJob]: ...
     async def live(self) -> Sequence[JobId]: ...
-    async def checkpoint_due(self, now: datetime) -> Sequence[JobId]: ...
     async def restart_due(self, now: datetime) -> Sequence[JobId]: ...
     async def running(self, only: JobId | None = None) -> Sequence[RunningJob]: ...
     async def pinned(self, job_id: JobId) -> frozenset[CheckpointNumber]: ...
@@ -427,6 +486,17 @@ class Checkpoints(Protocol):
         """Forgets rows beyond the newest `keep` of a job that nothing needs; how many."""
 
 
+class Rounds(Protocol):
+    """Checkpoints of many jobs at once. A job is plain that nothing else happens to: no operation
+    is under way, and nobody else holds its row.
+    """
+
+    async def due(self, now: datetime, limit: int) -> DueCheckpoints: ...
+    async def trigger(self, triggered: Sequence[Triggered]) -> None: ...
+    async def unacked(self, asked: Mapping[JobId, CheckpointNumber]) -> Mapping[JobId, Unacked]: ...
+    async def complete(self, completed: Sequence[Completed]) -> None: ...
+
+
 class Savepoints(Protocol):
     async def add(self, savepoint: Savepoint) -> None: ...
     async def get(self, savepoint_id: SavepointId) -> Savepoint: ...
@@ -470,14 +540,18 @@ class KeyGroups(Protocol):
 
 
 class Outbox(Protocol):
-    async def add(self, job_id: JobId, effects: Iterable[Effect], at: datetime) -> None: ...
+    async def add(
+        self, job_id: JobId, effects: Iterable[Effect], at: datetime, *, rings: bool = True
+    ) -> None:
+        """To be written when the transaction is committed. `rings`: who waits is woken."""
+
     async def due(self, now: datetime, limit: int) -> Sequence[OutboxEntry]: ...
-    async def done(self, entry_id: int) -> None: ...
+    async def done(self, entries: Sequence[int]) -> None: ...
     async def postpone(self, entry_id: int, until: datetime, error: str) -> None: ...
-    async def directives(
-        self, job_id: JobId, attempt: AttemptNumber, after: int
-    ) -> Sequence[OutboxEntry]: ...
-    async def taken(self, job_id: JobId, attempt: AttemptNumber, up_to: int) -> None: ...
+    async def mailboxes(self, runners: Sequence[RunnerId]) -> Mapping[RunnerId, Mailbox]: ...
+    async def taken(self, up_to: Mapping[tuple[JobId, AttemptNumber], int]) -> None:
+        """The runners of these attempts have their directives up to there."""
+
     async def forget(self, job_id: JobId, attempt: AttemptNumber) -> None: ...
 
 
@@ -524,6 +598,7 @@ class UnitOfWork(Protocol):
     attempts: Attempts
     runners: Runners
     checkpoints: Checkpoints
+    rounds: Rounds
     savepoints: Savepoints
     operations: Operations
     artifacts: Artifacts

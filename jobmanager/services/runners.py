@@ -2,7 +2,7 @@
 
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from jobmanager.core.errors import WrongRunnerToken
 from jobmanager.core.failure import Failure, FailureKind
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.protocol import messages
-from jobmanager.services import directives, lifecycle
+from jobmanager.services import lifecycle
 from jobmanager.services.ports import Runner, StoredJob, UnitOfWork
 
 
@@ -57,24 +57,6 @@ async def register(
         registered = attempts.RunnerRegistered(now)
         await lifecycle.move_attempt(uow, stored, runner.attempt, registered, now)
         await uow.commit()
-
-
-async def fetch_directives(
-    uow: UnitOfWork, runner: Runner, after: int, settings: directives.RunSettings
-) -> Sequence[messages.Directive]:
-    """What the runner has not taken yet; what it has taken is forgotten."""
-    async with uow:
-        runner = await uow.runners.get(runner.id)  # it may have got another attempt meanwhile
-        entries = await uow.outbox.directives(runner.job_id, runner.attempt, 0)
-        found = [
-            await directives.directive(uow, entry, runner, settings)
-            for entry in entries
-            if entry.id > after
-        ]
-        if len(found) < len(entries):
-            await uow.outbox.taken(runner.job_id, runner.attempt, after)
-            await uow.commit()
-    return found
 
 
 async def heartbeat(

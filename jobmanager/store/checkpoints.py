@@ -146,13 +146,7 @@ class PostgresCheckpoints:
         return [CheckpointNumber(number) for number in found]
 
     async def note_discarded(self, job_id: JobId, number: CheckpointNumber, at: datetime) -> None:
-        """Keeps the checkpoint and its acks as history, less the long lists of key groups."""
-        await self._session.execute(
-            update(SubtaskRow)
-            .where(SubtaskRow.job_id == job_id, SubtaskRow.checkpoint == number)
-            .values(key_groups=None)
-            .execution_options(synchronize_session=False)
-        )
+        """Keeps the checkpoint and its acks as history."""
         await self._session.execute(
             update(CheckpointRow)
             .where(CheckpointRow.job_id == job_id, CheckpointRow.number == number)

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, delete, func, insert, select
+from sqlalchemy import and_, delete, func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.health import Health
@@ -28,6 +28,8 @@ from jobmanager.store.tables import AttemptRow, HistoryRow, JobRow
 _ORDER_LOCK = 0x4849_5354
 _MOST_OF_A_PAYLOAD = 7_500
 """Postgres takes less than 8,000 bytes."""
+
+_NOTIFY = "SELECT pg_notify(:channel, told) FROM unnest(CAST(:payloads AS text[])) AS told"
 
 
 class PostgresHistory:
@@ -66,8 +68,9 @@ class PostgresHistory:
         """The last thing before the commit."""
         rows, self._rows = self._rows, []
         announcements, self._announcements = self._announcements, []
-        for payload in announcements:
-            await self._session.execute(select(func.pg_notify(LIVE_CHANNEL, payload)))
+        if announcements:
+            told = {"channel": LIVE_CHANNEL, "payloads": announcements}
+            await self._session.execute(text(_NOTIFY), told)
         if rows:
             await self._session.execute(select(func.pg_advisory_xact_lock(_ORDER_LOCK)))
             await self._session.execute(insert(HistoryRow), rows)

@@ -27,7 +27,6 @@ from jobmanager.store import mapping
 from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow, RunnerRow
 
 # Skipped where locked: nobody waits for a heartbeat, and it is part of no deadlock.
-# Skipped where locked: nobody waits for a heartbeat, and it is part of no deadlock.
 _NOTE_HEARTBEATS = """
     WITH heard AS (
         SELECT id, memory FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(id uuid, memory jsonb)
@@ -108,14 +107,6 @@ class PostgresJobs:
         found = await self._session.scalars(select(JobRow.id).where(JobRow.status.not_in(ended)))
         return [JobId(one) for one in found]
 
-    async def checkpoint_due(self, now: datetime) -> Sequence[JobId]:
-        found = await self._session.scalars(
-            select(JobRow.id).where(
-                JobRow.status == JobStatus.RUNNING, JobRow.next_checkpoint_at <= now
-            )
-        )
-        return [JobId(one) for one in found]
-
     async def restart_due(self, now: datetime) -> Sequence[JobId]:
         found = await self._session.scalars(
             select(JobRow.id).where(JobRow.status == JobStatus.RESTARTING, JobRow.restart_at <= now)
@@ -154,6 +145,7 @@ class PostgresJobs:
         """Checkpoints of this job that another one, not yet safe by itself, starts from."""
         found = await self._session.scalars(
             select(JobRow.restore_point["checkpoint"].as_integer()).where(
+                JobRow.restore_point.is_not(None),
                 JobRow.restore_point["job"].as_string() == job_id.hex,
                 JobRow.restore_point["checkpoint"].as_string().is_not(None),
                 _needs_restore_point(),

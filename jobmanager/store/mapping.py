@@ -73,7 +73,7 @@ def job_values(stored: StoredJob) -> dict[str, Any]:
 
 
 def stored_job(row: JobRow) -> StoredJob:
-    graph = _graph(json.dumps(row.graph))
+    graph = graph_of(json.dumps(row.graph))
     job = Job(
         status=JobStatus(row.status),
         desired=Desired(row.desired),
@@ -107,7 +107,7 @@ def stored_job(row: JobRow) -> StoredJob:
 
 
 @lru_cache(maxsize=4096)
-def _graph(document: str) -> JobGraph:
+def graph_of(document: str) -> JobGraph:
     """Kept by its text: a job is loaded many times a second, and its graph hardly ever changes."""
     return graph_document.parse(json.loads(document))
 

@@ -1,43 +1,69 @@
 """The outbox in Postgres."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, delete, insert, select, update
+from sqlalchemy import and_, delete, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.effects import Effect
-from jobmanager.core.ids import AttemptNumber, JobId
-from jobmanager.services.ports import OutboxEntry
-from jobmanager.store import effect_codec
-from jobmanager.store.tables import OutboxRow
+from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
+from jobmanager.services.ports import Mailbox, OutboxEntry
+from jobmanager.store import effect_codec, mapping
+from jobmanager.store.tables import OutboxRow, RunnerRow
+
+_ADD = """
+INSERT INTO outbox (job_id, attempt, target, kind, payload, created_at, due_at, tries)
+SELECT job_id, attempt, target, kind, payload, at, at, 0
+FROM ROWS FROM (
+    jsonb_to_recordset(CAST(:rows AS jsonb)) AS (
+        job_id uuid, attempt bigint, target text, kind text, payload jsonb, at timestamptz)
+) WITH ORDINALITY AS r(job_id, attempt, target, kind, payload, at, place)
+ORDER BY place
+"""
+_TAKEN = """
+DELETE FROM outbox o
+USING jsonb_to_recordset(CAST(:rows AS jsonb)) AS t(job_id uuid, attempt bigint, up_to bigint)
+WHERE o.target = 'runner' AND o.job_id = t.job_id AND o.attempt = t.attempt AND o.id <= t.up_to
+"""
 
 
 class PostgresOutbox:
     def __init__(self, session: AsyncSession) -> None:
         self._session = session
+        self._rows: list[dict[str, Any]] = []
         self.added_for: set[JobId] = set()
-        """The jobs with new effects in this transaction."""
+        """The jobs with new effects in this transaction that somebody waits for."""
+        self.has_news = False
+        """There are new effects for the JobManager."""
 
-    async def add(self, job_id: JobId, effects: Iterable[Effect], at: datetime) -> None:
-        rows = []
+    async def add(
+        self, job_id: JobId, effects: Iterable[Effect], at: datetime, *, rings: bool = True
+    ) -> None:
         for effect in effects:
             kind, payload = effect_codec.encode(effect)
-            rows.append(
+            target = effect_codec.target_of(effect)
+            self._rows.append(
                 {
-                    "job_id": job_id,
+                    "job_id": str(job_id),
                     "attempt": effect_codec.attempt_of(effect),
-                    "target": effect_codec.target_of(effect),
+                    "target": target,
                     "kind": kind,
                     "payload": payload,
-                    "created_at": at,
-                    "due_at": at,
-                    "tries": 0,
+                    "at": at.isoformat(),
                 }
             )
+            self.has_news |= target == "jobmanager"
+            if rings:
+                self.added_for.add(job_id)
+
+    async def write(self) -> None:
+        """What was added, in that order."""
+        rows, self._rows = self._rows, []
         if rows:
-            self.added_for.add(job_id)
-            await self._session.execute(insert(OutboxRow), rows)
+            await self._session.execute(text(_ADD), {"rows": json.dumps(rows)})
 
     async def due(self, now: datetime, limit: int) -> Sequence[OutboxEntry]:
         rows = await self._session.scalars(
@@ -48,8 +74,8 @@ class PostgresOutbox:
         )
         return [_entry(row) for row in rows]
 
-    async def done(self, entry_id: int) -> None:
-        await self._session.execute(delete(OutboxRow).where(OutboxRow.id == entry_id))
+    async def done(self, entries: Sequence[int]) -> None:
+        await self._session.execute(delete(OutboxRow).where(OutboxRow.id.in_(entries)))
 
     async def postpone(self, entry_id: int, until: datetime, error: str) -> None:
         await self._session.execute(
@@ -59,38 +85,44 @@ class PostgresOutbox:
             .execution_options(synchronize_session=False)
         )
 
-    async def directives(
-        self, job_id: JobId, attempt: AttemptNumber, after: int
-    ) -> Sequence[OutboxEntry]:
-        rows = await self._session.scalars(
-            select(OutboxRow)
-            .where(
-                OutboxRow.target == "runner",
-                OutboxRow.job_id == job_id,
-                OutboxRow.attempt == attempt,
-                OutboxRow.id > after,
-            )
-            .order_by(OutboxRow.id)
+    async def mailboxes(self, runners: Sequence[RunnerId]) -> Mapping[RunnerId, Mailbox]:
+        of_runner = and_(
+            OutboxRow.target == "runner",
+            OutboxRow.job_id == RunnerRow.job_id,
+            OutboxRow.attempt == RunnerRow.attempt,
         )
-        return [_entry(row) for row in rows]
+        rows = await self._session.execute(
+            select(RunnerRow, OutboxRow)
+            .outerjoin(OutboxRow, of_runner)
+            .where(RunnerRow.id.in_(runners))
+            .order_by(OutboxRow.id)
+            .execution_options(populate_existing=True)
+        )
+        found: dict[RunnerId, tuple[RunnerRow, list[OutboxEntry]]] = {}
+        for runner, entry in rows:
+            _, entries = found.setdefault(RunnerId(runner.id), (runner, []))
+            if entry is not None:
+                entries.append(_entry(entry))
+        return {
+            runner_id: Mailbox(mapping.runner_of(runner), entries)
+            for runner_id, (runner, entries) in found.items()
+        }
 
-    async def taken(self, job_id: JobId, attempt: AttemptNumber, up_to: int) -> None:
-        """The runner has the directives up to this one."""
-        await self._delete(job_id, attempt, OutboxRow.id <= up_to)
+    async def taken(self, up_to: Mapping[tuple[JobId, AttemptNumber], int]) -> None:
+        rows = [
+            {"job_id": str(job_id), "attempt": attempt, "up_to": last}
+            for (job_id, attempt), last in up_to.items()
+        ]
+        await self._session.execute(text(_TAKEN), {"rows": json.dumps(rows)})
 
     async def forget(self, job_id: JobId, attempt: AttemptNumber) -> None:
         """The runner is gone: nobody will take them."""
-        await self._delete(job_id, attempt)
-
-    async def _delete(
-        self, job_id: JobId, attempt: AttemptNumber, *more: ColumnElement[bool]
-    ) -> None:
+        await self.write()
         await self._session.execute(
             delete(OutboxRow).where(
                 OutboxRow.target == "runner",
                 OutboxRow.job_id == job_id,
                 OutboxRow.attempt == attempt,
-                *more,
             )
         )
 

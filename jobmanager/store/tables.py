@@ -119,6 +119,12 @@ class JobRow(Table):
         ),
         Index("jobs_idempotency_key_key", "idempotency_key", unique=True),
         Index("jobs_submitted_at_idx", "submitted_at"),
+        # Whoever completes a checkpoint asks who starts from the ones before it.
+        Index(
+            "jobs_started_from_idx",
+            text("(restore_point ->> 'job')"),
+            postgresql_where=text("restore_point IS NOT NULL"),
+        ),
         Index("jobs_live_idx", "status", postgresql_where=text(f"NOT ({_ENDED_JOB})")),
     )
 

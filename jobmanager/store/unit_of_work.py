@@ -17,6 +17,7 @@ from jobmanager.services.ports import (
     KeyGroups,
     Operations,
     Outbox,
+    Rounds,
     Runners,
     Samples,
     Savepoints,
@@ -30,6 +31,7 @@ from jobmanager.store.jobs import PostgresAttempts, PostgresJobs, PostgresRunner
 from jobmanager.store.leases import check_term
 from jobmanager.store.outages import raise_if_outage
 from jobmanager.store.outbox import PostgresOutbox
+from jobmanager.store.rounds import PostgresRounds
 from jobmanager.store.samples import PostgresSamples
 from jobmanager.store.savepoints import PostgresOperations, PostgresSavepoints
 from jobmanager.store.statistics import PostgresStatistics
@@ -48,6 +50,7 @@ class PostgresUnitOfWork:
     attempts: Attempts
     runners: Runners
     checkpoints: Checkpoints
+    rounds: Rounds
     savepoints: Savepoints
     operations: Operations
     artifacts: Artifacts
@@ -77,6 +80,7 @@ class PostgresUnitOfWork:
         self.attempts = PostgresAttempts(self._session)
         self.runners = PostgresRunners(self._session)
         self.checkpoints = PostgresCheckpoints(self._session)
+        self.rounds = PostgresRounds(self._session)
         self.savepoints = PostgresSavepoints(self._session)
         self.operations = PostgresOperations(self._session)
         self.artifacts = PostgresArtifacts(self._session)
@@ -94,10 +98,11 @@ class PostgresUnitOfWork:
         raise_if_outage(error if isinstance(error, Exception) else None)
 
     async def commit(self) -> None:
+        await self._outbox.write()
         # Both last, so that nobody waits for us longer than for one commit.
         await self._history.write()
         if self._leader is not None:
             await check_term(self._session, self._term)
         await self._session.commit()
-        if self._outbox.added_for:
+        if self._outbox.added_for or self._outbox.has_news:
             self._on_commit(self._outbox.added_for)

@@ -30,11 +30,13 @@ from jobmanager.loops.watchdog import Watchdog
 from jobmanager.protocol.inspection import AnswerBody, QuestionBody
 from jobmanager.services import runners
 from jobmanager.services.bells import Bells
+from jobmanager.services.deliveries import Deliveries
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.dispatch import Dispatcher
 from jobmanager.services.events import EventHub
 from jobmanager.services.heartbeats import Heartbeats
 from jobmanager.services.ports import InspectorStatus, JobManager, Launched, Runner
+from jobmanager.services.rounds import Acks
 from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import Database
 from tests.support.builders import NOW
@@ -286,6 +288,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
     storage = FileSnapshotStorage(directory)
     units = database.unit_of_work
     events = EventHub(units)
+    places = RunSettings("local[2]", directory.as_uri(), str(directory / "data"))
     myself = a_jobmanager("http://headgate")
     leadership = Leadership(database.leases, myself, Timing(lease=timedelta(hours=1)))
     database.leader = lambda: leadership.term
@@ -300,9 +303,11 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
             events=events,
             meters=Meters(units, events),
             clock=clock,
-            run_settings=RunSettings("local[2]", directory.as_uri(), str(directory / "data")),
+            run_settings=places,
             inspector=inspector,
             heartbeats=Heartbeats(units, clock, timedelta(seconds=1), timedelta(seconds=5)),
+            deliveries=Deliveries(units, bells, places),
+            acks=Acks(units),
             started_at=NOW,
             ping=database.ping,
             me=myself.id,
