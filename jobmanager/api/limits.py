@@ -14,7 +14,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobmanager.api import problems
 from jobmanager.core.artifact import MOST_BYTES
-from jobmanager.core.errors import BodyTooLarge, BodyTooSlow, DomainError, TooBusy
+from jobmanager.core.errors import (
+    BodyTooLarge,
+    BodyTooSlow,
+    DomainError,
+    MalformedRequest,
+    TooBusy,
+)
 
 MOST_BODY_BYTES = 16 * 1024 * 1024
 MOST_HELD_BYTES = 16 * MOST_BODY_BYTES
@@ -23,7 +29,9 @@ BODY_WITHIN = 60.0
 
 
 class BodyLimit:
-    """Reads the body, and refuses one that is too large or too slow."""
+    """Reads the body, and refuses one that is too large or too slow; and an address with a
+    character that no text in Postgres can have.
+    """
 
     def __init__(self, app: ASGIApp, within: float) -> None:
         self._app = app
@@ -33,6 +41,9 @@ class BodyLimit:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+            await _refuse(MalformedRequest("a NUL character is in the address"), scope, send)
             return
         body = bytearray()
         try:
@@ -102,12 +113,14 @@ class Lane:
 
 def default_lanes() -> Mapping[str, Lane]:
     """A flood in one lane leaves the others alone. Together they, and the loops, fit into the
-    pool of connections, so that none waits there for another.
+    pool of connections, so that none waits there for another. What is gathered has a connection
+    for all of it.
     """
     return {
         "reads": Lane(at_once=12, waiting=500),
         "writes": Lane(at_once=12, waiting=100),
         "runners": Lane(at_once=12, waiting=1000),
+        "gathered": Lane(at_once=500, waiting=2000),
         "slow": Lane(at_once=8, waiting=50),
     }
 
@@ -176,7 +189,9 @@ def _lane_of(scope: Scope) -> str | None:
         return None
     if is_runner_call(scope["path"]):
         # To wait for directives is no work: most of the time nothing is held.
-        return None if is_read(scope) else "runners"
+        if is_read(scope):
+            return None
+        return "gathered" if scope["path"].endswith(("/heartbeat", "/acks")) else "runners"
     if _is_slow(scope["path"]):
         return "slow"
     return "reads" if is_read(scope) else "writes"

@@ -166,9 +166,10 @@ async def acks(
     )
     acked = await context.acks.note(ack)
     if acked is None:
-        caller = await _authenticated(runner_id, uow, authorization)
-        _check_attempt(caller, said.job, said.attempt)
-        acked = await checkpoints.acknowledge(uow, caller.job_id, ack.checkpoint, event)
+        async with context.acks.one_by_one:
+            caller = await _authenticated(runner_id, uow, authorization)
+            _check_attempt(caller, said.job, said.attempt)
+            acked = await checkpoints.acknowledge(uow, caller.job_id, ack.checkpoint, event)
     if acked.outcome in (AckOutcome.RECORDED, AckOutcome.COMPLETED):
         is_last = acked.outcome is AckOutcome.COMPLETED
         context.meters.acked(acked.kind, acked.after, is_last=is_last)

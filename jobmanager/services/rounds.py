@@ -5,6 +5,7 @@ a job that nothing else happens to, acked as a whole in one message. Whatever is
 left to `services.checkpoints`, which decides the same by the same rules, for one job.
 """
 
+import asyncio
 import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from jobmanager.services.ports import (
 
 _MOST_AT_ONCE = 200
 _GATHER_SECONDS = 0.01
+_ONE_BY_ONE = 8
 
 
 async def trigger_due(uow: UnitOfWork, now: datetime) -> Sequence[JobId]:
@@ -80,6 +82,8 @@ class Acks:
         self._gathering: Gathering[Ack, Acknowledged | None] = Gathering(
             self._take, _GATHER_SECONDS
         )
+        self.one_by_one = asyncio.Semaphore(_ONE_BY_ONE)
+        """Held by who takes one that is not plain: each of them has a connection of its own."""
 
     async def note(self, ack: Ack) -> Acknowledged | None:
         """None: it is not plain, and nothing was written."""

@@ -74,6 +74,7 @@ def only_what_is_named(s3: S3, job: str) -> bool:
 
 
 @pytest.mark.timeout(900)  # three Spark sessions: a minute where nothing else runs
+@pytest.mark.long
 def test_a_job_outlives_its_machine(servers: list[ServerProcess], s3: S3, directory: Path) -> None:
     here, there = servers
     output = directory / "data" / "moved"

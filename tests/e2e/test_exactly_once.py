@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import pyarrow.dataset
+import pytest
 
 from tests.support.oracle import Bids, WindowRow, generator_started_at, read_windows, twice
 from tests.support.server import ServerProcess, eventually
@@ -100,6 +101,7 @@ def test_a_job_whose_runner_is_killed_writes_every_row_once(server: ServerProces
     assert everywhere == (len(written),)
 
 
+@pytest.mark.long
 def test_csv_can_be_read_with_cat(server: ServerProcess) -> None:
     document = a_bounded_job("plain", "csv")
     document["vertices"][0]["rows"] = 600

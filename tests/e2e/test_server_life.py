@@ -92,6 +92,7 @@ def test_jobs_outlive_their_server_and_are_adopted_by_the_next(restarting: Serve
     assert server.runner_processes() == []
 
 
+@pytest.mark.long
 def test_a_runner_that_ended_while_no_server_was_there_is_noticed(
     restarting: ServerProcess,
 ) -> None:

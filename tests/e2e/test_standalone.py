@@ -27,6 +27,7 @@ def on_a_cluster(directory: Path, postgres_url: str) -> Iterator[ServerProcess]:
             made.clean_up()
 
 
+@pytest.mark.long
 def test_a_job_runs_on_a_standalone_cluster(on_a_cluster: ServerProcess) -> None:
     server = on_a_cluster
     document = a_bounded_job("cluster")

@@ -107,6 +107,7 @@ def patient(server: ServerProcess) -> None:
     server.http.timeout = httpx.Timeout(150)
 
 
+@pytest.mark.long
 def test_state_is_read_from_the_last_checkpoint_and_from_a_savepoint(
     server: ServerProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,6 +29,7 @@ async def served(cluster: Cluster) -> AsyncIterator[str]:
             "reads": Lane(at_once=2, waiting=10),
             "writes": Lane(at_once=2, waiting=3, patience=1.0),
             "runners": Lane(at_once=2, waiting=10),
+            "gathered": Lane(at_once=2, waiting=10),
             "slow": Lane(at_once=2, waiting=10),
         },
     )
@@ -136,3 +137,10 @@ async def test_a_body_that_is_too_large_is_refused_with_and_without_a_length(
 
     assert [told.status_code, found_out.status_code] == [413, 413]
     assert told.json()["type"] == found_out.json()["type"] == "/problems/BodyTooLarge"
+
+
+async def test_an_address_that_postgres_cannot_hold_is_refused(served: str) -> None:
+    async with httpx.AsyncClient(base_url=served) as http:
+        for path in ("/v1/jobs/summary?state=%00l", "/v1/jobs/summary?text=a%00", "/v1/jobs/%00"):
+            answer = await http.get(path)
+            assert (answer.status_code, "NUL" in answer.text) == (400, True), answer.text

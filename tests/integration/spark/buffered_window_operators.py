@@ -56,21 +56,18 @@ BUFFERED_WINDOWS: list[dict[str, Any]] = [
         "vertices": in_panes({"count": 3}),
         "states": STATE,
         "expected": lambda rows: panes(rows, 3, 3),
-        "is_long": True,
     },
     {
         "name": "sliding count windows",
         "vertices": in_panes({"count": 5, "every": 2}),
         "states": STATE,
         "expected": lambda rows: panes(rows, 5, 2),
-        "is_long": True,
     },
     {
         "name": "a global window by count",
         "vertices": in_panes({"global": True}, trigger={"count": 2}),
         "states": STATE,
         "expected": lambda rows: panes(rows, len(rows), 2),
-        "is_long": True,
     },
     {
         "name": "tumbling windows with allowed lateness and a late side",

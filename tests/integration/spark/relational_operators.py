@@ -39,7 +39,6 @@ class Entry(TypedDict):
     expected: Callable[[list[Row]], Results]
     emits_once: NotRequired[bool]
     visible: NotRequired[Callable[[Results, datetime], Results]]
-    is_long: NotRequired[bool]
 
 
 def join(kind: str, **fields: Any) -> list[Row]:
@@ -137,7 +136,6 @@ RELATIONAL: list[Entry] = [
         "expected": joined("inner"),
         "emits_once": True,
         "visible": at_once,
-        "is_long": True,
     },
     {
         "name": "left join",
@@ -154,7 +152,6 @@ RELATIONAL: list[Entry] = [
         "expected": joined("right"),
         "emits_once": True,
         "visible": unmatched_later,
-        "is_long": True,
     },
     {
         "name": "full join",
@@ -163,7 +160,6 @@ RELATIONAL: list[Entry] = [
         "expected": joined("full"),
         "emits_once": True,
         "visible": unmatched_later,
-        "is_long": True,
     },
     {
         "name": "semi join",
@@ -172,7 +168,6 @@ RELATIONAL: list[Entry] = [
         "expected": joined("left_semi"),
         "emits_once": True,
         "visible": at_once,
-        "is_long": True,
     },
     {
         "name": "inner join for ever",
@@ -181,7 +176,6 @@ RELATIONAL: list[Entry] = [
         "expected": joined("inner", None),
         "emits_once": True,
         "visible": at_once,
-        "is_long": True,
     },
     {
         "name": "distinct",
@@ -190,7 +184,6 @@ RELATIONAL: list[Entry] = [
         "expected": first_of("k", "g"),
         "emits_once": True,
         "visible": at_once,
-        "is_long": True,
     },
     {
         "name": "distinct within a time",
@@ -207,7 +200,6 @@ RELATIONAL: list[Entry] = [
         ],
         "states": ["key.k"],
         "expected": lambda rows: oracle.sums(rows, "k"),
-        "is_long": True,
     },
     {
         "name": "windows of joined rows",
@@ -232,21 +224,18 @@ RELATIONAL: list[Entry] = [
         ),
         "emits_once": True,
         "visible": lambda results, watermark: oracle.closed(results, watermark - WITHIN),
-        "is_long": True,
     },
     {
         "name": "sql aggregate",
         "vertices": [sql("SELECT k, count(*) AS n, sum(v) AS total FROM rows GROUP BY k")],
         "states": ["key.k"],
         "expected": lambda rows: oracle.sums(rows, "k"),
-        "is_long": True,
     },
     {
         "name": "sql aggregate without a key",
         "vertices": [sql("SELECT count(*) AS n, sum(v) AS total FROM rows")],
         "states": [None],
         "expected": lambda rows: oracle.sums(rows),
-        "is_long": True,
     },
     {
         "name": "sql windows",
@@ -262,6 +251,5 @@ RELATIONAL: list[Entry] = [
         "expected": joined("inner"),
         "emits_once": True,
         "visible": at_once,
-        "is_long": True,
     },
 ]

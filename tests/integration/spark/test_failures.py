@@ -134,7 +134,7 @@ def test_a_batch_that_does_not_end_is_told_from_a_query_without_input(job: JobUn
     region = job.define(files_source(), mapped, files_sink("m")).start().regions[0]
     wait_until_read(job, 1)
     # When there is nothing more to read, it is idle, and not stuck
-    time.sleep(1.5)
+    _until(lambda: _look(region).input_waiting is False)
     idle = _look(region)
     # and when there is, and the batch does not end, that shows
     feed(job, 5, 5)

@@ -57,8 +57,6 @@ class Operator:
     """A result comes when its window is closed; otherwise with each change."""
     visible: Callable[[Results, datetime], Results] = oracle.closed
     """Of what comes once: what is there to be seen at a watermark."""
-    is_long: bool = False
-    """Run by `make chaos` only: another entry stands for it."""
     beside: Sequence[Row] = ()
     """A sink called `late`, for the rows that come too late."""
 
@@ -188,7 +186,6 @@ OPERATORS = [
         [code("process", "Sums", output="k STRING, n BIGINT, total BIGINT")],
         ["key.__headgate_group"],
         lambda rows: oracle.sums(rows, "k"),
-        is_long=True,
     ),
     Operator(
         "process function with timers",
@@ -218,10 +215,18 @@ OPERATORS = [
         ],
         ["key.__headgate_group"],
         lambda rows: oracle.sums(rows, "k"),
-        is_long=True,
     ),
 ]  # fmt: skip
 OPERATORS += [Operator(**entry) for entry in [*RELATIONAL, *BUFFERED_WINDOWS]]
+IN_CI = {
+    "aggregate by key",
+    "tumbling windows",
+    "sessions",
+    "left join",
+    "process function with timers",
+    "tumbling windows with allowed lateness and a late side",
+}
+"""One of each way in which state is kept. The rest is run by `make chaos`."""
 
 
 def rows_of(file: int) -> list[Row]:
@@ -320,7 +325,7 @@ def check_places(
 
 @pytest.mark.parametrize(
     "operator",
-    [pytest.param(one, marks=[pytest.mark.long] if one.is_long else []) for one in OPERATORS],
+    [pytest.param(one, marks=[] if one.name in IN_CI else [pytest.mark.long]) for one in OPERATORS],
     ids=str,
 )
 def test_rescaled(spark: SparkSession, job: JobUnderTest, operator: Operator) -> None:

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import psutil
 import pyarrow.dataset
+import pytest
 
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.manifest import from_json
@@ -20,6 +21,7 @@ from jobmanager.protocol.messages import (
 from tests.integration.spark.runner_process import ROWS, Site, a_graph, ids, restore_point
 
 
+@pytest.mark.long
 def test_a_job_whose_runner_is_killed_ends_with_every_row_once(site: Site) -> None:
     # Given a job with a completed checkpoint, whose runner is killed later
     first = site.launch()
@@ -74,6 +76,7 @@ def test_a_cancelled_job_ends_after_its_batch_and_leaves_a_result(site: Site) ->
     assert AttemptReport.model_validate_json(result.read_text()).body == body
 
 
+@pytest.mark.long
 def test_a_job_that_was_stopped_goes_on_as_another_and_every_row_counts_once(site: Site) -> None:
     # Given a job that was stopped with a savepoint
     first = site.launch()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset
+import pytest
 
 from jobmanager.protocol.messages import Cancel, Exit, Heartbeat, Message
 from tests.integration.spark.runner_process import (
@@ -98,6 +99,7 @@ def has_nothing(directory: Path) -> dict[int, bool]:
     return {row["id"]: "nothing" in row for row in rows}
 
 
+@pytest.mark.long
 def test_each_attempt_of_a_kept_runner_has_the_settings_of_its_own_graph(site: Site) -> None:
     raw = site.root / "raw"
     runner = site.launch()
@@ -128,6 +130,7 @@ def test_each_attempt_of_a_kept_runner_has_the_settings_of_its_own_graph(site: S
     assert runner.reports()[-1] == (3, "stopped")
 
 
+@pytest.mark.long
 def test_a_kept_runner_whose_jvm_was_killed_starts_another(site: Site) -> None:
     runner = site.launch()
     runner.run(1, nothing())
