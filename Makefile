@@ -18,7 +18,7 @@ CHECKED := jobmanager taskrunner tests $(if $(wildcard bench/*.py),bench)
 FAST_TESTS := $(wildcard tests/unit tests/conformance)
 # Most of the time tests wait for Spark. What shares a session or a server stays together.
 IN_PARALLEL := -n 2 --dist loadfile
-SLOW_IN_PARALLEL := -n 3 --dist loadfile
+SLOW_IN_PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 # The long files first, so that no worker is left with one at the end.
 SLOW_TESTS := $(wildcard tests/chaos tests/e2e tests/integration)
 BROWSER_TESTS := $(wildcard tests/browser)

@@ -30,6 +30,8 @@ _log = structlog.get_logger(__name__)
 _END_WITHIN = 2.0
 _PRUNE_EVERY = 600.0
 _TRY_AGAIN_AFTER = 0.5
+_SHARE = 0.1
+"""Of the time, for what looks at every job."""
 
 
 class Duties:
@@ -68,8 +70,8 @@ class Duties:
             asyncio.create_task(self._adopt(term, url), name="adopt"),
             asyncio.create_task(tick("dispatch", dispatch, 1.0, stop, self._bells.outbox)),
             asyncio.create_task(tick("checkpoint timer", timer, 0.1, stop)),
-            asyncio.create_task(tick("reaper", reaper, 0.5, stop)),
-            asyncio.create_task(tick("watchdog", watchdog, 1.0, stop)),
+            asyncio.create_task(tick("reaper", reaper, 0.5, stop, share=_SHARE)),
+            asyncio.create_task(tick("watchdog", watchdog, 1.0, stop, share=_SHARE)),
             asyncio.create_task(tick("pruner", pruner, _PRUNE_EVERY, stop)),
             asyncio.create_task(tick("sampler", Sampler(units, utc_now), EVERY_SECONDS, stop)),
             asyncio.create_task(tick("aging", SampleAging(units, utc_now), _PRUNE_EVERY, stop)),

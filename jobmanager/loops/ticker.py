@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from typing import Protocol
 
 import structlog
@@ -22,19 +23,28 @@ async def tick(
     every: float,
     stop: asyncio.Event,
     wake: asyncio.Event | None = None,
+    share: float = 1.0,
 ) -> None:
-    """A round each `every` seconds, and at once when `wake` is set. Errors end a round only."""
+    """A round each `every` seconds, and at once when `wake` is set. Errors end a round only.
+    Rounds take at most a `share` of the time: where there are many jobs they are fewer.
+    """
     while not stop.is_set():
         if wake is not None:
             wake.clear()
-        pause = every
+        began = time.monotonic()
         try:
             await loop.run_once()
+            pause = pause_after(time.monotonic() - began, every, share)
         except Exception as error:
             _log.warning("loop failed", loop=name, error=str(error), kind=type(error).__name__)
             loop.failed()
             pause = _PAUSE_AFTER_ERROR
         await _first(stop, wake, within=pause)
+
+
+def pause_after(took: float, every: float, share: float) -> float:
+    """So long that a round like the last one has its share of the time, and no more."""
+    return max(every, took * (1 / share - 1))
 
 
 async def _first(stop: asyncio.Event, wake: asyncio.Event | None, within: float) -> None:
