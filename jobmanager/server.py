@@ -53,6 +53,8 @@ from jobmanager.store.embedded import EmbeddedPostgres
 from jobmanager.store.notifications import listen
 
 _log = structlog.get_logger(__name__)
+_KEEP_ALIVE = 60
+"""Seconds: longer than runners are silent, so that they need no new connection each time."""
 _STOP_JOBS_WITHIN = 60.0
 _BACKLOG = 2048
 _TO_LEADER = httpx.Limits(max_connections=1000, max_keepalive_connections=50)
@@ -281,6 +283,7 @@ def _http(app: FastAPI, most_connections: int) -> uvicorn.Server:
             lifespan="off",
             timeout_graceful_shutdown=3,
             limit_concurrency=most_connections,
+            timeout_keep_alive=_KEEP_ALIVE,
         )
     )
 

@@ -35,8 +35,10 @@ from jobmanager.api.flink import savepoints as flink_savepoints
 from jobmanager.api.forwarding import Forwarding
 from jobmanager.api.limits import BODY_WITHIN, BodyLimit, Gate, Lane, default_lanes
 
+# Routes are tried in this order: what runners call comes first, it is most of what there is.
 # Words before ids: /jobs/summary, and Flink's /jobs/overview and /checkpoints/config.
 _ROUTERS = (
+    runners.router,
     summaries.router,
     flink_cluster.router,
     flink_jobs.router,
@@ -55,7 +57,6 @@ _ROUTERS = (
     logs.router,
     samples.router,
     events.router,
-    runners.router,
     jobmanagers.router,
 )
 

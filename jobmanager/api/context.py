@@ -51,7 +51,7 @@ class Context:
     """By which a JobManager that does not lead passes requests on."""
 
 
-def _context(request: Request) -> Context:
+async def _context(request: Request) -> Context:
     context: Context = request.app.state.context
     return context
 
@@ -59,11 +59,11 @@ def _context(request: Request) -> Context:
 Ctx = Annotated[Context, Depends(_context)]
 
 
-def _unit_of_work(context: Ctx) -> UnitOfWork:
+async def _unit_of_work(context: Ctx) -> UnitOfWork:
     return context.units(Actor.CLIENT)
 
 
-def _runners_unit_of_work(context: Ctx) -> UnitOfWork:
+async def _runners_unit_of_work(context: Ctx) -> UnitOfWork:
     return context.units(Actor.RUNNER)
 
 
@@ -72,7 +72,7 @@ RunnerUow = Annotated[UnitOfWork, Depends(_runners_unit_of_work)]
 """Of the routes that only runners call."""
 
 
-def _job_id(
+async def _job_id(
     jobid: Annotated[str, Path(description="32 hexadecimal digits", examples=["0" * 32])],
 ) -> JobId:
     return JobId(hex_id("jobid", jobid))

@@ -7,32 +7,25 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Header, Query
 from pydantic import BaseModel
 
+from jobmanager.api import runner_calls
 from jobmanager.api.context import Ctx, RunnerUow, Uow
 from jobmanager.core.checkpoint import (
     AbortReason,
-    AckOutcome,
-    BarrierAcked,
     BarrierDeclined,
-    Snapshot,
-    Stored,
 )
 from jobmanager.core.durations import milliseconds
-from jobmanager.core.errors import MalformedRequest, WrongRunnerToken
+from jobmanager.core.errors import MalformedRequest
 from jobmanager.core.ids import (
     AttemptNumber,
     CheckpointNumber,
-    JobId,
-    RegionId,
     RunnerId,
-    SubtaskRef,
-    VertexId,
 )
-from jobmanager.core.plan import SnapshotKind
 from jobmanager.protocol import messages
-from jobmanager.services import checkpoints, rounds, runners
+from jobmanager.services import checkpoints, runners
 from jobmanager.services.ports import Runner
 
 router = APIRouter(tags=["runners"])
+runner_calls.add_to(router)
 POLL_WAIT_MS = 5_000
 """Not long: a runner that waits at a leader that is frozen hears of nothing meanwhile."""
 _DECLINES = {
@@ -85,14 +78,8 @@ async def runner_list(
 async def _authenticated(
     runner_id: UUID, uow: RunnerUow, authorization: Annotated[str, Header()] = ""
 ) -> Runner:
-    return await runners.authenticate(uow, RunnerId(runner_id), _token(authorization))
-
-
-def _token(authorization: str) -> str:
-    scheme, _, token = authorization.partition(" ")
-    if scheme.lower() != "bearer":
-        raise WrongRunnerToken("a runner says who it is by Authorization: Bearer <token>")
-    return token
+    token = runner_calls.token_of(authorization)
+    return await runners.authenticate(uow, RunnerId(runner_id), token)
 
 
 Caller = Annotated[Runner, Depends(_authenticated)]
@@ -115,72 +102,11 @@ async def register(
     )
 
 
-@router.get("/runners/{runner_id}/directives")
-async def directives(
-    runner_id: UUID,
-    context: Ctx,
-    after: Annotated[int, Query(ge=0)] = 0,
-    wait_ms: Annotated[int, Query(ge=0, le=60_000)] = 0,
-    authorization: Annotated[str, Header()] = "",
-) -> messages.Directives:
-    token = _token(authorization)
-    found = await context.deliveries.fetch(RunnerId(runner_id), token, after, wait_ms / 1000)
-    return messages.Directives(directives=list(found))
-
-
-@router.post("/runners/{runner_id}/heartbeat")
-async def heartbeat(
-    runner_id: UUID,
-    beat: messages.Heartbeat,
-    context: Ctx,
-    authorization: Annotated[str, Header()] = "",
-) -> messages.HeartbeatReply:
-    superseded = await context.heartbeats.note(RunnerId(runner_id), _token(authorization), beat)
-    return messages.HeartbeatReply(
-        superseded=superseded,
-        heartbeat_interval_ms=milliseconds(context.heartbeats.interval),
-        urls=list(context.leadership.urls),
-    )
-
-
-@router.post("/runners/{runner_id}/acks")
-async def acks(
-    runner_id: UUID,
-    said: messages.BarrierAcks,
-    context: Ctx,
-    uow: RunnerUow,
-    authorization: Annotated[str, Header()] = "",
-) -> messages.BarrierReply:
-    event = BarrierAcked(
-        at=context.clock(),
-        attempt=AttemptNumber(said.attempt),
-        snapshots={_ref(one): _snapshot(one) for one in said.acks},
-        stored=Stored(said.manifest, said.batches, said.bytes, said.new_bytes),
-    )
-    ack = rounds.Ack(
-        runner=RunnerId(runner_id),
-        token_hash=runners.token_hash(_token(authorization)),
-        job_id=JobId(said.job),
-        checkpoint=CheckpointNumber(said.checkpoint),
-        event=event,
-    )
-    acked = await context.acks.note(ack)
-    if acked is None:
-        async with context.acks.one_by_one:
-            caller = await _authenticated(runner_id, uow, authorization)
-            _check_attempt(caller, said.job, said.attempt)
-            acked = await checkpoints.acknowledge(uow, caller.job_id, ack.checkpoint, event)
-    if acked.outcome in (AckOutcome.RECORDED, AckOutcome.COMPLETED):
-        is_last = acked.outcome is AckOutcome.COMPLETED
-        context.meters.acked(acked.kind, acked.after, is_last=is_last)
-    return messages.BarrierReply(outcome=acked.outcome.value)
-
-
 @router.post("/runners/{runner_id}/declines")
 async def declines(
     caller: Caller, said: messages.BarrierDeclined, context: Ctx, uow: RunnerUow
 ) -> messages.BarrierReply:
-    _check_attempt(caller, said.job, said.attempt)
+    runner_calls.check_attempt(caller, said.job, said.attempt)
     detail = f"region {said.region}: {said.detail}" if said.region else said.detail
     event = BarrierDeclined(
         context.clock(), AttemptNumber(said.attempt), _DECLINES[said.reason], detail
@@ -194,7 +120,7 @@ async def declines(
 async def attempt(
     caller: Caller, said: messages.AttemptReport, context: Ctx, uow: RunnerUow
 ) -> messages.AttemptReply:
-    _check_attempt(caller, said.job, said.attempt)
+    runner_calls.check_attempt(caller, said.job, said.attempt)
     superseded = await runners.report(uow, caller, said, context.clock())
     return messages.AttemptReply(superseded=superseded)
 
@@ -202,31 +128,6 @@ async def attempt(
 def _poll_wait_ms(heartbeat_interval: timedelta) -> int:
     """Longer where there are many runners: each poll is a question to Postgres."""
     return max(POLL_WAIT_MS, min(4 * milliseconds(heartbeat_interval), 4 * POLL_WAIT_MS))
-
-
-def _check_attempt(caller: Runner, job: UUID, attempt: int) -> None:
-    """A runner speaks of its own attempt, or repeats what it said of one before it."""
-    if caller.job_id != JobId(job) or attempt > caller.attempt:
-        raise MalformedRequest(
-            f"runner {caller.id} runs attempt {caller.attempt} of job {caller.job_id.hex}, "
-            f"not attempt {attempt} of job {job.hex}"
-        )
-
-
-def _ref(ack: messages.SubtaskAck) -> SubtaskRef:
-    return SubtaskRef(RegionId(ack.region), VertexId(ack.vertex), ack.subtask)
-
-
-def _snapshot(ack: messages.SubtaskAck) -> Snapshot:
-    return Snapshot(
-        kind=SnapshotKind(ack.kind),
-        pointer=ack.pointer,
-        version=ack.version,
-        bytes=ack.bytes,
-        key_groups=tuple(ack.key_groups),
-        offsets=ack.offsets,
-        watermark=ack.watermark,
-    )
 
 
 def _item(runner: Runner) -> RunnerItem:

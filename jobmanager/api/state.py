@@ -105,24 +105,24 @@ class InspectorResponse(BaseModel):
     log: str
 
 
-def _service(context: Ctx) -> StateService:
+async def _service(context: Ctx) -> StateService:
     return StateService(context.units, context.storage, context.inspector, context.run_settings)
 
 
 Service = Annotated[StateService, Depends(_service)]
 
 
-def _of_job(job_id: JobIdPath, service: Service) -> FindSnapshot:
+async def _of_job(job_id: JobIdPath, service: Service) -> FindSnapshot:
     return service.of_job(job_id)
 
 
-def _of_savepoint(
+async def _of_savepoint(
     sid: Annotated[str, Path(description="32 hexadecimal digits")], service: Service
 ) -> FindSnapshot:
     return service.of_savepoint(SavepointId(hex_id("sid", sid)))
 
 
-def _choice(
+async def _choice(
     vertex: str,
     name: str,
     region: Annotated[str | None, Query(description="For a vertex in several regions.")] = None,
@@ -130,7 +130,7 @@ def _choice(
     return StateChoice(vertex, name, region)
 
 
-def _cursor(
+async def _cursor(
     cursor: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
 ) -> Cursor:
     return Cursor.parse(cursor)

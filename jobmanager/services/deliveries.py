@@ -14,7 +14,7 @@ from jobmanager.services.gathering import Gathering, Waiting
 from jobmanager.services.ports import Mailbox, UnitOfWork, UnitsOfWork
 from jobmanager.services.runners import token_hash
 
-_GATHER_SECONDS = 0.01
+_GATHER_SECONDS = 0.02
 _MOST_KNOWN = 10_000
 
 
@@ -73,7 +73,7 @@ class Deliveries:
                     one.refuse(error)
                     continue
                 if any(entry.id <= one.asked.after for entry in box.entries):
-                    taken[box.runner.job_id, box.runner.attempt] = one.asked.after
+                    taken[box.job_id, box.attempt] = one.asked.after
             if taken:
                 await uow.outbox.taken(taken)
                 await uow.commit()
@@ -82,13 +82,15 @@ class Deliveries:
 
     async def _found(self, uow: UnitOfWork, box: Mailbox, after: int) -> _Found:
         new = [entry for entry in box.entries if entry.id > after]
-        told = [await directives.directive(uow, entry, box.runner, self._settings) for entry in new]
-        return _Found(box.runner.job_id, told)
+        told = [
+            await directives.directive(uow, entry, box.attempt, self._settings) for entry in new
+        ]
+        return _Found(box.job_id, told)
 
 
 def _opened(box: Mailbox | None, question: _Question) -> Mailbox:
     if box is None:
         raise RunnerNotFound(f"runner {question.runner} not found")
-    if not hmac.compare_digest(box.runner.token_hash, question.token_hash):
+    if not hmac.compare_digest(box.token_hash, question.token_hash):
         raise WrongRunnerToken(f"that is not the token of runner {question.runner}")
     return box

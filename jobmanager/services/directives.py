@@ -6,10 +6,10 @@ from uuid import UUID
 
 from jobmanager.core import effects
 from jobmanager.core.durations import milliseconds
-from jobmanager.core.ids import JobId
+from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.core.storage_uri import below
 from jobmanager.protocol import messages
-from jobmanager.services.ports import OutboxEntry, Runner, StoredJob, UnitOfWork
+from jobmanager.services.ports import OutboxEntry, StoredJob, UnitOfWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,12 @@ class RunSettings:
 
 
 async def directive(
-    uow: UnitOfWork, entry: OutboxEntry, runner: Runner, settings: RunSettings
+    uow: UnitOfWork, entry: OutboxEntry, attempt: AttemptNumber, settings: RunSettings
 ) -> messages.Directive:
     return messages.Directive(
         id=entry.id,
         job=entry.job_id,
-        attempt=runner.attempt,
+        attempt=attempt,
         body=await _body(uow, entry, settings),
     )
 

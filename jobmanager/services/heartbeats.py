@@ -22,7 +22,7 @@ from jobmanager.services.clock import Clock
 from jobmanager.services.gathering import Gathering, Waiting
 from jobmanager.services.ports import Actor, NotedProgress, RunnerAtWork, UnitsOfWork
 
-_GATHER_SECONDS = 0.05
+_GATHER_SECONDS = 0.2
 _A_SECOND = 100
 """Heartbeats that a server takes without noticing."""
 _FORGOTTEN_AFTER = timedelta(minutes=1)

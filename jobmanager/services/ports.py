@@ -252,8 +252,10 @@ class Completed:
 class Mailbox:
     """What waits for a runner."""
 
-    runner: Runner
-    entries: Sequence["OutboxEntry"]
+    job_id: JobId
+    attempt: AttemptNumber
+    token_hash: str
+    entries: "list[OutboxEntry]"
 
 
 class Actor(StrEnum):

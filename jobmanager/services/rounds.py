@@ -30,7 +30,7 @@ from jobmanager.services.ports import (
 )
 
 _MOST_AT_ONCE = 200
-_GATHER_SECONDS = 0.01
+_GATHER_SECONDS = 0.02
 _ONE_BY_ONE = 8
 
 

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, delete, select, text, update
+from sqlalchemy import delete, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.effects import Effect
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.services.ports import Mailbox, OutboxEntry
-from jobmanager.store import effect_codec, mapping
-from jobmanager.store.tables import OutboxRow, RunnerRow
+from jobmanager.store import effect_codec
+from jobmanager.store.tables import OutboxRow
 
 _ADD = """
 INSERT INTO outbox (job_id, attempt, target, kind, payload, created_at, due_at, tries)
@@ -22,6 +22,12 @@ FROM ROWS FROM (
         job_id uuid, attempt bigint, target text, kind text, payload jsonb, at timestamptz)
 ) WITH ORDINALITY AS r(job_id, attempt, target, kind, payload, at, place)
 ORDER BY place
+"""
+_MAILBOXES = """
+SELECT r.id AS runner, r.job_id, r.attempt, r.token_hash, o.id, o.kind, o.payload, o.tries
+FROM runners r LEFT JOIN outbox o
+     ON o.target = 'runner' AND o.job_id = r.job_id AND o.attempt = r.attempt
+WHERE r.id = ANY(:ids) ORDER BY o.id
 """
 _TAKEN = """
 DELETE FROM outbox o
@@ -86,27 +92,16 @@ class PostgresOutbox:
         )
 
     async def mailboxes(self, runners: Sequence[RunnerId]) -> Mapping[RunnerId, Mailbox]:
-        of_runner = and_(
-            OutboxRow.target == "runner",
-            OutboxRow.job_id == RunnerRow.job_id,
-            OutboxRow.attempt == RunnerRow.attempt,
-        )
-        rows = await self._session.execute(
-            select(RunnerRow, OutboxRow)
-            .outerjoin(OutboxRow, of_runner)
-            .where(RunnerRow.id.in_(runners))
-            .order_by(OutboxRow.id)
-            .execution_options(populate_existing=True)
-        )
-        found: dict[RunnerId, tuple[RunnerRow, list[OutboxEntry]]] = {}
-        for runner, entry in rows:
-            _, entries = found.setdefault(RunnerId(runner.id), (runner, []))
-            if entry is not None:
-                entries.append(_entry(entry))
-        return {
-            runner_id: Mailbox(mapping.runner_of(runner), entries)
-            for runner_id, (runner, entries) in found.items()
-        }
+        rows = await self._session.execute(text(_MAILBOXES), {"ids": list(runners)})
+        found: dict[RunnerId, Mailbox] = {}
+        for row in rows:
+            entries: list[OutboxEntry] = []
+            box = Mailbox(JobId(row.job_id), AttemptNumber(row.attempt), row.token_hash, entries)
+            box = found.setdefault(RunnerId(row.runner), box)
+            if row.id is not None:
+                effect = effect_codec.decode(row.kind, row.payload)
+                box.entries.append(OutboxEntry(row.id, box.job_id, effect, row.tries))
+        return found
 
     async def taken(self, up_to: Mapping[tuple[JobId, AttemptNumber], int]) -> None:
         rows = [

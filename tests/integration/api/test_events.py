@@ -282,7 +282,7 @@ async def test_a_silent_stream_shows_that_it_lives(
 ) -> None:
     monkeypatch.setattr(event_routes, "BEAT_SECONDS", 0.05)
     async with reading(live.url) as stream:
-        waiting = asyncio.create_task(stream.next())
+        waiting = asyncio.create_task(stream.next("no such kind", within=60))
         await until(lambda: stream.comments >= 2)
         waiting.cancel()
 

@@ -1,0 +1,156 @@
+"""The calls that runners make all the time: heartbeats, questions for directives, acks.
+
+With many jobs they are nearly all the requests there are. So they are plain ASGI endpoints: what
+FastAPI does for a route, by its signature, took longer than what the route itself does.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+from uuid import UUID
+
+from fastapi import APIRouter
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field, ValidationError
+from starlette.requests import Request
+from starlette.responses import Response
+
+from jobmanager.api.context import Context
+from jobmanager.core.checkpoint import AckOutcome, BarrierAcked, Snapshot, Stored
+from jobmanager.core.durations import milliseconds
+from jobmanager.core.errors import MalformedRequest, WrongRunnerToken
+from jobmanager.core.ids import (
+    AttemptNumber,
+    CheckpointNumber,
+    JobId,
+    RegionId,
+    RunnerId,
+    SubtaskRef,
+    VertexId,
+)
+from jobmanager.core.plan import SnapshotKind
+from jobmanager.protocol import messages
+from jobmanager.services import checkpoints, rounds, runners
+from jobmanager.services.ports import Actor, Runner
+
+Read = TypeVar("Read", bound=BaseModel)
+
+
+class _Waits(BaseModel):
+    after: int = Field(0, ge=0)
+    wait_ms: int = Field(0, ge=0, le=60_000)
+
+
+def add_to(router: APIRouter) -> None:
+    for call, method in ((directives, "GET"), (heartbeat, "POST"), (acks, "POST")):
+        router.add_route(f"/runners/{{runner_id}}/{call.__name__}", call, methods=[method])
+
+
+async def directives(request: Request) -> Response:
+    asked = _read("query", lambda: _Waits.model_validate(dict(request.query_params)))
+    found = await _context(request).deliveries.fetch(
+        _runner_id(request), _token(request), asked.after, asked.wait_ms / 1000
+    )
+    return _answer(messages.Directives(directives=list(found)))
+
+
+async def heartbeat(request: Request) -> Response:
+    content, context = await request.body(), _context(request)
+    beat = _read("body", lambda: messages.Heartbeat.model_validate_json(content))
+    superseded = await context.heartbeats.note(_runner_id(request), _token(request), beat)
+    return _answer(
+        messages.HeartbeatReply(
+            superseded=superseded,
+            heartbeat_interval_ms=milliseconds(context.heartbeats.interval),
+            urls=list(context.leadership.urls),
+        )
+    )
+
+
+async def acks(request: Request) -> Response:
+    content, context = await request.body(), _context(request)
+    said = _read("body", lambda: messages.BarrierAcks.model_validate_json(content))
+    ack = rounds.Ack(
+        runner=_runner_id(request),
+        token_hash=runners.token_hash(_token(request)),
+        job_id=JobId(said.job),
+        checkpoint=CheckpointNumber(said.checkpoint),
+        event=BarrierAcked(
+            at=context.clock(),
+            attempt=AttemptNumber(said.attempt),
+            snapshots={_ref(one): _snapshot(one) for one in said.acks},
+            stored=Stored(said.manifest, said.batches, said.bytes, said.new_bytes),
+        ),
+    )
+    acked = await context.acks.note(ack)
+    if acked is None:
+        async with context.acks.one_by_one:
+            uow = context.units(Actor.RUNNER)
+            caller = await runners.authenticate(uow, ack.runner, _token(request))
+            check_attempt(caller, said.job, said.attempt)
+            acked = await checkpoints.acknowledge(uow, caller.job_id, ack.checkpoint, ack.event)
+    if acked.outcome in (AckOutcome.RECORDED, AckOutcome.COMPLETED):
+        is_last = acked.outcome is AckOutcome.COMPLETED
+        context.meters.acked(acked.kind, acked.after, is_last=is_last)
+    return _answer(messages.BarrierReply(outcome=acked.outcome.value))
+
+
+def token_of(authorization: str) -> str:
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer":
+        raise WrongRunnerToken("a runner says who it is by Authorization: Bearer <token>")
+    return token
+
+
+def check_attempt(caller: Runner, job: UUID, attempt: int) -> None:
+    """A runner speaks of its own attempt, or repeats what it said of one before it."""
+    if caller.job_id != JobId(job) or attempt > caller.attempt:
+        raise MalformedRequest(
+            f"runner {caller.id} runs attempt {caller.attempt} of job {caller.job_id.hex}, "
+            f"not attempt {attempt} of job {job.hex}"
+        )
+
+
+def _context(request: Request) -> Context:
+    context: Context = request.app.state.context
+    return context
+
+
+def _runner_id(request: Request) -> RunnerId:
+    text = str(request.path_params["runner_id"])
+    try:
+        return RunnerId(UUID(text))
+    except ValueError:
+        raise MalformedRequest(f"{text!r} is not the id of a runner") from None
+
+
+def _token(request: Request) -> str:
+    return token_of(request.headers.get("authorization", ""))
+
+
+def _read(where: str, read: Callable[[], Read]) -> Read:
+    """What FastAPI would have said of a request that cannot be understood."""
+    try:
+        return read()
+    except ValidationError as error:
+        faults = [{**one, "loc": (where, *one["loc"])} for one in error.errors(include_url=False)]
+        raise RequestValidationError(faults) from None
+
+
+def _answer(body: BaseModel) -> Response:
+    return Response(body.model_dump_json(), media_type="application/json")
+
+
+def _ref(ack: messages.SubtaskAck) -> SubtaskRef:
+    return SubtaskRef(RegionId(ack.region), VertexId(ack.vertex), ack.subtask)
+
+
+def _snapshot(ack: messages.SubtaskAck) -> Snapshot:
+    return Snapshot(
+        kind=SnapshotKind(ack.kind),
+        pointer=ack.pointer,
+        version=ack.version,
+        bytes=ack.bytes,
+        key_groups=tuple(ack.key_groups),
+        offsets=ack.offsets,
+        watermark=ack.watermark,
+    )
