@@ -1,9 +1,13 @@
 """A plan as Flink shows it: one node a task."""
 
 import hashlib
+import re
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
 from typing import Any
 
+from jobmanager.core import durations
 from jobmanager.core.artifact_vertices import Script, ScriptSink, Spark
 from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
 from jobmanager.core.graph import (
@@ -121,9 +125,11 @@ def _what(vertex: Vertex) -> str:
             return f"explode={vertex.explode}, as={list(vertex.names)}"
         case Join():
             condition = vertex.where or f"on={list(vertex.on)}"
-            return f"{vertex.type}, {condition}, within={vertex.within}, static={vertex.static}"
+            return _listed(
+                f"{vertex.type}, {condition}", within=vertex.within, static=vertex.static
+            )
         case Distinct():
-            return f"key={list(vertex.key)}, within={vertex.within}"
+            return _listed(f"key={list(vertex.key)}", within=vertex.within)
         case Sql():
             return vertex.query
         case Aggregate() | Reduce():
@@ -137,8 +143,16 @@ def _what(vertex: Vertex) -> str:
         case Script():
             return f"query={vertex.query}, state={_kinds(vertex)}"
         case Window():
-            keyed = f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
-            return f"{keyed}, time={vertex.time}, window={vertex.window}"
+            return _listed(
+                f"key={list(vertex.key)}",
+                aggregate=dict(vertex.aggregate) or None,
+                function=vertex.function,
+                time=vertex.time or None,
+                window=vertex.window,
+                trigger=vertex.trigger,
+                evictor=vertex.evictor,
+                allowed_lateness=vertex.allowed_lateness or None,
+            )
         case Iterate() | DeltaIterate():
             body = ", ".join(one.id for one in vertex.body)
             return f"body=[{body}], max_iterations={vertex.max_iterations}, until={vertex.until}"
@@ -148,6 +162,23 @@ def _what(vertex: Vertex) -> str:
             return f"fit={vertex.fit}, stages=[{', '.join(one.kind for one in vertex.stages)}]"
         case Ml():
             return f"model={vertex.model}"
+
+
+def _listed(first: str, **settings: Any) -> str:
+    """What is set, as a user would write it."""
+    told = [f"{name}={_plain(value)}" for name, value in settings.items() if value is not None]
+    return ", ".join([first, *told])
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, timedelta):
+        return durations.render(value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return str(value)
+    kind = re.sub("(Window|Trigger|Evictor)$", "", type(value).__name__)
+    words = re.sub("(?<=[a-z])(?=[A-Z])", " ", kind).lower()
+    parts = [getattr(value, one.name) for one in fields(value)]
+    return " ".join([words, *(_plain(part) for part in parts if part is not None)])
 
 
 def _kinds(vertex: Spark | Script) -> list[str]:
