@@ -75,8 +75,9 @@ test: lint chromium classes
 	@echo 'make test: lint, types, import rules and all tests passed'
 
 .PHONY: chaos
-chaos: setup classes
+chaos: setup chromium classes
 	@$(BIN)/python -m pytest -q -m long --timeout 1800 $(SLOW_TESTS)
+	@$(BIN)/python -m pytest -q -m long $(BROWSER_TESTS)
 
 .PHONY: lint
 lint: setup

@@ -6,7 +6,9 @@ One job for everything, since a Spark session takes longer to start than most of
 import os
 import re
 import signal
+from typing import Any
 
+import pytest
 import yaml
 from playwright.sync_api import expect
 
@@ -14,7 +16,7 @@ from tests.browser.dashboard import PATIENCE, Dashboard
 from tests.support.server import ServerProcess, eventually
 
 GROUPS = 12
-GRAPH = {
+GRAPH: dict[str, Any] = {
     "name": "bids per auction",
     "parallelism": 2,
     "max_parallelism": GROUPS,
@@ -221,6 +223,82 @@ def test_a_lost_server_is_noticed_and_found_again(
     server.http.patch(f"/v1/jobs/{job}?mode=cancel")
     # that it could not be reached is what this is about
     dashboard.complaints = [one for one in dashboard.complaints if "net::ERR" not in one]
+
+
+@pytest.mark.long
+def test_what_else_can_be_done(dashboard: Dashboard, server: ServerProcess) -> None:
+    page = dashboard.page
+    job = server.submit({**GRAPH, "name": "to be changed", "vertices": _writing_to("first")})
+    server.until_state(job, "running")
+    eventually(lambda: server.status(job)["region_states"], within=60)
+    assert server.http.post(f"/v1/jobs/{job}/checkpoints").status_code == 202
+    server.until_checkpoint(job, 1)
+    dashboard.open(f"jobs/{job}")
+
+    # Its state, by key; its log, searched.
+    dashboard.tab("State")
+    page.get_by_label("Key: a value, or a JSON object of columns").fill("7")
+    page.get_by_role("button", name="Look up").click()
+    rows = page.get_by_role("region", name="State rows").get_by_role("row")
+    expect(rows.nth(1)).to_contain_text("7", timeout=PATIENCE)
+    dashboard.tab("Logs")
+    dashboard.see("attempt_running")
+    page.get_by_label("Search the log").fill("barrier_acked")
+    page.get_by_label("Search the log").press("Enter")
+    dashboard.see(re.compile('"checkpoint": 1'))
+
+    # Upgraded, after a look at the plan.
+    page.get_by_role("group", name="Actions").get_by_role("button", name="Upgrade").click()
+    dialog = page.get_by_role("dialog")
+    editor = dialog.get_by_label("Job graph")
+    editor.fill(editor.input_value().replace("price > 10", "price > 20"))
+    upgrade = dialog.get_by_role("button", name="Upgrade", exact=True)
+    expect(upgrade).to_be_disabled()
+    dialog.get_by_role("button", name="Show the plan").click()
+    expect(dialog.get_by_role("status")).to_contain_text("Compatible", timeout=PATIENCE)
+    expect(dialog.get_by_role("status")).to_contain_text("price > 20")
+    upgrade.click()
+    expect(dashboard.operation).to_contain_text("Upgradecompleted", timeout=PATIENCE)
+    assert "price > 20" in str(server.get(f"/v1/jobs/{job}/graph"))
+
+    # Stopped: the savepoint is labelled, and another job begins there.
+    dashboard.act("Stop", "Stop the job")
+    dashboard.see_state("finished")
+    dashboard.tab("Savepoints")
+    page.get_by_role("region", name="Savepoints").get_by_role("link").first.click()
+    page.get_by_role("button", name="Label", exact=True).click()
+    dialog.get_by_label("Name").fill("reason")
+    dialog.get_by_label("Text; empty takes the label away").fill("for a test")
+    dialog.get_by_role("button", name="Label it").click()
+    dashboard.see("reason=for a test")
+    savepoint = re.search("savepoint=([0-9a-f]+)", page.url)
+    assert savepoint
+    page.get_by_role("button", name="Start a job from it").click()
+    graph = dialog.get_by_label("Job graph")
+    expect(graph).to_have_value(re.compile("to be changed"))
+    changed = graph.input_value().replace("to be changed", "forked").replace("first", "second")
+    graph.fill(changed)
+    dialog.get_by_role("button", name="Start", exact=True).click()
+    dashboard.see_state("running")
+    fork = dashboard.job
+    assert fork != job
+    dashboard.act("Cancel", "Cancel the job")
+    dashboard.see_state("cancelled")
+
+    # The savepoint goes when its owner says so.
+    dashboard.go(f"savepoints/{savepoint[1]}")
+    dashboard.see("forked")
+    page.get_by_role("button", name="Dispose", exact=True).click()
+    dialog.get_by_role("button", name="Delete its files").click()
+    dashboard.see("disposed")
+    assert server.get(f"/v1/savepoints/{savepoint[1]}")["status"] == "disposed"
+
+
+def _writing_to(path: str) -> list[dict[str, Any]]:
+    return [
+        {**vertex, "path": path} if vertex["op"] == "sink" else vertex
+        for vertex in GRAPH["vertices"]
+    ]
 
 
 def _small() -> list[dict[str, object]]:

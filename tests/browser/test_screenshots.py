@@ -32,7 +32,7 @@ VIEWS = {
 
 
 def a_job(name: str, path: str, **changes: Any) -> dict[str, Any]:
-    vertices = [dict(one) for one in GRAPH["vertices"]]  # type: ignore[attr-defined]
+    vertices = [dict(one) for one in GRAPH["vertices"]]
     vertices[-1]["path"] = path
     document = {**GRAPH, "name": name, "vertices": vertices, "max_parallelism": 720, **changes}
     return {**document, "checkpointing": {"interval": "3s"}}
