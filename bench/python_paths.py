@@ -62,12 +62,6 @@ PATHS: dict[str, dict[str, Any]] = {
         "key": ["k"],
         "aggregate": {"n": "count(*)", "total": "sum(v)", "highest": "max(v)"},
     },
-    "count windows of 3": {
-        "op": "window",
-        "key": ["k"],
-        "window": {"count": 3},
-        "aggregate": {"n": "count(*)", "total": "sum(v)", "highest": "max(v)"},
-    },
     "process": {
         "op": "process",
         "key": ["k"],
