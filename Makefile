@@ -58,7 +58,7 @@ demo: setup
 # One archive of Spark's classes for all JVMs of the tests: each starts in two thirds of the time.
 test chaos: export HEADGATE_CLASS_ARCHIVES = $(CURDIR)/$(VENV)/classes
 # They live for seconds: what the better compiler would save, it costs first.
-test chaos: export JAVA_TOOL_OPTIONS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+test chaos: export JAVA_TOOL_OPTIONS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m
 
 .PHONY: classes
 classes: setup

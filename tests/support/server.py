@@ -121,9 +121,14 @@ class ServerProcess:
             last = self.status(job)["last_checkpoint"]
             return last if last and last["number"] >= number else None
 
-        last = eventually(completed, within, lambda: str(self.status(job)))
+        last = eventually(completed, within, lambda: self._why_no_checkpoint(job))
         found: dict[str, Any] = self.get(f"/v1/jobs/{job}/checkpoints/{last['number']}")
         return found
+
+    def _why_no_checkpoint(self, job: str) -> str:
+        status, newest = self.status(job), self.get(f"/v1/jobs/{job}/checkpoints")["history"][:3]
+        log = self.http.get(f"/v1/jobs/{job}/logs?tail=20").text
+        return f"{status}\n{newest}\n{log}"
 
     def runner_processes(self) -> list[int]:
         """Every process that any runner of this server started and that still runs."""

@@ -134,13 +134,11 @@ def test_a_batch_that_does_not_end_is_told_from_a_query_without_input(job: JobUn
     region = job.define(files_source(), mapped, files_sink("m")).start().regions[0]
     wait_until_read(job, 1)
     # When there is nothing more to read, it is idle, and not stuck
-    _until(lambda: _look(region).input_waiting is False)
-    idle = _look(region)
+    idle = _when(region, lambda seen: seen.input_waiting is False)
     # and when there is, and the batch does not end, that shows
     feed(job, 5, 5)
-    _until(lambda: _look(region).batch_started_at is not None)
-    _until(lambda: (_look(region).unmoved_ms or 0) > 2000)
-    stuck = _look(region)
+    _when(region, lambda seen: seen.batch_started_at is not None)
+    stuck = _when(region, lambda seen: (seen.unmoved_ms or 0) > 2000)
 
     assert (idle.input_waiting, idle.batch_started_at) == (False, None)
     assert (idle.unmoved_ms or 0) < 1000
@@ -150,14 +148,13 @@ def test_a_batch_that_does_not_end_is_told_from_a_query_without_input(job: JobUn
     assert stuck.median_batch_ms > 0
 
 
-def _look(region: Any) -> RegionProgress:
-    seen = region.progress()
-    assert isinstance(seen, RegionProgress)
-    return seen
-
-
-def _until(condition: Callable[[], bool]) -> None:
+def _when(region: Any, condition: Callable[[RegionProgress], bool]) -> RegionProgress:
+    """The first look that fits."""
     deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
+    while True:
+        seen = region.progress()
+        assert isinstance(seen, RegionProgress)
+        if condition(seen):
+            return seen
+        assert time.monotonic() < deadline, seen
         time.sleep(0.1)
