@@ -21,23 +21,29 @@ def pool_locked(job: Path) -> Iterator[None]:
     it has to be uploaded.
     """
     job.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(job / "pool.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while (descriptor := _locked(job / "pool.lock")) is None:
+        if time.monotonic() >= deadline:
+            raise StorageUnavailable(
+                f"job {job.name} has had a checkpoint under way for {_WAIT_SECONDS:g} s"
+            )
+        time.sleep(_RETRY_SECONDS)
     try:
-        _lock(descriptor, job)
         yield
     finally:
         os.close(descriptor)
 
 
-def _lock(descriptor: int, job: Path) -> None:
-    deadline = time.monotonic() + _WAIT_SECONDS
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                raise StorageUnavailable(
-                    f"job {job.name} has had a checkpoint under way for {_WAIT_SECONDS:g} s"
-                ) from None
-            time.sleep(_RETRY_SECONDS)
+def _locked(path: Path) -> int | None:
+    """A descriptor that has the lock; None: another has it. A runner that takes over from one
+    that is frozen puts another file in its place: the one that is there now counts.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(descriptor), path.stat()):
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(descriptor)
+    return None

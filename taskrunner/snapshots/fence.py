@@ -29,6 +29,9 @@ class Fence:
         with locks.held(self._layout.epoch_lock):
             self.check()
             durable.write(self._layout.epoch, f"{self._attempt}\n")
+        # An older one may be frozen in the middle of a checkpoint. When it wakes up it finds that
+        # it was superseded before it writes a manifest, and what it put into the pool is swept.
+        locks.wrest(self._layout.pool_lock)
 
     def check(self) -> None:
         """Raises `Superseded` if a newer attempt has taken over."""

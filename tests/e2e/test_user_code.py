@@ -106,6 +106,7 @@ def headgate(server: ServerProcess, *arguments: str) -> Any:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.long
 def test_a_script_is_a_job_through_kill_and_rescale(server: ServerProcess, tmp_path: Path) -> None:
     words = Words(server.directory / "data" / "killed")
     words.feed()
