@@ -14,6 +14,7 @@ from typing import assert_never
 
 from jobmanager.core.ids import CheckpointNumber, RegionId
 from jobmanager.core.storage_uri import UnsupportedStorage
+from jobmanager.files.locks import LockUnavailable
 from jobmanager.protocol.messages import (
     Barrier,
     BarrierAcks,
@@ -35,7 +36,6 @@ from taskrunner.core.acks import acks_of
 from taskrunner.core.orders import Dismissed, Order, Replaced, StopSettled
 from taskrunner.sinks.directory import SinkDirectory
 from taskrunner.snapshots.fence import Superseded
-from taskrunner.snapshots.locks import LockUnavailable
 from taskrunner.snapshots.snapshot import Snapshots, StateMismatch, Subject, Taken
 from taskrunner.snapshots.spark_log import SparkLog, UnreadableSparkLog
 from taskrunner.snapshots.spark_state import MissingState

@@ -20,9 +20,10 @@ from jobmanager.core import manifest as manifests
 from jobmanager.core.ids import RegionId
 from jobmanager.core.manifest import Manifest
 from jobmanager.core.storage_uri import is_local, local_path
+from jobmanager.files import locks
 from jobmanager.files.places import open_files
 from jobmanager.files.snapshot_files import DamagedFile, SnapshotFiles
-from taskrunner.snapshots import durable, locks
+from taskrunner.snapshots import durable
 from taskrunner.snapshots.layout import JobLayout
 
 _MOST_COPIES = 3

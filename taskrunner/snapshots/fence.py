@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from jobmanager.core.ids import AttemptNumber
-from taskrunner.snapshots import durable, locks
+from jobmanager.files import locks
+from taskrunner.snapshots import durable
 from taskrunner.snapshots.layout import JobLayout
 
 

@@ -29,8 +29,9 @@ from jobmanager.core.manifest import (
 )
 from jobmanager.core.plan import layout_of
 from jobmanager.core.regions import query_of
+from jobmanager.files import locks
 from jobmanager.files.snapshot_files import SnapshotFiles
-from taskrunner.snapshots import locks, spark_state
+from taskrunner.snapshots import spark_state
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.pool import Pool

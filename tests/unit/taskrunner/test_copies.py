@@ -10,7 +10,8 @@ import pytest
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber
 from jobmanager.core.manifest import FILE_NAME, location_of
-from taskrunner.snapshots import copies, locks
+from jobmanager.files import locks
+from taskrunner.snapshots import copies
 from taskrunner.snapshots.copies import Copies, SnapshotGone, UnreadableSnapshot, make_copy
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout

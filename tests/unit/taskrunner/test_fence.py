@@ -7,7 +7,7 @@ import pytest
 
 from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.storage_uri import UnsupportedStorage, local_path
-from taskrunner.snapshots import locks
+from jobmanager.files import locks
 from taskrunner.snapshots.fence import Fence, Superseded, read_epoch
 from taskrunner.snapshots.layout import JobLayout
 
@@ -55,7 +55,7 @@ def test_a_newer_attempt_waits_for_a_publication_under_way(layout: JobLayout) ->
 def test_a_killed_process_holds_no_lock(layout: JobLayout) -> None:
     program = (
         "import sys, time, pathlib\n"
-        "from taskrunner.snapshots import locks\n"
+        "from jobmanager.files import locks\n"
         "with locks.held(pathlib.Path(sys.argv[1])):\n"
         "    sys.stdout.write('held\\n'); sys.stdout.flush(); time.sleep(60)\n"
     )

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from jobmanager.files import locks
 from jobmanager.storage.pool_lock import pool_locked
-from taskrunner.snapshots import locks
 
 SOON = timedelta(milliseconds=50)
 
