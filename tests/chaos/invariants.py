@@ -71,7 +71,11 @@ BROKEN_BY: Mapping[str, str] = {
         SELECT a.number, a.restored, c.number AS checkpoint, c.batches
         FROM attempts a, jsonb_array_elements(a.restored) AS r, checkpoints c
         WHERE c.job_id = a.job_id AND c.attempt < a.number AND c.status = 'completed'
-          AND (c.batches ->> (r ->> 'region'))::int > coalesce((r ->> 'batch')::int, -1)""",
+          AND (c.batches ->> (r ->> 'region'))::int > coalesce((r ->> 'batch')::int, -1)
+          -- a change that is rolled back goes back to its savepoint, whatever it did since
+          AND NOT EXISTS (
+              SELECT FROM operations o WHERE o.job_id = c.job_id AND o.status = 'rolled_back'
+                AND c.triggered_at BETWEEN o.created_at AND o.ended_at)""",
     "no more checkpoints can be restored than are to be retained": """
         SELECT c.job_id, count(*) FROM checkpoints c JOIN jobs j ON j.id = c.job_id
         WHERE c.status = 'completed' AND c.kind <> 'savepoint' AND c.discarded_at IS NULL

@@ -6,6 +6,7 @@ less the delay.
 """
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -273,7 +274,9 @@ def test_streamed(job: JobUnderTest, case: Case, parallelism: int) -> None:
     job.define(*graph_of(case, files_source()), parallelism=parallelism)
     for file in range(FILES):
         lines = "".join(json.dumps(row) + "\n" for row in batch_of(file))
-        durable.write(job.root / "in" / f"{file:03d}.json", lines)
+        path = job.root / "in" / f"{file:03d}.json"
+        durable.write(path, lines)
+        os.utime(path, (1_700_000_000 + file,) * 2)  # Spark reads files in the order of their times
     job.start()
     job.wait_for_commit(lambda log, batch: log.offsets(batch).offsets[0]["logOffset"] >= FILES - 1)
     stop(job, drain=True)
