@@ -230,7 +230,10 @@ def test_what_else_can_be_done(dashboard: Dashboard, server: ServerProcess) -> N
     page = dashboard.page
     job = server.submit({**GRAPH, "name": "to be changed", "vertices": _writing_to("first")})
     server.until_state(job, "running")
-    eventually(lambda: server.status(job)["region_states"], within=60)
+    eventually(
+        lambda: any(one["input_rows"] > 200 for one in server.status(job)["region_states"]),
+        within=60,
+    )
     assert server.http.post(f"/v1/jobs/{job}/checkpoints").status_code == 202
     server.until_checkpoint(job, 1)
     dashboard.open(f"jobs/{job}")
