@@ -46,16 +46,19 @@ SELECT count(*) FROM gone
 """
 
 
-# All at once: a barrier has as many acks as the job has subtasks.
-_ACK = """
+# All at once: a barrier has as many acks as the job has subtasks; of one job, or of many.
+ACK = """
 UPDATE checkpoint_subtasks AS s
-SET acked_at = :at, pointer = a.pointer, version = a.version, bytes = a.bytes,
+SET acked_at = r.at, pointer = a.pointer, version = a.version, bytes = a.bytes,
     key_groups = a.key_groups, offsets = a.offsets, watermark = a.watermark
-FROM jsonb_to_recordset(CAST(:acks AS jsonb)) AS a(
-    region text, vertex text, subtask bigint, pointer text, version bigint, bytes bigint,
-    key_groups int[], offsets jsonb, watermark timestamptz)
-WHERE s.job_id = :job_id AND s.checkpoint = :checkpoint AND s.region = a.region
-  AND s.vertex = a.vertex AND s.subtask = a.subtask AND s.acked_at IS NULL
+FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(
+         job_id uuid, number bigint, at timestamptz, acks jsonb),
+     jsonb_to_recordset(r.acks) AS a(
+         region text, vertex text, subtask bigint, pointer text, version bigint, bytes bigint,
+         key_groups int[], offsets jsonb, watermark timestamptz)
+WHERE s.job_id = r.job_id AND s.checkpoint = r.number AND s.region = a.region
+  AND s.vertex = a.vertex AND s.subtask = a.subtask
+  AND s.acked_at IS NULL
 """
 
 
@@ -114,8 +117,9 @@ class PostgresCheckpoints:
             for ref, snapshot in checkpoint.snapshots.items()
         ]
         if acks:
-            told = {"job_id": job_id, "checkpoint": checkpoint.number, "at": at}
-            await self._session.execute(text(_ACK), {**told, "acks": json.dumps(acks)})
+            told = {"job_id": str(job_id), "number": checkpoint.number, "at": at.isoformat()}
+            rows = json.dumps([{**told, "acks": acks}])
+            await self._session.execute(text(ACK), {"rows": rows})
 
     async def of_job(self, job_id: JobId, limit: int) -> Sequence[StoredCheckpoint]:
         return await self._find(CheckpointRow.job_id == job_id, limit=limit)

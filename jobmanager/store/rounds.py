@@ -21,6 +21,7 @@ from jobmanager.core.ids import (
 from jobmanager.core.plan import SnapshotKind
 from jobmanager.services.ports import Completed, DueCheckpoint, DueCheckpoints, Triggered, Unacked
 from jobmanager.store import mapping
+from jobmanager.store.checkpoints import ACK
 
 # First the locks, then a look: a statement that does both sees other rows as they were before.
 # Skipped where locked: so it is part of no deadlock. Who is skipped is looked at soon again.
@@ -102,18 +103,6 @@ FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(
     job_id uuid, number bigint, at timestamptz, manifest text, batches jsonb, bytes bigint,
     new_bytes bigint)
 WHERE c.job_id = r.job_id AND c.number = r.number
-"""
-_ACK = """
-UPDATE checkpoint_subtasks AS s
-SET acked_at = r.at, pointer = a.pointer, version = a.version, bytes = a.bytes,
-    key_groups = a.key_groups, offsets = a.offsets, watermark = a.watermark
-FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(
-         job_id uuid, number bigint, at timestamptz, acks jsonb),
-     jsonb_to_recordset(r.acks) AS a(
-         region text, vertex text, subtask bigint, pointer text, version bigint, bytes bigint,
-         key_groups int[], offsets jsonb, watermark timestamptz)
-WHERE s.job_id = r.job_id AND s.checkpoint = r.number AND s.region = a.region
-  AND s.vertex = a.vertex AND s.subtask = a.subtask
 """
 _PACE = """
 UPDATE jobs j SET failed_checkpoints = 0, next_checkpoint_at = r.next_at
@@ -201,7 +190,7 @@ class PostgresRounds:
                     ],
                 }
             )
-        await self._execute_each(rows, _COMPLETE, _ACK, _PACE)
+        await self._execute_each(rows, _COMPLETE, ACK, _PACE)
         discarded = [
             {"job_id": str(one.job_id), "number": number, "at": one.at.isoformat()}
             for one in completed
