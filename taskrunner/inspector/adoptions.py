@@ -2,8 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
@@ -16,6 +14,7 @@ from jobmanager.core.storage_uri import UnsupportedStorage, local_path
 from jobmanager.protocol.inspection import AdoptCheckpoint, Adopted
 from taskrunner.core import adoptability, spark_messages
 from taskrunner.core.adoptability import Found
+from taskrunner.inspector.scratch import scratch_in
 from taskrunner.snapshots import empty_batches
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.foreign import ROCKSDB, Foreign, NotAdoptable, copy_foreign, write_commit
@@ -46,7 +45,7 @@ class AdoptionDesk:
         storage = local_path(asked.storage) if asked.storage else None
         if storage is not None:
             shipped.become(self._spark, storage, graph.artifacts)
-        with self._scratch() as scratch:
+        with scratch_in(self._home, self._spark) as scratch:
             places = Places(JobLayout(scratch / "job"), local_path(asked.data_root), storage)
             try:
                 foreign = copy_foreign(_path(asked.path), scratch / "foreign")
@@ -123,16 +122,6 @@ class AdoptionDesk:
         snapshots.take_savepoint(
             _CHECKPOINT, {region.id: ours}, datetime.now(UTC), asked.savepoint, asked.target
         )
-
-    @contextmanager
-    def _scratch(self) -> Iterator[Path]:
-        scratch = self._home / uuid4().hex
-        scratch.mkdir(parents=True)
-        try:
-            yield scratch
-        finally:
-            rehearsal.unload_state(self._spark)
-            shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _only_region(graph: JobGraph, parallelism: int) -> Region:

@@ -1,13 +1,20 @@
 """A directory for one question, which nobody keeps."""
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+from taskrunner import logs
 from taskrunner.spark import rehearsal
 from taskrunner.spark.session import Session
+
+_PATIENCE = 10.0
+"""Seconds for what Spark's maintenance of state stores is in the middle of writing."""
+_PAUSE = 0.05
+log = logs.get("inspector")
 
 
 @contextmanager
@@ -19,4 +26,15 @@ def scratch_in(home: Path, spark: Session) -> Iterator[Path]:
         yield scratch
     finally:
         rehearsal.unload_state(spark)
-        shutil.rmtree(scratch, ignore_errors=True)
+        delete(scratch)
+
+
+def delete(directory: Path) -> None:
+    """Deletes a directory into which somebody may still write a last file."""
+    until = time.monotonic() + _PATIENCE
+    while directory.exists():
+        shutil.rmtree(directory, ignore_errors=True)
+        if time.monotonic() > until:
+            log.warning("scratch_left", directory=str(directory))
+            return
+        time.sleep(_PAUSE)
