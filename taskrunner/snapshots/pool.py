@@ -5,6 +5,8 @@ no manifest names it any more. All changes are made under `pool.lock`, which the
 JobManager takes too when it deletes. What is in the pool is never overwritten.
 """
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 
 from jobmanager.core.ids import RegionId
@@ -51,14 +53,17 @@ class Pool:
     def _place(self, location: str, source: Path) -> str:
         """Where the file is, or is to go: beside a file that has its name and other bytes.
 
-        Spark may write a snapshot of one version again, with other shared files in it.
+        Spark may write a snapshot of one version again, with other shared files in it, and
+        a dead attempt may have left half of a file, under any name.
         """
         if location not in self._there or self._files.is_same(source, location):
             return location
         content = self._sha256(source)
-        if self._kept(location).sha256 == content:
-            return location
-        return f"{location}~{content[:16]}"
+        return next(
+            name
+            for name in _names(location, content)
+            if name not in self._there or self._kept(name).sha256 == content
+        )
 
     def _add(self, source: Path, location: str) -> None:
         stamp = _stamp(source)
@@ -79,6 +84,13 @@ class Pool:
         known = self._read_now.get(stamp) or self._read.get(stamp) or durable.sha256(source)
         self._read_now[stamp] = known
         return known
+
+
+def _names(location: str, content: str) -> Iterator[str]:
+    """Those under which a file may be kept, the first that is free or holds it being taken."""
+    yield location
+    yield f"{location}~{content[:16]}"
+    yield from (f"{location}~{content[:16]}~{number}" for number in itertools.count(2))
 
 
 def _stamp(path: Path) -> _Stamp:
