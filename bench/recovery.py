@@ -4,13 +4,18 @@
 
 Two servers, one without warm runners and one with: each round measures both, one after the
 other, on a machine that is otherwise quiet. Reported are medians and the ratio.
+
+Once with rows that wait in a file, once with the generator, which is Spark's `rate` and has its
+first rows a second after it was started, whoever started it.
 """
 
+import json
 import os
 import signal
 import statistics
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,37 +25,52 @@ from tests.support.server import ServerProcess, eventually
 _ROWS_PER_SECOND = 100
 
 
+_WAITING = "submit to first batch, rows waiting"
+_GENERATED = "submit to first batch, generator"
+_RECOVERED = "kill -9 to next batch"
+
+
 def main(rounds: int) -> None:
     took: dict[tuple[str, str], list[float]] = {}
     with a_server("--warm-runners", "0") as cold, a_server("--warm-runners", "1") as warm:
         for number in range(rounds):
             for name, server in (("cold", cold), ("warm", warm)):
-                if name == "warm":
-                    _until_warm(server)
-                first, recovered = _measure(server, number)
-                took.setdefault((name, "submit to first batch"), []).append(first)
-                took.setdefault((name, "kill -9 to next batch"), []).append(recovered)
-                say(f"round {number + 1}, {name}: first {first:.1f} s, recovered {recovered:.1f} s")
+                measured = _measure(server, number)
+                for what, seconds in measured.items():
+                    took.setdefault((name, what), []).append(seconds)
+                told = ", ".join(f"{what}: {seconds:.1f} s" for what, seconds in measured.items())
+                say(f"round {number + 1}, {name}: {told}")
     rows = []
-    for what in ("submit to first batch", "kill -9 to next batch"):
+    for what in (_WAITING, _GENERATED, _RECOVERED):
         cold_s, warm_s = (statistics.median(took[name, what]) for name in ("cold", "warm"))
         rows.append([what, f"{cold_s:.1f}", f"{warm_s:.1f}", f"{warm_s / cold_s:.2f}"])
     table(["seconds (median)", "cold", "warm", "ratio"], rows)
 
 
-def _measure(server: ServerProcess, number: int) -> tuple[float, float]:
-    began = time.time()
-    job = server.submit(_document(f"out{number}"))
-    first = _first_commit_after(server, job, began) - began
-    if "--warm-runners" in server.options and server.options[-1] != "0":
-        _until_warm(server)
+def _measure(server: ServerProcess, number: int) -> dict[str, float]:
+    took = {}
+    waiting, took[_WAITING] = _first_batch(server, _document(f"read{number}", _waiting(server)))
+    _cancel(server, waiting)
+    job, took[_GENERATED] = _first_batch(server, _document(f"out{number}", _GENERATOR))
+    _until_warm(server)
     time.sleep(3)
     killed = time.time()
     os.kill(server.status(job)["runner"]["pid"], signal.SIGKILL)
-    recovered = _first_commit_after(server, job, killed) - killed
+    took[_RECOVERED] = _first_commit_after(server, job, killed) - killed
+    _cancel(server, job)
+    return took
+
+
+def _first_batch(server: ServerProcess, document: dict[str, Any]) -> tuple[str, float]:
+    _until_warm(server)
+    began = time.time()
+    job = server.submit(document)
+    return job, _first_commit_after(server, job, began) - began
+
+
+def _cancel(server: ServerProcess, job: str) -> None:
     server.http.patch(f"/v1/jobs/{job}")
     server.until_state(job, "cancelled")
-    return first, recovered
 
 
 def _first_commit_after(server: ServerProcess, job: str, moment: float) -> float:
@@ -71,6 +91,9 @@ def _commits(attempt: Path) -> list[Path]:
 
 
 def _until_warm(server: ServerProcess) -> None:
+    """Returns when a warm runner waits for work, at once where there are to be none."""
+    if server.options[-1] == "0":
+        return
     ready = server.directory / "runners"
 
     def is_ready() -> bool:
@@ -83,7 +106,29 @@ def _is_idle(home: Path) -> bool:
     return "registered" not in (home / "runner.log").read_text()
 
 
-def _document(path: str) -> dict[str, Any]:
+def _waiting(server: ServerProcess) -> dict[str, Any]:
+    """A source whose rows are there before the job is."""
+    rows = server.directory / "data" / "bids"
+    rows.mkdir(parents=True, exist_ok=True)
+    now = datetime.now(UTC).isoformat()
+    lines = [json.dumps({"auction": n % 20, "price": n, "ts": now}) for n in range(1_000)]
+    (rows / "1.json").write_text("\n".join(lines))
+    return {
+        "connector": "files",
+        "format": "json",
+        "path": "bids",
+        "schema": "auction LONG, price LONG, ts TIMESTAMP",
+    }
+
+
+_GENERATOR = {
+    "connector": "generator",
+    "rows_per_second": _ROWS_PER_SECOND,
+    "columns": {"auction": "id % 20", "price": "id % 1000", "ts": "ts"},
+}
+
+
+def _document(path: str, source: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": "recovery",
         "parallelism": 2,
@@ -93,9 +138,7 @@ def _document(path: str) -> dict[str, Any]:
             {
                 "id": "bids",
                 "op": "source",
-                "connector": "generator",
-                "rows_per_second": _ROWS_PER_SECOND,
-                "columns": {"auction": "id % 20", "price": "id % 1000", "ts": "ts"},
+                **source,
                 "watermark": {"column": "ts", "delay": "1s"},
             },
             {

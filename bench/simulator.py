@@ -7,6 +7,8 @@ source, a keyed vertex of 30 subtasks and a sink, and a checkpoint each 10 secon
 sends heartbeats, waits for directives and acks every barrier a moment later, on connections of
 its own. Meanwhile reads go on. Reported is what a checkpoint took from its trigger to its
 completion as Postgres has it, what was missed, what readers waited, and what it costs.
+
+With `--follower` a second server stands by on the same Postgres, and is asked by the readers.
 """
 
 import argparse
@@ -20,7 +22,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,7 @@ from bench.wire import Connection
 from jobmanager.core import graph_document
 from jobmanager.core.plan import awaited
 from jobmanager.store.embedded import EmbeddedPostgres
+from tests.support.server import ServerProcess
 
 INTERVAL = 10
 PARALLELISM = 30
@@ -45,6 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("jobs", type=int, nargs="?", default=1000)
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--follower", action="store_true", help="readers ask a second server")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hgbench", ignore_cleanup_errors=True) as name:
         directory = Path(name)
@@ -59,7 +64,8 @@ def main() -> None:
             assert server.stdout is not None
             url = server.stdout.readline().strip()
             simulation = Simulation(url, directory, server.pid, arguments.jobs)
-            asyncio.run(simulation.run(arguments.seconds))
+            with a_follower(directory) if arguments.follower else nullcontext(url) as asked:
+                asyncio.run(simulation.run(arguments.seconds, asked))
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait(60)
@@ -68,9 +74,24 @@ def main() -> None:
             say(f"warnings in the server's log: {dict(warned)}")
 
 
+@contextmanager
+def a_follower(directory: Path) -> Iterator[str]:
+    """The URL of a server that stands by."""
+    database = EmbeddedPostgres.start(directory / "postgres").url
+    storage = (directory / "storage").as_uri()
+    server = ServerProcess(
+        directory / "follower", "--database-url", database, "--storage", storage,
+        "--warm-runners", "0",
+    )  # fmt: skip
+    try:
+        yield server.start().url
+    finally:
+        server.clean_up()
+
+
 class Simulation:
     def __init__(self, url: str, directory: Path, pid: int, jobs: int) -> None:
-        self._address = url.removeprefix("http://").split(":")
+        self._address = _address(url)
         self._directory = directory
         self._server = psutil.Process(pid)
         self._jobs = jobs
@@ -98,7 +119,7 @@ class Simulation:
         self.ack_times: list[float] = []
         self.beat_times: list[float] = []
 
-    async def run(self, seconds: float) -> None:
+    async def run(self, seconds: float, asked: str) -> None:
         began = time.monotonic()
         watching = asyncio.create_task(self._play_all())
         gate = asyncio.Semaphore(_SUBMIT_AT_ONCE)
@@ -110,7 +131,7 @@ class Simulation:
         before = self._measure()
         self.reads, self.ack_times, self.beat_times, self.problems = [], [], [], Counter()
         acked, since = self.acked, time.time()
-        reading = asyncio.create_task(self._read())
+        reading = asyncio.create_task(self._read(asked))
         await asyncio.sleep(seconds)
         reading.cancel()
         self._report(seconds, since, acked, before, self._measure())
@@ -217,8 +238,8 @@ class Simulation:
             self.problems[f"{path.rpartition('/')[2]} {status}"] += 1
             await asyncio.sleep(random.uniform(0.2, 1))
 
-    async def _read(self) -> None:
-        connection = Connection(self._address)
+    async def _read(self, asked: str) -> None:
+        connection = Connection(_address(asked))
         while True:
             job = random.choice(self._ids)
             paths = [f"/v1/jobs/{job}/status", f"/jobs/{job}/checkpoints", f"/jobs/{job}"]
@@ -300,6 +321,10 @@ class Simulation:
             ["other answers than 200", dict(self.problems)],
         ]  # fmt: skip
         table([f"{self._jobs} jobs, {seconds:g} s", ""], figures)
+
+
+def _address(url: str) -> list[str]:
+    return url.removeprefix("http://").rstrip("/").split(":")
 
 
 def a_document() -> dict[str, Any]:

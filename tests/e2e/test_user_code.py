@@ -52,6 +52,36 @@ wanted.writeStream.queryName("copy").format("parquet").option("path", f"{sys.arg
 spark.streams.awaitAnyTermination()
 """
 
+_NUMBERED = """
+import os
+
+from jobmanager.client.builder import Environment
+from taskrunner.api.process import Context, ProcessFunction, Row
+from taskrunner.api.state import ValueState
+
+
+class Numbered(ProcessFunction):
+    seen = ValueState[int]()
+
+    def process(self, row: Row, ctx: Context) -> None:
+        number = (self.seen.value() or 0) + 1
+        self.seen.update(number)
+        ctx.emit({"word": ctx.key, "number": number})
+
+
+COLUMNS = "word STRING, n BIGINT"
+env = Environment(
+    "numbered", parallelism=2, checkpointing={"interval": "1s"}, url=os.environ["HEADGATE_URL"]
+)
+(
+    env.source("files", id="words", format="json", path="numbered/words", schema=COLUMNS)
+    .key_by("word")
+    .process(Numbered, "word STRING, number BIGINT", id="numbered")
+    .sink("files", id="out", format="json", path="numbered/out")
+)
+print(env.submit().id)
+"""
+
 
 class Words:
     """Input files, and what plain Python makes of them."""
@@ -60,11 +90,13 @@ class Words:
         self._data = data
         self._files = 0
         self.wanted: Counter[str] = Counter()
+        self.all: Counter[str] = Counter()
 
     def feed(self, rows: int = 50) -> None:
         first = self._files * rows
         made = [(f"w{n % 11}", n % 4) for n in range(first, first + rows)]
         self.wanted.update(word for word, n in made if n != 0)
+        self.all.update(word for word, _ in made)
         text = "".join(json.dumps({"word": word, "n": n}) + "\n" for word, n in made)
         self._files += 1
         (self._data / "words").mkdir(parents=True, exist_ok=True)
@@ -158,9 +190,50 @@ def submit_script(server: ServerProcess, tmp_path: Path, place: str, *options: s
     return str(headgate(server, "submit-script", "--json", *options, *shipped, *script)["jobid"])
 
 
-def test_a_graph_built_in_python_runs_with_its_own_code(server: ServerProcess) -> None:
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_function_with_state_is_right_through_kill_and_rescale(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    data = server.directory / "data" / "numbered"
+    words = Words(data)
+    words.feed()
+    (tmp_path / "app.py").write_text(_NUMBERED)
+
+    job = run_program(server, tmp_path / "app.py").strip()
+    until_numbered(words, data / "out")
+    server.until_checkpoint(job, 1)
+    os.kill(server.status(job)["runner"]["pid"], signal.SIGKILL)
+    words.feed()
+    until_numbered(words, data / "out")
+    with HeadgateClient(server.url) as client:
+        handle = Job(client, job)
+        for parallelism in (4, 1):
+            words.feed()
+            handle.rescale(parallelism)
+            words.feed()
+            until_numbered(words, data / "out")
+        handle.cancel()
+
+
+def until_numbered(words: Words, out: Path) -> None:
+    """Each word has been seen as often as it was fed, and no number twice."""
+
+    def found() -> Counter[tuple[str, int]]:
+        rows = (json.loads(line) for one in out.glob("*.json") for line in one.open())
+        return Counter((row["word"], row["number"]) for row in rows)
+
+    wanted = Counter((word, n) for word, last in words.all.items() for n in range(1, last + 1))
+    eventually(
+        lambda: found() == wanted,
+        PATIENCE,
+        lambda: f"missing {wanted - found()}, too many {found() - wanted}",
+    )
+
+
+def run_program(server: ServerProcess, program: Path) -> str:
     done = subprocess.run(
-        [sys.executable, str(_EXAMPLES / "batch_report.py")],
+        [sys.executable, str(program)],
         env={**os.environ, "HEADGATE_URL": server.url},
         capture_output=True,
         text=True,
@@ -168,7 +241,33 @@ def test_a_graph_built_in_python_runs_with_its_own_code(server: ServerProcess) -
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "FINISHED" in done.stdout
+    return done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("example", "place"),
+    [
+        ("streaming_etl", "out/rejected"),
+        ("stream_analytics", "out/analytics"),
+        ("event_driven", None),  # its first reminder comes after a minute
+    ],
+)
+def test_an_example_runs(example: str, place: str | None, server: ServerProcess) -> None:
+    told = run_program(server, _EXAMPLES / f"{example}.py")
+    job = told.split()[1].rstrip(":")
+
+    server.until_checkpoint(job, 1)
+    if place is not None:
+        out = server.directory / "data" / place
+        eventually(lambda: any(one.stat().st_size for one in out.glob("*.*")), PATIENCE)
+    with HeadgateClient(server.url) as client:
+        Job(client, job).cancel()
+
+
+def test_a_graph_built_in_python_runs_with_its_own_code(server: ServerProcess) -> None:
+    assert "FINISHED" in run_program(server, _EXAMPLES / "batch_report.py")
     rows = [
         json.loads(line)
         for path in (server.directory / "data" / "out/report").glob("*.json")
