@@ -100,7 +100,7 @@ class StorageMachine(RuleBasedStateMachine):
     def checkpoint_that_breaks_off(self, after: int) -> None:
         """By a store that fails, or by a state file that is not there."""
         number = self._next()
-        lost = next(self.spark.path.glob("state/0/1/*.changelog"))
+        lost = min(self.spark.path.glob("state/0/1/[0-9]*"))  # a changelog, or a snapshot
         hidden = lost.rename(lost.with_name("hidden"))
         try:
             with stores.failing(after), suppress(OSError, MissingState):
