@@ -21,6 +21,7 @@ from jobmanager.core.errors import (
     MalformedRequest,
     TooBusy,
 )
+from jobmanager.core.json_text import holds_nul
 
 MOST_BODY_BYTES = 16 * 1024 * 1024
 MOST_HELD_BYTES = 16 * MOST_BODY_BYTES
@@ -29,8 +30,8 @@ BODY_WITHIN = 60.0
 
 
 class BodyLimit:
-    """Reads the body, and refuses one that is too large or too slow; and an address with a
-    character that no text in Postgres can have.
+    """Reads the body, and refuses one that is too large or too slow; and an address, or JSON,
+    with a character that no text in Postgres can have.
     """
 
     def __init__(self, app: ASGIApp, within: float) -> None:
@@ -56,7 +57,9 @@ class BodyLimit:
             except (BodyTooLarge, TooBusy) as error:
                 await _refuse(error, scope, send)
             else:
-                if is_there:
+                if is_there and _is_json(scope) and holds_nul(bytes(body)):
+                    await _refuse(MalformedRequest("the body holds a NUL character"), scope, send)
+                elif is_there:
                     await self._app(scope, _replayed(bytes(body), receive), send)
         finally:
             self._held -= len(body)
@@ -172,6 +175,11 @@ def is_runner_call(path: str) -> bool:
 def _most_bytes(path: str) -> int:
     is_upload = path.removeprefix("/v1").strip("/") == "artifacts"
     return MOST_BYTES if is_upload else MOST_BODY_BYTES
+
+
+def _is_json(scope: Scope) -> bool:
+    kind = Headers(scope=scope).get("content-type", "")
+    return "json" in kind or (not kind and _most_bytes(scope["path"]) != MOST_BYTES)
 
 
 def is_read(scope: Scope) -> bool:

@@ -11,6 +11,7 @@ import httpx
 from pydantic import ValidationError
 
 from jobmanager.core.ids import RunnerId
+from jobmanager.core.json_text import without_nul
 from jobmanager.protocol.messages import (
     AttemptReply,
     AttemptReport,
@@ -113,7 +114,7 @@ class JobManagerClient:
     ) -> Reply:
         """Calls until there is an answer; None: for ever. `patience` is how long one may take."""
         deadline = None if within is None else time.monotonic() + within.total_seconds()
-        content = None if body is None else body.model_dump_json()
+        content = None if body is None else without_nul(body.model_dump_json())
         pause = _FIRST_PAUSE
         while True:
             url = None

@@ -144,3 +144,13 @@ async def test_an_address_that_postgres_cannot_hold_is_refused(served: str) -> N
         for path in ("/v1/jobs/summary?state=%00l", "/v1/jobs/summary?text=a%00", "/v1/jobs/%00"):
             answer = await http.get(path)
             assert (answer.status_code, "NUL" in answer.text) == (400, True), answer.text
+
+
+async def test_a_body_that_postgres_cannot_hold_is_refused(served: str) -> None:
+    async with httpx.AsyncClient(base_url=served) as http:
+        for path in ("/v1/scripts/describe", "/v1/savepoints/adopt", "/v1/jobs"):
+            answer = await http.post(path, json={"artifacts": ["a\0b"]})
+            assert (answer.status_code, "NUL" in answer.text) == (400, True), answer.text
+        # which is no NUL, but a backslash and what follows it
+        answer = await http.post("/v1/scripts/describe", json={"artifacts": ["\\u0000"]})
+        assert "NUL" not in answer.text
