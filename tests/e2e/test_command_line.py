@@ -115,7 +115,7 @@ def test_faults_of_a_graph_are_all_told(server: ServerProcess, tmp_path: Path) -
 
 
 def test_the_demo_shows_rows_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    ended = headgate("demo", "--seconds", "12", "--data-dir", str(tmp_path), url="", within=180)
+    ended = headgate("demo", "--seconds", "5", "--data-dir", str(tmp_path), url="", within=180)
 
     assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
     assert "revenue" in ended.stdout

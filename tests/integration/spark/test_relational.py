@@ -355,7 +355,8 @@ def test_orc_and_text_are_written_exactly_and_read_again(job: JobUnderTest) -> N
     assert sorted(r["value"] for r in again.output()) == sorted(lines * 2)
 
 
-@pytest.mark.parametrize("mode", ["complete", pytest.param("update", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("mode", ["complete", "update"])
 def test_a_sink_is_given_what_its_mode_says(
     job: JobUnderTest, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
