@@ -128,6 +128,12 @@ class SinkDirectory:
                     self._withdraw(batch)
             self._delete_orphans()
 
+    def abandon(self, batch: int, staged: Path) -> None:
+        """Something failed: what was staged goes, unless it was decided that it counts."""
+        with self._lock:
+            if self.state_of(batch) is None:
+                self.discard(staged)
+
     def discard(self, staged: Path) -> None:
         """Deletes what was staged and is not wanted."""
         shutil.rmtree(staged, ignore_errors=True)

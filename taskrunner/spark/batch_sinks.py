@@ -40,6 +40,13 @@ class ExactlyOnceFiles:
             self._directory.finish(batch)
             return count
         staged = self._directory.stage(batch)
+        try:
+            return self._write(rows, batch, staged)
+        except BaseException:
+            self._directory.abandon(batch, staged)
+            raise
+
+    def _write(self, rows: DataFrame, batch: int, staged: Path) -> int:
         observed, counted = _counting(rows)
         writer = observed.write.format(self._files.format).options(**self._sink.options)
         if self._files.partition_by:

@@ -77,6 +77,8 @@ class RegionQuery:
         self._has_clock = any(map(goes_by_the_clock, vertices))
         self._totals = Totals(spark, region.id, spark_checkpoint_dir)
         self._script = next((one for one in vertices if isinstance(one, Script)), None)
+        self._is_last = False
+        """Whether the batch under way was asked to be the last."""
 
     @property
     def id(self) -> RegionId:
@@ -102,6 +104,7 @@ class RegionQuery:
             writer = writer.trigger(availableNow=True)
         elif interval:
             writer = writer.trigger(processingTime=f"{interval} milliseconds")
+        self._is_last = False
         self._totals.begin()
         if self.query is None:
             self._totals.restore(self.log.last_committed())
@@ -120,16 +123,18 @@ class RegionQuery:
         """Lets the batch under way be the last. False: this Spark cannot; use `stop`."""
         if self.query is None or not self._is_active():
             return True
+        self._is_last = True
         return _terminate_after_batch(self._spark, self.query)
 
     def await_stop(self, within: timedelta) -> bool:
-        """Whether the query ended by itself in time. It is stopped in any case."""
+        """Whether the query ended after a batch and in time. It is stopped in any case."""
         ended = self._await(within)
         self.stop()
-        return ended
+        return ended and self.error is None
 
     def stop(self) -> None:
         """Stops the query, if need be in the middle of a batch."""
+        self._is_last = False
         if self.query is not None:
             self.query.stop()
         if self.phase in (Phase.RUNNING, Phase.DRAINING):
@@ -139,7 +144,7 @@ class RegionQuery:
         """Whether the query ended in time, by itself or as it was asked to; it may have failed."""
         if not self._await(within):
             return False
-        if self.query is not None and self.query.exception() is not None:
+        if self.error is not None or (self.query and self.query.exception() is not None):
             self._fail()
         return True
 
@@ -170,6 +175,8 @@ class RegionQuery:
 
     def _take_batch(self, rows: DataFrame, batch: int) -> None:
         try:
+            if self._is_last:
+                _forget_interrupt(self._spark)
             self.output_rows += self._sink.write(rows, batch)
             self._totals.add(batch)
         except BaseException as error:
@@ -263,6 +270,15 @@ def _has_thread(query: StreamingQuery) -> bool:
         return bool(execution.queryExecutionThread().isAlive())
     except (Py4JError, AttributeError, TypeError):
         return bool(query.isActive)
+
+
+def _forget_interrupt(spark: SparkSession) -> None:
+    """Lets this very batch go on, whose thread calls us.
+
+    Spark interrupts itself when it has planned a batch and finds that the query is to end.
+    """
+    jvm: Any = spark._jvm
+    jvm.java.lang.Thread.interrupted()
 
 
 def _terminate_after_batch(spark: SparkSession, query: StreamingQuery) -> bool:

@@ -72,6 +72,7 @@ def test_a_cancelled_job_ends_after_its_batch_and_leaves_a_result(site: Site) ->
     assert body.event == "cancelled"
     assert body.detail == "out ended after its batch; raw ended after its batch"
     assert runner.process.wait(30) == 0
+    assert "Interrupted" not in (site.root / "runner.log").read_text()
     result = site.root / "storage" / "jobs" / site.job.hex / "attempts" / "1" / "result.json"
     assert AttemptReport.model_validate_json(result.read_text()).body == body
 

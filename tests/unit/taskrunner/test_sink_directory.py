@@ -152,3 +152,25 @@ def test_nothing_is_private_inside_the_readers_directory(tmp_path: Path) -> None
         write(a_sink(tmp_path, after_step=crash_after(1)), batch=0)
 
     assert list((tmp_path / "sink").rglob("*")) == []
+
+
+def test_what_failed_before_it_was_decided_leaves_nothing(tmp_path: Path) -> None:
+    sink = a_sink(tmp_path)
+    staged = sink.stage(0)
+    staged.mkdir()
+
+    sink.abandon(0, staged)
+
+    assert not staged.exists()
+
+
+def test_what_was_decided_is_not_abandoned(tmp_path: Path) -> None:
+    sink = a_sink(tmp_path, after_step=crash_after(2))
+    with pytest.raises(Crash):
+        write(sink, batch=0)
+    [staged] = tmp_path.glob(".sink.headgate/*/*/staging/*")
+
+    sink.abandon(0, staged)
+    a_sink(tmp_path, attempt=2).recover(last_kept=0, last_visible=0)
+
+    assert rows(tmp_path) == ["0:0", "0:1"]
