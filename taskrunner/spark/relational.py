@@ -77,7 +77,11 @@ def join(vertex: Join, left: DataFrame, right: DataFrame) -> DataFrame:
         _hinted(vertex, right.withColumnsRenamed(hidden)).alias(vertex.right),
     )
     for name, other in hidden.items():
-        condition.append(_of(vertex.left, name) == _of(vertex.right, other))
+        mine, theirs = _of(vertex.left, name), _of(vertex.right, other)
+        condition.append(mine == theirs)
+        if vertex.type == "full":
+            # of all joins of streams this one takes two nulls for the same key (Spark 4.3)
+            condition.append(sql.coalesce(mine, theirs).isNotNull())
     if vertex.where is not None:
         with naming(vertex.id, "where"):
             condition.append(sql.expr(vertex.where))

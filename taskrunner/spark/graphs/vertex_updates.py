@@ -57,8 +57,11 @@ def _combined(network: Network, asked: VertexUpdate, values: DataFrame) -> DataF
     """`id`, `message`: what came to each vertex that something came to."""
     senders = values.select(sql.col("id").alias("src"), "value", *_DEGREES)
     with naming(network.name, "algorithm.vertex_update.message"):
+        # Who sends has an edge. Spark would compute it for others too, below the join, and there
+        # dividing by the degree is an error.
+        message = sql.when(sql.col("out_degree") > 0, sql.expr(asked.message))
         sent = network.edges.join(senders, "src").select(
-            sql.col("dst").alias("id"), sql.expr(asked.message).alias("message")
+            sql.col("dst").alias("id"), message.alias("message")
         )
     with naming(network.name, "algorithm.vertex_update.combine"):
         return (
