@@ -135,8 +135,10 @@ class SparkJob:
 
     def _batch_work(self, sources: Sources, regions: Sequence[Region]) -> BatchWork:
         subject = self._subject
-        models = JobModels(self._places.resolve, subject.job, self._fence.holding)
         directory = self._places.layout.rounds(subject.attempt)
+        models = JobModels(
+            self._places.resolve, subject.job, self._fence.holding, directory / "fits"
+        )
         return BatchWork(
             subject.graph, subject.parallelism, sources.read, regions, models, directory
         )

@@ -33,6 +33,8 @@ from taskrunner.spark.frames import column
 from taskrunner.spark.invalid_vertex import InvalidVertex
 
 _OURS = "__headgate_"
+_CUT_EVERY = 5
+"""Rounds of ALS between two cuts of what Spark remembers of them."""
 _RAW, _PROBABILITY = f"{_OURS}raw", f"{_OURS}probability"
 
 
@@ -189,6 +191,7 @@ def _als(stage: Stage, label: str | None, output: str) -> ALS:
         nonnegative=given["nonnegative"],
         seed=given["seed"],
         coldStartStrategy="nan",
+        checkpointInterval=_CUT_EVERY,
     )
     als.setPredictionCol(output)
     return als

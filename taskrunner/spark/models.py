@@ -65,6 +65,8 @@ class JobModels:
     job: JobId
     guard: Guard
     """Held while something is published: no other attempt has taken over."""
+    scratch: Path
+    """Where all of Spark can write what the models need while the batch lasts."""
 
     def load(self, vertex: VertexId, path: str) -> PipelineModel:
         return SeenModels(self.resolve).load(vertex, path)
@@ -80,6 +82,7 @@ class JobModels:
             _check_place(vertex.id, place)
         is_kept = rows.storageLevel.useMemory
         try:
+            _cut_lineage(rows, self.scratch)
             # which reads them again and again
             model = pipeline.fit(rows if is_kept else rows.persist())
         except PySparkException as error:
@@ -107,6 +110,12 @@ class JobModels:
     def _make_current(self, place: Path, version: str) -> None:
         with self.guard():
             durable.write(place / CURRENT, f"{version}\n")
+
+
+def _cut_lineage(rows: DataFrame, scratch: Path) -> None:
+    """Gives ALS a place for what it has so far: else twenty rounds overflow the stack."""
+    durable.make_directory(scratch)
+    rows.sparkSession.sparkContext.setCheckpointDir(scratch.as_uri())
 
 
 def _check_place(vertex: VertexId, place: Path) -> None:

@@ -70,16 +70,17 @@ class Numbered(ProcessFunction):
 
 
 COLUMNS = "word STRING, n BIGINT"
-env = Environment(
-    "numbered", parallelism=2, checkpointing={"interval": "1s"}, url=os.environ["HEADGATE_URL"]
-)
-(
-    env.source("files", id="words", format="json", path="numbered/words", schema=COLUMNS)
-    .key_by("word")
-    .process(Numbered, "word STRING, number BIGINT", id="numbered")
-    .sink("files", id="out", format="json", path="numbered/out")
-)
-print(env.submit().id)
+
+if __name__ == "__main__":
+    url = os.environ["HEADGATE_URL"]
+    env = Environment("numbered", parallelism=2, checkpointing={"interval": "1s"}, url=url)
+    (
+        env.source("files", id="words", format="json", path="numbered/words", schema=COLUMNS)
+        .key_by("word")
+        .process(Numbered, "word STRING, number BIGINT", id="numbered")
+        .sink("files", id="out", format="json", path="numbered/out")
+    )
+    print(env.submit().id)
 """
 
 
