@@ -16,7 +16,7 @@ def build(url: str = DEFAULT_URL) -> Environment:
         id="raw",
         rows_per_second=100,
         columns={
-            "line": "concat(id, ';', if(id % 10 = 0, 'x', string(id * 7 % 500)), ';user-', id % 13)",
+            "line": "concat(id, ';', if(id % 10 = 0, 'x', string(id % 500)), ';user-', id % 13)",
             "ts": "ts",
         },
     )

@@ -221,7 +221,8 @@ def until_numbered(words: Words, out: Path) -> None:
     """Each word has been seen as often as it was fed, and no number twice."""
 
     def found() -> Counter[tuple[str, int]]:
-        rows = (json.loads(line) for one in out.glob("*.json") for line in one.open())
+        lines = [line for one in out.glob("*.json") for line in one.read_text().splitlines()]
+        rows = [json.loads(line) for line in lines]
         return Counter((row["word"], row["number"]) for row in rows)
 
     wanted = Counter((word, n) for word, last in words.all.items() for n in range(1, last + 1))
