@@ -172,14 +172,18 @@ def is_runner_call(path: str) -> bool:
     return parts[0] == "runners" and len(parts) > 2
 
 
+def _is_upload(path: str) -> bool:
+    return path.removeprefix("/v1").strip("/") == "artifacts"
+
+
 def _most_bytes(path: str) -> int:
-    is_upload = path.removeprefix("/v1").strip("/") == "artifacts"
-    return MOST_BYTES if is_upload else MOST_BODY_BYTES
+    return MOST_BYTES if _is_upload(path) else MOST_BODY_BYTES
 
 
 def _is_json(scope: Scope) -> bool:
+    """As which a body is read that does not say what it is, but for an upload."""
     kind = Headers(scope=scope).get("content-type", "")
-    return "json" in kind or (not kind and _most_bytes(scope["path"]) != MOST_BYTES)
+    return "json" in kind or not (kind or _is_upload(scope["path"]))
 
 
 def is_read(scope: Scope) -> bool:
