@@ -34,7 +34,7 @@ from taskrunner.spark.invalid_vertex import InvalidVertex
 
 _OURS = "__headgate_"
 _CUT_EVERY = 5
-"""Rounds of ALS between two cuts of what Spark remembers of them."""
+"""After so many rounds ALS writes down what it has; Spark forgets how it came to it."""
 _RAW, _PROBABILITY = f"{_OURS}raw", f"{_OURS}probability"
 
 

@@ -82,7 +82,9 @@ class JobModels:
             _check_place(vertex.id, place)
         is_kept = rows.storageLevel.useMemory
         try:
-            _cut_lineage(rows, self.scratch)
+            # ALS writes down here what it has so far: else twenty rounds overflow the stack
+            durable.make_directory(self.scratch)
+            rows.sparkSession.sparkContext.setCheckpointDir(self.scratch.as_uri())
             # which reads them again and again
             model = pipeline.fit(rows if is_kept else rows.persist())
         except PySparkException as error:
@@ -110,12 +112,6 @@ class JobModels:
     def _make_current(self, place: Path, version: str) -> None:
         with self.guard():
             durable.write(place / CURRENT, f"{version}\n")
-
-
-def _cut_lineage(rows: DataFrame, scratch: Path) -> None:
-    """Gives ALS a place for what it has so far: else twenty rounds overflow the stack."""
-    durable.make_directory(scratch)
-    rows.sparkSession.sparkContext.setCheckpointDir(scratch.as_uri())
 
 
 def _check_place(vertex: VertexId, place: Path) -> None:
