@@ -126,8 +126,13 @@ class Words:
 
 
 def headgate(server: ServerProcess, *arguments: str) -> Any:
+    return json.loads(run_python(server, "-m", "jobmanager", *arguments))
+
+
+def run_python(server: ServerProcess, *arguments: str) -> str:
+    """What a program said that talks to the server."""
     done = subprocess.run(
-        [sys.executable, "-m", "jobmanager", *arguments],
+        [sys.executable, *arguments],
         env={**os.environ, "HEADGATE_URL": server.url},
         capture_output=True,
         text=True,
@@ -135,7 +140,7 @@ def headgate(server: ServerProcess, *arguments: str) -> Any:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return done.stdout
 
 
 @pytest.mark.timeout(600)
@@ -201,7 +206,7 @@ def test_a_function_with_state_is_right_through_kill_and_rescale(
     words.feed()
     (tmp_path / "app.py").write_text(_NUMBERED)
 
-    job = run_program(server, tmp_path / "app.py").strip()
+    job = run_python(server, str(tmp_path / "app.py")).strip()
     until_numbered(words, data / "out")
     server.until_checkpoint(job, 1)
     os.kill(server.status(job)["runner"]["pid"], signal.SIGKILL)
@@ -233,19 +238,6 @@ def until_numbered(words: Words, out: Path) -> None:
     )
 
 
-def run_program(server: ServerProcess, program: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, str(program)],
-        env={**os.environ, "HEADGATE_URL": server.url},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
@@ -257,7 +249,7 @@ def run_program(server: ServerProcess, program: Path) -> str:
     ],
 )
 def test_an_example_runs(example: str, place: str | None, server: ServerProcess) -> None:
-    told = run_program(server, _EXAMPLES / f"{example}.py")
+    told = run_python(server, str(_EXAMPLES / f"{example}.py"))
     job = told.split()[1].rstrip(":")
 
     server.until_checkpoint(job, 1)
@@ -269,7 +261,7 @@ def test_an_example_runs(example: str, place: str | None, server: ServerProcess)
 
 
 def test_a_graph_built_in_python_runs_with_its_own_code(server: ServerProcess) -> None:
-    assert "FINISHED" in run_program(server, _EXAMPLES / "batch_report.py")
+    assert "FINISHED" in run_python(server, str(_EXAMPLES / "batch_report.py"))
     rows = [
         json.loads(line)
         for path in (server.directory / "data" / "out/report").glob("*.json")

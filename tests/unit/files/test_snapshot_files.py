@@ -18,12 +18,6 @@ STATE = b"state" * 1000
 KEPT = Kept(len(STATE), hashlib.sha256(STATE).hexdigest())
 
 
-@pytest.fixture(params=["file", "memory"])
-def files(request: pytest.FixtureRequest, tmp_path: Path) -> SnapshotFiles:
-    where = (tmp_path / "store").as_uri() if request.param == "file" else f"memory://{uuid4()}"
-    return open_files(where)
-
-
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "1.changelog"

@@ -2,12 +2,10 @@
 
 import hashlib
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from jobmanager.core.ids import RegionId
-from jobmanager.files.places import open_files
 from jobmanager.files.snapshot_files import SnapshotFiles, damage
 from taskrunner.snapshots.pool import Pool
 
@@ -15,12 +13,6 @@ OUT = RegionId("out")
 WHOLE = b"changes of batch 7"
 PLACE = "pool/out/state/0/1/7.changelog"
 BESIDE = f"{PLACE}~{hashlib.sha256(WHOLE).hexdigest()[:16]}"
-
-
-@pytest.fixture(params=["file", "memory"])
-def files(request: pytest.FixtureRequest, tmp_path: Path) -> SnapshotFiles:
-    where = (tmp_path / "store").as_uri() if request.param == "file" else f"memory://{uuid4()}"
-    return open_files(where)
 
 
 @pytest.mark.parametrize(
