@@ -21,11 +21,11 @@ import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.support import say, table
-from jobmanager.core import graph_document
+from jobmanager.core.graph import graph_document
 from jobmanager.core.ids import VertexId
 from taskrunner.api import Context, ProcessFunction, Row, ValueState
-from taskrunner.spark.compiler import Compiler
-from taskrunner.spark.session import close_session, open_session, settings
+from taskrunner.spark.compile.compiler import Compiler
+from taskrunner.spark.session.session import close_session, open_session, settings
 
 SCHEMA = "k BIGINT, v BIGINT, ts TIMESTAMP"
 OUTPUT = "k BIGINT, n BIGINT, total BIGINT, highest BIGINT"

@@ -32,8 +32,8 @@ import psycopg
 
 from bench.support import say, table
 from bench.wire import Connection
-from jobmanager.core import graph_document
-from jobmanager.core.plan import awaited
+from jobmanager.core.graph import graph_document
+from jobmanager.core.plan.job_plan import awaited
 from jobmanager.store.embedded import EmbeddedPostgres
 from tests.support.server import ServerProcess
 

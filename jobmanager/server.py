@@ -30,22 +30,22 @@ from jobmanager.api.context import Context
 from jobmanager.api.forwarding import PATIENCE
 from jobmanager.api.metrics import Meters
 from jobmanager.core.ids import JobManagerId
-from jobmanager.core.lease import Term
-from jobmanager.core.storage_uri import local_path
-from jobmanager.duties import Duties
+from jobmanager.core.life.lease import Term
+from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.launchers.inspector import LocalInspector
 from jobmanager.launchers.local import LocalLauncher
+from jobmanager.leader_tasks import LeaderTasks
 from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.loops.ticker import tick
 from jobmanager.services import jobs
-from jobmanager.services.bells import Bells
+from jobmanager.services.batched_checkpoints import Acks
 from jobmanager.services.clock import utc_now
-from jobmanager.services.deliveries import Deliveries
+from jobmanager.services.directive_polls import DirectivePolls
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL, EventHub
 from jobmanager.services.heartbeats import Heartbeats
 from jobmanager.services.ports import JobManager
-from jobmanager.services.rounds import Acks
+from jobmanager.services.wakeups import Wakeups
 from jobmanager.settings import Settings
 from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import Database, open_database
@@ -109,7 +109,7 @@ class Server:
         self._database = database
         self._listener = listener
         self._me = myself
-        self._bells = Bells()
+        self._wakeups = Wakeups()
         self._events = EventHub(database.unit_of_work)
         root = local_path(settings.storage_uri)
         for directory in (root, settings.files_root):
@@ -129,11 +129,11 @@ class Server:
             settings.inspector_idle,
             settings.start_timeout,
         )
-        self._duties = Duties(
+        self._leader_tasks = LeaderTasks(
             database.unit_of_work,
             self._launcher,
             self._storage,
-            self._bells,
+            self._wakeups,
             settings,
         )
         self._leadership = Leadership(
@@ -144,7 +144,7 @@ class Server:
             predecessor,
             warm=self._warm,
         )
-        database.on_commit = self._bells.ring
+        database.on_commit = self._wakeups.ring
         database.leader = lambda: self._leadership.term
 
     async def run(self, stop: asyncio.Event, announce: Callable[[Ready], None]) -> None:
@@ -176,7 +176,7 @@ class Server:
             await self._leadership.resign()
             await self._inspector.close()
             http.should_exit = True
-            self._bells.ring_all()
+            self._wakeups.ring_all()
             self._events.close()
             await asyncio.gather(*events)
             await serving
@@ -189,10 +189,10 @@ class Server:
         return self._settings.advertise or f"http://{shown}:{port}"
 
     async def lead(self, term: Term) -> None:
-        self._duties.begin(term, self.url)
+        self._leader_tasks.begin(term, self.url)
 
     async def follow(self) -> None:
-        await self._duties.end()
+        await self._leader_tasks.end()
 
     def _warm(self) -> Mapping[str, int] | None:
         """Only a leader keeps some."""
@@ -222,7 +222,7 @@ class Server:
             units=units,
             storage=self._storage,
             inspector=self._inspector,
-            bells=self._bells,
+            wakeups=self._wakeups,
             events=self._events,
             meters=Meters(units, self._events),
             clock=utc_now,
@@ -233,7 +233,7 @@ class Server:
                 self._settings.heartbeat_interval,
                 longest=self._settings.heartbeat_timeout / 6,
             ),
-            deliveries=Deliveries(units, self._bells, places),
+            directive_polls=DirectivePolls(units, self._wakeups, places),
             acks=Acks(units),
             started_at=utc_now(),
             ping=self._database.ping,

@@ -9,8 +9,8 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from jobmanager.core.storage_uri import local_path, normal
-from jobmanager.files.places import require_shared
+from jobmanager.core.snapshots.storage_uri import local_path, normal
+from jobmanager.files.open_storage import require_shared
 
 
 class Settings(BaseSettings):

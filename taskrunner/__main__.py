@@ -19,7 +19,7 @@ from taskrunner import logs
 from taskrunner.control.address import AddressFile
 from taskrunner.control.client import JobManagerClient, RunnerDismissed
 from taskrunner.runner import Runner
-from taskrunner.spark.session import WarmSession, primed_session
+from taskrunner.spark.session.session import WarmSession, primed_session
 
 log = logs.get("main")
 

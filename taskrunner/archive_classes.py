@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from taskrunner import logs
-from taskrunner.spark import class_archive
-from taskrunner.spark.session import primed_session
+from taskrunner.spark.session import class_archive
+from taskrunner.spark.session.session import primed_session
 
 
 def main() -> int:

@@ -16,11 +16,11 @@ from datetime import UTC, datetime, timedelta
 from queue import Empty, SimpleQueue
 from threading import Lock
 
-from jobmanager.core import graph_document
-from jobmanager.core.graph import JobGraph, Mode
+from jobmanager.core.graph import graph_document
+from jobmanager.core.graph.job_graph import JobGraph, Mode
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
-from jobmanager.core.plan import plan_of
-from jobmanager.core.storage_uri import local_path
+from jobmanager.core.plan.job_plan import plan_of
+from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.protocol.messages import (
     AttemptCancelled,
     AttemptFailed,
@@ -52,13 +52,13 @@ from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import Clones, Past, read_manifest
 from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.snapshots.layout import JobLayout, layout_of
-from taskrunner.snapshots.origin import open_origin, read_lineage, write_lineage
-from taskrunner.snapshots.snapshot import Snapshots, Subject
-from taskrunner.spark.artifacts import shipped
-from taskrunner.spark.job import SPARK_VERSION, SparkJob
-from taskrunner.spark.places import Places
-from taskrunner.spark.region_query import Phase, RegionQuery
-from taskrunner.spark.session import WarmSession, settings
+from taskrunner.snapshots.restore_source import open_restore_source, read_lineage, write_lineage
+from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
+from taskrunner.spark.run.job import SPARK_VERSION, SparkJob
+from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.run.region_query import Phase, RegionQuery
+from taskrunner.spark.session.session import WarmSession, settings
+from taskrunner.spark.session.shipped_artifacts import shipped
 from taskrunner.stopping import (
     CannotStop,
     Interrupted,
@@ -158,7 +158,7 @@ class Attempt:
         fence = Fence(self.layout, self.number)
         fence.raise_epoch()
         past = self._past(graph)
-        subject = Subject(
+        subject = AttemptContext(
             self.job,
             self.number,
             graph,
@@ -177,7 +177,7 @@ class Attempt:
             )
         )
         shipped.become(spark, local_path(self._run.storage), graph.artifacts)
-        places = Places(self.layout, local_path(self._run.data_root))
+        places = JobPaths(self.layout, local_path(self._run.data_root))
         spark_job = SparkJob(spark, subject, places, fence, past)
         spark_job.prepare(self._heed_orders)
         snapshots = Snapshots(subject, self.layout, fence)
@@ -208,11 +208,13 @@ class Attempt:
         choices = [clones.choose(region.id) for region in plan_of(graph).regions]
         if point is None or not any(isinstance(one, FromScratch) for one in choices):
             return past
-        origin = open_origin(point, graph)
+        origin = open_restore_source(point, graph)
         write_lineage(self.layout, self.job, origin)
         return replace(past, origin=origin)
 
-    def _start_barriers(self, subject: Subject, snapshots: Snapshots, spark_job: SparkJob) -> None:
+    def _start_barriers(
+        self, subject: AttemptContext, snapshots: Snapshots, spark_job: SparkJob
+    ) -> None:
         if subject.graph.mode is Mode.BATCH:
             return  # a batch job has no boundary to snapshot at
         queries = {one.id: one for one in spark_job.regions if isinstance(one, RegionQuery)}

@@ -13,7 +13,7 @@ from threading import Lock, Thread
 from typing import assert_never
 
 from jobmanager.core.ids import CheckpointNumber, RegionId
-from jobmanager.core.storage_uri import UnsupportedStorage
+from jobmanager.core.snapshots.storage_uri import UnsupportedStorage
 from jobmanager.files.locks import LockUnavailable
 from jobmanager.protocol.messages import (
     Barrier,
@@ -36,7 +36,7 @@ from taskrunner.core.acks import acks_of
 from taskrunner.core.orders import Dismissed, Order, Replaced, StopSettled
 from taskrunner.sinks.directory import SinkDirectory
 from taskrunner.snapshots.fence import Superseded
-from taskrunner.snapshots.snapshot import Snapshots, StateMismatch, Subject, Taken
+from taskrunner.snapshots.snapshot import AttemptContext, Snapshots, StateMismatch, Taken
 from taskrunner.snapshots.spark_log import SparkLog, UnreadableSparkLog
 from taskrunner.snapshots.spark_state import MissingState
 
@@ -61,7 +61,7 @@ class BarrierThread(Thread):
 
     def __init__(
         self,
-        subject: Subject,
+        subject: AttemptContext,
         snapshots: Snapshots,
         logs_by_region: Mapping[RegionId, SparkLog],
         is_alive: Callable[[RegionId], bool],

@@ -12,9 +12,9 @@ from taskrunner.core.restore import (
     Restore,
 )
 from taskrunner.snapshots.fence import Superseded
-from taskrunner.spark.causes import causes_of, stack_of
-from taskrunner.spark.job import SparkJob
-from taskrunner.spark.region_query import Phase
+from taskrunner.spark.run.causes import causes_of, stack_of
+from taskrunner.spark.run.job import SparkJob
+from taskrunner.spark.run.region_query import Phase
 
 log = logs.get("attempt")
 

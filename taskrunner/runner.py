@@ -41,12 +41,12 @@ from taskrunner.control.client import (
     RunnerDismissed,
 )
 from taskrunner.control.threads import DirectivePoller, Heartbeats, Reporter
+from taskrunner.core.idle_timeout import IdleTimeout
 from taskrunner.core.orders import CancelAsked, Dismissed, Order, Replaced, StopAsked
-from taskrunner.core.patience import Patience
-from taskrunner.footprint import Footprint
+from taskrunner.memory_use import MemoryUse
 from taskrunner.snapshots import durable
-from taskrunner.spark.job import SPARK_VERSION
-from taskrunner.spark.session import WarmSession
+from taskrunner.spark.run.job import SPARK_VERSION
+from taskrunner.spark.session.session import WarmSession
 
 _TERMINATION_GRACE = timedelta(seconds=5)
 _EXIT_WAIT_SECONDS = 10.0
@@ -73,7 +73,7 @@ class Runner:
         self._patience = patience
         """How long a kept runner waits for its next attempt, if a JobManager is there."""
         self._session = session or WarmSession()
-        self._footprint = Footprint(self._session)
+        self._memory_use = MemoryUse(self._session)
         self._beats = 0
         # queues, not events: a signal handler may put into one at any moment
         self._attempts: SimpleQueue[Attempt | None] = SimpleQueue()
@@ -172,7 +172,7 @@ class Runner:
     def _await_next(self) -> Attempt | None:
         """The next attempt of a runner that was kept; None: there is none."""
         log.info("waiting")
-        waiting = Patience(time.monotonic(), self._patience, self._report_within)
+        waiting = IdleTimeout(time.monotonic(), self._patience, self._report_within)
         while not waiting.is_over(time.monotonic(), self._heartbeats.was_delivered):
             with suppress(Empty):
                 return self._attempts.get(timeout=_TICK_SECONDS)
@@ -198,7 +198,7 @@ class Runner:
     def _memory(self) -> RunnerMemory | None:
         """Not each time: to look at all processes takes longer than the rest."""
         self._beats += 1
-        return self._footprint.measure() if self._beats % _MEMORY_EVERY == 1 else None
+        return self._memory_use.measure() if self._beats % _MEMORY_EVERY == 1 else None
 
     def _take_directive(self, directive: Directive) -> None:
         """Called by the poller's thread."""

@@ -8,8 +8,8 @@ from functools import partial
 from jobmanager.core.ids import RegionId
 from taskrunner import logs
 from taskrunner.core.orders import CancelAsked, Dismissed, Replaced
-from taskrunner.spark.job import RegionRun
-from taskrunner.spark.region_query import Phase, RegionQuery
+from taskrunner.spark.run.job import RegionRun
+from taskrunner.spark.run.region_query import Phase, RegionQuery
 
 _TICK = timedelta(milliseconds=100)
 log = logs.get("attempt")

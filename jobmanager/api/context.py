@@ -12,9 +12,9 @@ from fastapi import Depends, Path, Request
 from jobmanager.api.metrics import Meters
 from jobmanager.core.errors import MalformedRequest
 from jobmanager.core.ids import JobId, JobManagerId
-from jobmanager.services.bells import Bells
+from jobmanager.services.batched_checkpoints import Acks
 from jobmanager.services.clock import Clock
-from jobmanager.services.deliveries import Deliveries
+from jobmanager.services.directive_polls import DirectivePolls
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.events import EventHub
 from jobmanager.services.heartbeats import Heartbeats
@@ -26,7 +26,7 @@ from jobmanager.services.ports import (
     UnitsOfWork,
     WhoLeads,
 )
-from jobmanager.services.rounds import Acks
+from jobmanager.services.wakeups import Wakeups
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class Context:
     units: UnitsOfWork
     storage: SnapshotStorage
     inspector: Inspector
-    bells: Bells
+    wakeups: Wakeups
     events: EventHub
     meters: Meters
     clock: Clock
     run_settings: RunSettings
     heartbeats: Heartbeats
-    deliveries: Deliveries
+    directive_polls: DirectivePolls
     acks: Acks
     started_at: datetime
     ping: Callable[[], Awaitable[None]]

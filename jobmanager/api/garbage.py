@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from jobmanager.api.context import Ctx
-from jobmanager.core.garbage import Garbage, Limits, together
+from jobmanager.core.snapshots.garbage import Garbage, Limits, together
 from jobmanager.services import artifacts, garbage
 
 router = APIRouter(tags=["storage"])

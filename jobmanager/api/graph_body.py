@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import Request
 
 from jobmanager.api.context import Context
-from jobmanager.core import graph_document
 from jobmanager.core.errors import Fault, InvalidJobGraph, MalformedRequest
+from jobmanager.core.graph import graph_document
 from jobmanager.core.json_text import holds_nul
 from jobmanager.protocol.graph_text import parse_yaml
 from jobmanager.services import artifacts

@@ -15,7 +15,7 @@ from jobmanager.api.context import Ctx, JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import plan_document
 from jobmanager.api.graph_body import GRAPH_BODY, settled_document
 from jobmanager.core.errors import InvalidJobGraph, UnsupportedRequest
-from jobmanager.core.graph import JobGraph
+from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import JobId, RegionId
 from jobmanager.services import analyses, artifacts, events, jobs, restore_points
 from jobmanager.services.ports import RestorePoint

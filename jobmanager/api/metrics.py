@@ -21,9 +21,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobmanager.api.status import lag_of
 from jobmanager.core.errors import StoreUnavailable
-from jobmanager.core.health import Health
-from jobmanager.core.job import JobStatus
-from jobmanager.core.lease import Term
+from jobmanager.core.life.health import Health
+from jobmanager.core.life.job import JobStatus
+from jobmanager.core.life.lease import Term
 from jobmanager.services.events import EventHub
 from jobmanager.services.ports import Figures, JobFigures, UnitsOfWork
 

@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jobmanager.api.context import Context
-from jobmanager.core.checkpoint import AckOutcome, BarrierAcked, Snapshot, Stored
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.errors import MalformedRequest, WrongRunnerToken
 from jobmanager.core.ids import (
@@ -27,9 +26,10 @@ from jobmanager.core.ids import (
     SubtaskRef,
     VertexId,
 )
-from jobmanager.core.plan import SnapshotKind
+from jobmanager.core.life.checkpoint import AckOutcome, BarrierAcked, Snapshot, Stored
+from jobmanager.core.plan.job_plan import SnapshotKind
 from jobmanager.protocol import messages
-from jobmanager.services import checkpoints, rounds, runners
+from jobmanager.services import batched_checkpoints, checkpoints, runners
 from jobmanager.services.ports import Actor, Runner
 
 Read = TypeVar("Read", bound=BaseModel)
@@ -47,7 +47,7 @@ def add_to(router: APIRouter) -> None:
 
 async def directives(request: Request) -> Response:
     asked = _read("query", lambda: _Waits.model_validate(dict(request.query_params)))
-    found = await _context(request).deliveries.fetch(
+    found = await _context(request).directive_polls.fetch(
         _runner_id(request), _token(request), asked.after, asked.wait_ms / 1000
     )
     return _answer(messages.Directives(directives=list(found)))
@@ -69,7 +69,7 @@ async def heartbeat(request: Request) -> Response:
 async def acks(request: Request) -> Response:
     content, context = await request.body(), _context(request)
     said = _read("body", lambda: messages.BarrierAcks.model_validate_json(content))
-    ack = rounds.Ack(
+    ack = batched_checkpoints.Ack(
         runner=_runner_id(request),
         token_hash=runners.token_hash(_token(request)),
         job_id=JobId(said.job),

@@ -9,10 +9,6 @@ from pydantic import BaseModel
 
 from jobmanager.api import runner_calls
 from jobmanager.api.context import Ctx, RunnerUow, Uow
-from jobmanager.core.checkpoint import (
-    AbortReason,
-    BarrierDeclined,
-)
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.errors import MalformedRequest
 from jobmanager.core.ids import (
@@ -20,6 +16,7 @@ from jobmanager.core.ids import (
     CheckpointNumber,
     RunnerId,
 )
+from jobmanager.core.life.checkpoint import AbortReason, BarrierDeclined
 from jobmanager.protocol import messages
 from jobmanager.services import checkpoints, runners
 from jobmanager.services.ports import Runner

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from jobmanager.api.context import Context
 from jobmanager.core.errors import UnsupportedRequest
-from jobmanager.core.storage_uri import UnsupportedStorage, normal
-from jobmanager.files.places import require_shared
+from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, normal
+from jobmanager.files.open_storage import require_shared
 
 
 async def target_of(context: Context, asked: str | None) -> str:

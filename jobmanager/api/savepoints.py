@@ -11,9 +11,9 @@ from jobmanager.api.checkpoints import VerificationResponse
 from jobmanager.api.context import Ctx, JobIdPath, Uow, hex_id
 from jobmanager.api.graph_body import settled
 from jobmanager.api.savepoint_targets import target_of
-from jobmanager.core.change import moves
 from jobmanager.core.errors import OperationNotFound
 from jobmanager.core.ids import OperationId, SavepointId
+from jobmanager.core.life.change import moves
 from jobmanager.services import adoptions, savepoints
 from jobmanager.services.ports import Savepoint, StoredOperation
 

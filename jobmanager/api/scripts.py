@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobmanager.api.context import Ctx
-from jobmanager.core.script_graph import ScriptCall
+from jobmanager.core.graph.script_graph import ScriptCall
 from jobmanager.services import scripts
 
 router = APIRouter(tags=["artifacts"])

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from jobmanager.api.context import Ctx, JobIdPath, hex_id
 from jobmanager.core.ids import SavepointId
-from jobmanager.core.skew import skew
+from jobmanager.core.plan.key_group_skew import skew
 from jobmanager.protocol.inspection import MOST_ROWS, StateColumn, StateDescription
 from jobmanager.services.state import (
     Cursor,

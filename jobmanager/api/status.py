@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from jobmanager.api.flink import states
 from jobmanager.core.durations import milliseconds
-from jobmanager.core.job import JobStatus
+from jobmanager.core.life.job import JobStatus
 from jobmanager.core.sample import lag_ms
 from jobmanager.services.ports import Runner, StoredAttempt, StoredCheckpoint, StoredJob
 

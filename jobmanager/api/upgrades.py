@@ -12,7 +12,7 @@ from jobmanager.api.graph_body import GRAPH_BODY, settled_document
 from jobmanager.api.savepoint_targets import target_of
 from jobmanager.api.state import Service
 from jobmanager.core.ids import OperationId
-from jobmanager.core.upgrade import UpgradePlan
+from jobmanager.core.snapshots.upgrade import UpgradePlan
 from jobmanager.services import changes
 from jobmanager.services.ports import Actor
 from jobmanager.services.trials import SparkTrials

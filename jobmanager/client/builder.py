@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from jobmanager.client import local_artifacts, user_code
 from jobmanager.client.client import HeadgateClient
 from jobmanager.client.job_handle import Job
-from jobmanager.core import graph_document
+from jobmanager.core.graph import graph_document
 
 DEFAULT_URL = "http://127.0.0.1:8081"
 Document: TypeAlias = dict[str, Any]

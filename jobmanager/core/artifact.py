@@ -10,8 +10,8 @@ from io import BytesIO
 from pathlib import PurePosixPath
 
 from jobmanager.core.errors import InvalidArtifact
+from jobmanager.core.graph.module_names import ModuleNames, names_in
 from jobmanager.core.ids import ArtifactId
-from jobmanager.core.module_names import ModuleNames, names_in
 
 MOST_BYTES = 64 * 1024 * 1024
 """Of one artifact."""

@@ -7,7 +7,7 @@ import importlib.machinery
 import importlib.util
 from pathlib import Path
 
-from jobmanager.core.module_names import ModuleNames, names_in
+from jobmanager.core.graph.module_names import ModuleNames, names_in
 
 _ANYTHING = ModuleNames(is_open=True)
 """Of a module without text: it is built in, or compiled."""

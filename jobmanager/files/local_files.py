@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 
-from jobmanager.core.manifest import SnapshotFile
+from jobmanager.core.snapshots.manifest import SnapshotFile
 from jobmanager.files import durable
 from jobmanager.files.snapshot_files import DamagedFile, Kept
 

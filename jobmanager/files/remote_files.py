@@ -15,8 +15,8 @@ from typing import IO, Any
 import fsspec
 from fsspec.core import url_to_fs
 
-from jobmanager.core.manifest import SnapshotFile
-from jobmanager.core.storage_uri import UnsupportedStorage, scheme_of
+from jobmanager.core.snapshots.manifest import SnapshotFile
+from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, scheme_of
 from jobmanager.files import durable
 from jobmanager.files.snapshot_files import DamagedFile, Kept, StoreFailed, difference
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from jobmanager.core.manifest import SnapshotFile
+from jobmanager.core.snapshots.manifest import SnapshotFile
 
 
 class StoreFailed(OSError):

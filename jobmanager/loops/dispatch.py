@@ -5,7 +5,7 @@ from typing import get_args
 
 import structlog
 
-from jobmanager.core.effects import ForJobManager, LaunchAttempt
+from jobmanager.core.life.effects import ForJobManager, LaunchAttempt
 from jobmanager.services import runners
 from jobmanager.services.clock import Clock
 from jobmanager.services.dispatch import Dispatcher

@@ -14,9 +14,9 @@ from typing import Protocol
 
 import structlog
 
-from jobmanager.core import lease as leases
 from jobmanager.core.ids import JobManagerId
-from jobmanager.core.lease import (
+from jobmanager.core.life import lease as leases
+from jobmanager.core.life.lease import (
     Candidate,
     Following,
     Leading,

@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from jobmanager.core.attempt import Attempt
-from jobmanager.core.operation import SAVEPOINT
+from jobmanager.core.life.attempt import Attempt
+from jobmanager.core.life.operation import SAVEPOINT
 from jobmanager.services import changes, checkpoints, jobs, runners
 from jobmanager.services.clock import Clock
 from jobmanager.services.ports import Launcher, Runner, UnitsOfWork

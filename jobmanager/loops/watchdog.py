@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from jobmanager.core.health import Limits
+from jobmanager.core.life.health import Limits
 from jobmanager.services import health
 from jobmanager.services.clock import Clock
 from jobmanager.services.ports import UnitsOfWork

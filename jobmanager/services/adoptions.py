@@ -10,11 +10,11 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from jobmanager.core import manifest as manifests
 from jobmanager.core.errors import InspectorUnavailable, NotAdoptable
 from jobmanager.core.ids import CheckpointNumber, SavepointId
-from jobmanager.core.manifest import Manifest
-from jobmanager.core.savepoint import SavepointStatus
+from jobmanager.core.life.savepoint import SavepointStatus
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.protocol.inspection import AdoptCheckpoint, Adopted, Refusal
 from jobmanager.services import artifacts, jobs
 from jobmanager.services.clock import Clock

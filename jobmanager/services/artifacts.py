@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from jobmanager.core import artifact as artifacts
-from jobmanager.core import function_references
 from jobmanager.core.artifact import MOST_BYTES, Artifact
 from jobmanager.core.errors import (
     ArtifactInUse,
@@ -18,10 +17,11 @@ from jobmanager.core.errors import (
     InvalidArtifact,
     InvalidJobGraph,
 )
-from jobmanager.core.garbage import Garbage, Judgement, Limits, judge_unknown_artifact
-from jobmanager.core.graph import JobGraph
+from jobmanager.core.graph import function_references
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.module_names import ModuleNames
 from jobmanager.core.ids import ArtifactId
-from jobmanager.core.module_names import ModuleNames
+from jobmanager.core.snapshots.garbage import Garbage, Judgement, Limits, judge_unknown_artifact
 from jobmanager.files.installed_modules import installed_module
 from jobmanager.services.ports import ArtifactFiles, UnitOfWork, UnitsOfWork
 

@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from jobmanager.core import graph_document
-from jobmanager.core.attempt import AttemptFailed
-from jobmanager.core.change import Change, Revision
 from jobmanager.core.errors import (
     Fault,
     IdempotencyKeyReused,
@@ -21,10 +18,13 @@ from jobmanager.core.errors import (
     UnsupportedRequest,
     UpgradeRefused,
 )
-from jobmanager.core.failure import Failure, FailureKind
+from jobmanager.core.graph import graph_document
 from jobmanager.core.ids import JobId, OperationId
-from jobmanager.core.operation import OperationKind
-from jobmanager.core.upgrade import UpgradePlan, Verdict, plan_upgrade
+from jobmanager.core.life.attempt import AttemptFailed
+from jobmanager.core.life.change import Change, Revision
+from jobmanager.core.life.failure import Failure, FailureKind
+from jobmanager.core.life.operation import OperationKind
+from jobmanager.core.snapshots.upgrade import UpgradePlan, Verdict, plan_upgrade
 from jobmanager.services import artifacts, lifecycle, savepoints
 from jobmanager.services.ports import StoredJob, StoredOperation, Trials, UnitOfWork
 

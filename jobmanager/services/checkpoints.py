@@ -5,28 +5,28 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from jobmanager.core import checkpoint as checkpoints
-from jobmanager.core import plan
-from jobmanager.core.attempt import AttemptFailed
-from jobmanager.core.checkpoint import (
+from jobmanager.core.errors import (
+    JobNotRunning,
+    NothingToVerify,
+    UnsupportedRequest,
+)
+from jobmanager.core.graph.job_graph import Mode
+from jobmanager.core.ids import CheckpointNumber, JobId, SubtaskRef
+from jobmanager.core.life import checkpoint as checkpoints
+from jobmanager.core.life.attempt import AttemptFailed
+from jobmanager.core.life.checkpoint import (
     AckOutcome,
     BarrierAcked,
     BarrierDeclined,
     CheckpointKind,
     CheckpointStatus,
 )
-from jobmanager.core.effects import DiscardAttempts, DiscardCheckpoint, DisposeSavepoint
-from jobmanager.core.errors import (
-    JobNotRunning,
-    NothingToVerify,
-    UnsupportedRequest,
-)
-from jobmanager.core.failure import Failure, FailureKind
-from jobmanager.core.graph import Mode
-from jobmanager.core.ids import CheckpointNumber, JobId, SubtaskRef
-from jobmanager.core.job import JobStatus
-from jobmanager.core.manifest import FILE_NAME
-from jobmanager.core.retention import superfluous
+from jobmanager.core.life.effects import DiscardAttempts, DiscardCheckpoint, DisposeSavepoint
+from jobmanager.core.life.failure import Failure, FailureKind
+from jobmanager.core.life.job import JobStatus
+from jobmanager.core.life.retention import superfluous
+from jobmanager.core.plan import job_plan
+from jobmanager.core.snapshots.manifest import FILE_NAME
 from jobmanager.services import lifecycle, operations
 from jobmanager.services.ports import (
     HistoryEntry,
@@ -140,7 +140,7 @@ async def trigger_one(
 ) -> CheckpointNumber:
     """Writes the checkpoint with its awaited set and its barrier. The caller commits."""
     number, settings = stored.next_checkpoint, stored.graph.checkpointing
-    awaited = plan.awaited(stored.graph, stored.parallelism)
+    awaited = job_plan.awaited(stored.graph, stored.parallelism)
     checkpoint, _, effects = checkpoints.trigger(
         number, stored.job.attempt, kind, awaited, now, now + settings.timeout, order
     )

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import assert_never
 from uuid import UUID
 
-from jobmanager.core import effects
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.ids import AttemptNumber, JobId
-from jobmanager.core.storage_uri import below
+from jobmanager.core.life import effects
+from jobmanager.core.snapshots.storage_uri import below
 from jobmanager.protocol import messages
 from jobmanager.services.ports import OutboxEntry, StoredJob, UnitOfWork
 

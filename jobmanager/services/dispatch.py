@@ -5,7 +5,9 @@ from datetime import datetime
 from typing import assert_never
 from uuid import uuid4
 
-from jobmanager.core.effects import (
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
+from jobmanager.core.life.effects import (
     DiscardAttempts,
     DiscardCheckpoint,
     DisposeSavepoint,
@@ -13,8 +15,6 @@ from jobmanager.core.effects import (
     KillRunner,
     LaunchAttempt,
 )
-from jobmanager.core.graph import JobGraph
-from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.services import runners
 from jobmanager.services.ports import (
     HistoryEntry,

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from uuid import UUID
 
-from jobmanager.core import garbage
 from jobmanager.core.errors import CheckpointNotFound, StorageUnavailable
-from jobmanager.core.garbage import Garbage, GarbageKind, JobFacts, Judgement, Limits
 from jobmanager.core.ids import CheckpointNumber, JobId
-from jobmanager.core.savepoint import SavepointStatus
-from jobmanager.core.storage_uri import UnsupportedStorage
+from jobmanager.core.life.savepoint import SavepointStatus
+from jobmanager.core.snapshots import garbage
+from jobmanager.core.snapshots.garbage import Garbage, GarbageKind, JobFacts, Judgement, Limits
+from jobmanager.core.snapshots.storage_uri import UnsupportedStorage
 from jobmanager.services.ports import Remains, Savepoint, Sweep, UnitOfWork, UnitsOfWork
 
 _PAGE = 500

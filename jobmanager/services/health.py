@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from jobmanager.core.graph import Mode
-from jobmanager.core.health import Diagnosis, Limits, RegionVitals, Vitals, diagnose
+from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.ids import JobId
+from jobmanager.core.life.health import Diagnosis, Limits, RegionVitals, Vitals, diagnose
 from jobmanager.services.ports import HistoryEntry, RunningJob, UnitOfWork
 
 

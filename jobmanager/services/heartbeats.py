@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from jobmanager.core.attempt import AttemptStatus
 from jobmanager.core.errors import RunnerNotFound, WrongRunnerToken
 from jobmanager.core.ids import RunnerId
+from jobmanager.core.life.attempt import AttemptStatus
 from jobmanager.protocol import messages
 from jobmanager.services import runners
 from jobmanager.services.clock import Clock
-from jobmanager.services.gathering import Gathering, Waiting
 from jobmanager.services.ports import Actor, NotedProgress, RunnerAtWork, UnitsOfWork
+from jobmanager.services.request_batching import PendingRequest, RequestBatcher
 
 _GATHER_SECONDS = 0.2
 _A_SECOND = 100
@@ -35,7 +35,7 @@ class _Beat:
     said: messages.Heartbeat
 
 
-_Waiting = Waiting[_Beat, bool]
+_Waiting = PendingRequest[_Beat, bool]
 
 
 class Heartbeats:
@@ -46,7 +46,7 @@ class Heartbeats:
         self._clock = clock
         self._interval = interval
         self._longest = max(interval, longest)
-        self._gathering = Gathering(self._write_down, _GATHER_SECONDS)
+        self._batcher = RequestBatcher(self._write_down, _GATHER_SECONDS)
         self._heard: dict[RunnerId, datetime] = {}
 
     @property
@@ -59,7 +59,7 @@ class Heartbeats:
         """True: the runner's attempt was superseded, and nothing was written. Raises
         `RunnerNotFound`, `WrongRunnerToken`.
         """
-        return await self._gathering.ask(_Beat(runner_id, runners.token_hash(token), beat))
+        return await self._batcher.ask(_Beat(runner_id, runners.token_hash(token), beat))
 
     async def _write_down(self, batch: Sequence[_Waiting]) -> None:
         now = self._clock()

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from jobmanager.core import graph_document
-from jobmanager.core import job as jobs
 from jobmanager.core.errors import Fault, IdempotencyKeyReused, InvalidJobGraph, JobHasEnded
-from jobmanager.core.graph import JobGraph
+from jobmanager.core.graph import graph_document
+from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import CheckpointNumber, JobId
-from jobmanager.core.plan import assignment
+from jobmanager.core.life import job as jobs
+from jobmanager.core.plan.job_plan import assignment
 from jobmanager.services import artifacts, lifecycle
 from jobmanager.services.ports import HistoryEntry, RestorePoint, StoredJob, UnitOfWork
 

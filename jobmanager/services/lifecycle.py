@@ -8,13 +8,13 @@ has ended. The caller holds the job's lock and commits.
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from jobmanager.core import attempt as attempts
-from jobmanager.core import checkpoint as checkpoints
-from jobmanager.core import job as jobs
-from jobmanager.core.effects import DiscardAttempts
-from jobmanager.core.graph import Mode
-from jobmanager.core.health import Health
+from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.ids import AttemptNumber
+from jobmanager.core.life import attempt as attempts
+from jobmanager.core.life import checkpoint as checkpoints
+from jobmanager.core.life import job as jobs
+from jobmanager.core.life.effects import DiscardAttempts
+from jobmanager.core.life.health import Health
 from jobmanager.services import operations
 from jobmanager.services.ports import HistoryEntry, Runner, StoredAttempt, StoredJob, UnitOfWork
 

@@ -8,9 +8,11 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from jobmanager.core import graph_document
-from jobmanager.core import operation as machine
-from jobmanager.core.attempt import (
+from jobmanager.core.durations import milliseconds
+from jobmanager.core.graph import graph_document
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
+from jobmanager.core.life import operation as machine
+from jobmanager.core.life.attempt import (
     Attempt,
     AttemptEvent,
     AttemptFailed,
@@ -21,14 +23,11 @@ from jobmanager.core.attempt import (
     RunnerWentSilent,
     StatePrepared,
 )
-from jobmanager.core.change import Revision
-from jobmanager.core.checkpoint import Checkpoint
-from jobmanager.core.durations import milliseconds
-from jobmanager.core.effects import DiscardCheckpoint, DisposeSavepoint
-from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
-from jobmanager.core.job import Desired
-from jobmanager.core.manifest import FILE_NAME
-from jobmanager.core.operation import (
+from jobmanager.core.life.change import Revision
+from jobmanager.core.life.checkpoint import Checkpoint
+from jobmanager.core.life.effects import DiscardCheckpoint, DisposeSavepoint
+from jobmanager.core.life.job import Desired
+from jobmanager.core.life.operation import (
     PHASES,
     START,
     STOP,
@@ -39,8 +38,9 @@ from jobmanager.core.operation import (
     PhaseEnded,
     PhaseFailed,
 )
-from jobmanager.core.plan import SnapshotKind, assignment, plan_of
-from jobmanager.core.savepoint import SavepointStatus
+from jobmanager.core.life.savepoint import SavepointStatus
+from jobmanager.core.plan.job_plan import SnapshotKind, assignment, plan_of
+from jobmanager.core.snapshots.manifest import FILE_NAME
 from jobmanager.services.ports import (
     HistoryEntry,
     RestorePoint,

@@ -7,13 +7,7 @@ from enum import StrEnum
 from typing import Any, Protocol, Self
 
 from jobmanager.core.artifact import Artifact
-from jobmanager.core.attempt import Attempt
-from jobmanager.core.change import Change
-from jobmanager.core.checkpoint import Checkpoint
-from jobmanager.core.effects import Effect
-from jobmanager.core.garbage import JobFacts, Judgement, Limits
-from jobmanager.core.graph import JobGraph
-from jobmanager.core.health import Health
+from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import (
     FIRST_ATTEMPT,
     ArtifactId,
@@ -25,13 +19,19 @@ from jobmanager.core.ids import (
     RunnerId,
     SavepointId,
 )
-from jobmanager.core.job import Job
-from jobmanager.core.lease import Candidate, Lease, Term
-from jobmanager.core.manifest import Manifest
-from jobmanager.core.operation import Operation
+from jobmanager.core.life.attempt import Attempt
+from jobmanager.core.life.change import Change
+from jobmanager.core.life.checkpoint import Checkpoint
+from jobmanager.core.life.effects import Effect
+from jobmanager.core.life.health import Health
+from jobmanager.core.life.job import Job
+from jobmanager.core.life.lease import Candidate, Lease, Term
+from jobmanager.core.life.operation import Operation
+from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.sample import Sample
-from jobmanager.core.savepoint import SavepointStatus
-from jobmanager.core.upgrade import SparkVerdict
+from jobmanager.core.snapshots.garbage import JobFacts, Judgement, Limits
+from jobmanager.core.snapshots.manifest import Manifest
+from jobmanager.core.snapshots.upgrade import SparkVerdict
 from jobmanager.protocol.inspection import AnswerBody, QuestionBody
 
 

@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
-from jobmanager.core.checkpoint import CheckpointStatus
 from jobmanager.core.errors import SavepointInUse, SinkInUse, UnusableRestorePoint
-from jobmanager.core.graph import FilesSink, JobGraph, Sink
+from jobmanager.core.graph.job_graph import FilesSink, JobGraph, Sink
 from jobmanager.core.ids import CheckpointNumber, JobId, SavepointId
-from jobmanager.core.manifest import FILE_NAME
-from jobmanager.core.savepoint import SavepointStatus
-from jobmanager.core.storage_uri import UnsupportedStorage, local_path, normal
-from jobmanager.files.places import require_shared
+from jobmanager.core.life.checkpoint import CheckpointStatus
+from jobmanager.core.life.savepoint import SavepointStatus
+from jobmanager.core.snapshots.manifest import FILE_NAME
+from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path, normal
+from jobmanager.files.open_storage import require_shared
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports import RestorePoint, SnapshotStorage, UnitOfWork
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from jobmanager.core import attempt as attempts
 from jobmanager.core.errors import WrongRunnerToken
-from jobmanager.core.failure import Failure, FailureKind
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
+from jobmanager.core.life import attempt as attempts
+from jobmanager.core.life.failure import Failure, FailureKind
 from jobmanager.protocol import messages
 from jobmanager.services import lifecycle
 from jobmanager.services.ports import Runner, StoredJob, UnitOfWork

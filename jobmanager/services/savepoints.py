@@ -5,10 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import uuid4
 
-from jobmanager.core import operation as operations
-from jobmanager.core.change import Change
-from jobmanager.core.checkpoint import CheckpointKind, SavepointOrder
-from jobmanager.core.effects import DisposeSavepoint
 from jobmanager.core.errors import (
     IdempotencyKeyReused,
     JobNotRunning,
@@ -17,12 +13,16 @@ from jobmanager.core.errors import (
     StopUnderWay,
     UnsupportedRequest,
 )
-from jobmanager.core.graph import Mode
+from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.ids import JobId, OperationId, SavepointId
-from jobmanager.core.job import JobStatus
-from jobmanager.core.manifest import FILE_NAME
-from jobmanager.core.operation import OperationKind
-from jobmanager.core.savepoint import SavepointStatus, directory_name
+from jobmanager.core.life import operation as operations
+from jobmanager.core.life.change import Change
+from jobmanager.core.life.checkpoint import CheckpointKind, SavepointOrder
+from jobmanager.core.life.effects import DisposeSavepoint
+from jobmanager.core.life.job import JobStatus
+from jobmanager.core.life.operation import OperationKind
+from jobmanager.core.life.savepoint import SavepointStatus, directory_name
+from jobmanager.core.snapshots.manifest import FILE_NAME
 from jobmanager.services import checkpoints
 from jobmanager.services.ports import (
     HistoryEntry,

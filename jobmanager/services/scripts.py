@@ -10,14 +10,14 @@ from jobmanager.core.errors import (
     InvalidJobGraph,
     UnusableScript,
 )
-from jobmanager.core.ids import ArtifactId
-from jobmanager.core.script_graph import (
+from jobmanager.core.graph.script_graph import (
     FoundQuery,
     FoundSink,
     ScriptCall,
     UnsupportedScript,
     graph_of,
 )
+from jobmanager.core.ids import ArtifactId
 from jobmanager.protocol.inspection import DescribeScript, Refusal, ScriptDescribed
 from jobmanager.services.ports import Inspector, UnitsOfWork
 

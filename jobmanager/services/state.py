@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from jobmanager.core import manifest as manifests
 from jobmanager.core.errors import (
     DomainError,
     InspectorUnavailable,
@@ -21,11 +20,12 @@ from jobmanager.core.errors import (
     UnreadableState,
     UnusableRestorePoint,
 )
-from jobmanager.core.graph import JobGraph, Mode, op_of
+from jobmanager.core.graph.job_graph import JobGraph, Mode, op_of
+from jobmanager.core.graph.traits import is_keyed
 from jobmanager.core.ids import CheckpointNumber, JobId, SavepointId
-from jobmanager.core.manifest import Manifest
-from jobmanager.core.savepoint import SavepointStatus
-from jobmanager.core.traits import is_keyed
+from jobmanager.core.life.savepoint import SavepointStatus
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.protocol.inspection import (
     AnswerBody,
     CountKeyGroups,

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from jobmanager.core.change import Change
 from jobmanager.core.errors import NoStateYet
 from jobmanager.core.ids import JobId
-from jobmanager.core.upgrade import SparkVerdict
+from jobmanager.core.life.change import Change
+from jobmanager.core.snapshots.upgrade import SparkVerdict
 from jobmanager.services.state import StateService
 
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jobmanager.core import manifest as manifests
 from jobmanager.core.errors import StorageUnavailable, UnusableRestorePoint
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
-from jobmanager.core.storage_uri import UnsupportedStorage, below
-from jobmanager.files.places import open_files
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, below
+from jobmanager.files.open_storage import open_files
 from jobmanager.files.snapshot_files import SnapshotFiles, StoreFailed, damage
 from jobmanager.services.ports import Verification
 from jobmanager.storage.artifacts import SharedArtifactFiles

@@ -12,10 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from jobmanager.core import garbage
-from jobmanager.core import manifest as manifests
 from jobmanager.core.errors import StorageUnavailable
-from jobmanager.core.garbage import (
+from jobmanager.core.ids import CheckpointNumber, JobId
+from jobmanager.core.snapshots import garbage
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.garbage import (
     CheckpointFound,
     Garbage,
     GarbageKind,
@@ -24,11 +25,10 @@ from jobmanager.core.garbage import (
     Judgement,
     Limits,
 )
-from jobmanager.core.ids import CheckpointNumber, JobId
-from jobmanager.core.manifest import InvalidManifest
-from jobmanager.core.storage_uri import below, is_local, local_path
+from jobmanager.core.snapshots.manifest import InvalidManifest
+from jobmanager.core.snapshots.storage_uri import below, is_local, local_path
 from jobmanager.files.local_files import LocalFiles
-from jobmanager.files.places import open_files
+from jobmanager.files.open_storage import open_files
 from jobmanager.files.snapshot_files import SnapshotFiles
 from jobmanager.services.ports import Remains
 from jobmanager.storage.pool_lock import pool_locked

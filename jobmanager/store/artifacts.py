@@ -10,10 +10,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.artifact import Artifact
 from jobmanager.core.errors import ArtifactNotFound
+from jobmanager.core.graph.module_names import ModuleNames
 from jobmanager.core.ids import ArtifactId, JobId
-from jobmanager.core.job import JobStatus
-from jobmanager.core.module_names import ModuleNames
-from jobmanager.core.operation import OperationStatus
+from jobmanager.core.life.job import JobStatus
+from jobmanager.core.life.operation import OperationStatus
 from jobmanager.store.tables import ArtifactRow, JobRow, OperationRow
 
 

@@ -8,9 +8,9 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from jobmanager.core.checkpoint import Checkpoint, CheckpointKind, CheckpointStatus
 from jobmanager.core.errors import CheckpointNotFound
 from jobmanager.core.ids import CheckpointNumber, JobId
+from jobmanager.core.life.checkpoint import Checkpoint, CheckpointKind, CheckpointStatus
 from jobmanager.services.ports import StoredCheckpoint
 from jobmanager.store import mapping
 from jobmanager.store.tables import CheckpointRow, JobRow, KeyGroupsRow, SubtaskRow

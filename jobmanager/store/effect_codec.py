@@ -4,7 +4,7 @@ import dataclasses
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
-from jobmanager.core.effects import Effect, ForJobManager, ForRunner
+from jobmanager.core.life.effects import Effect, ForJobManager, ForRunner
 
 _KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Effect)}
 _FOR_RUNNER = get_args(ForRunner)

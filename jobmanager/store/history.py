@@ -19,8 +19,8 @@ from typing import Any
 from sqlalchemy import and_, delete, func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from jobmanager.core.health import Health
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
+from jobmanager.core.life.health import Health
 from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL
 from jobmanager.services.ports import Actor, HistoryEntry, LiveProgress, Recorded
 from jobmanager.store.tables import AttemptRow, HistoryRow, JobRow

@@ -9,11 +9,11 @@ from sqlalchemy import ColumnElement, and_, exists, func, insert, select, text, 
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
-from jobmanager.core.attempt import Attempt
-from jobmanager.core.checkpoint import CheckpointKind, CheckpointStatus
 from jobmanager.core.errors import JobNotFound, RunnerNotFound
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RunnerId
-from jobmanager.core.job import JobStatus
+from jobmanager.core.life.attempt import Attempt
+from jobmanager.core.life.checkpoint import CheckpointKind, CheckpointStatus
+from jobmanager.core.life.job import JobStatus
 from jobmanager.services.ports import (
     Launched,
     NotedProgress,

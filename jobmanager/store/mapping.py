@@ -7,20 +7,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from jobmanager.core import graph_document
-from jobmanager.core.attempt import Attempt, AttemptStatus
-from jobmanager.core.checkpoint import (
-    AbortReason,
-    Checkpoint,
-    CheckpointKind,
-    CheckpointStatus,
-    Snapshot,
-    Stored,
-)
-from jobmanager.core.circuit_breaker import Streak
-from jobmanager.core.failure import Failure, FailureKind
-from jobmanager.core.graph import JobGraph
-from jobmanager.core.health import Health
+from jobmanager.core.graph import graph_document
+from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import (
     AttemptNumber,
     CheckpointNumber,
@@ -30,8 +18,20 @@ from jobmanager.core.ids import (
     SubtaskRef,
     VertexId,
 )
-from jobmanager.core.job import Desired, Job, JobStatus
-from jobmanager.core.plan import SnapshotKind
+from jobmanager.core.life.attempt import Attempt, AttemptStatus
+from jobmanager.core.life.checkpoint import (
+    AbortReason,
+    Checkpoint,
+    CheckpointKind,
+    CheckpointStatus,
+    Snapshot,
+    Stored,
+)
+from jobmanager.core.life.circuit_breaker import Streak
+from jobmanager.core.life.failure import Failure, FailureKind
+from jobmanager.core.life.health import Health
+from jobmanager.core.life.job import Desired, Job, JobStatus
+from jobmanager.core.plan.job_plan import SnapshotKind
 from jobmanager.services.ports import (
     RestorePoint,
     Runner,

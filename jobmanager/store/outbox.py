@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import delete, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from jobmanager.core.effects import Effect
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
+from jobmanager.core.life.effects import Effect
 from jobmanager.services.ports import Mailbox, OutboxEntry
 from jobmanager.store import effect_codec
 from jobmanager.store.tables import OutboxRow

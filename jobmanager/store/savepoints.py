@@ -8,11 +8,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from jobmanager.core.change import Change, Revision
 from jobmanager.core.errors import SavepointNotFound
 from jobmanager.core.ids import CheckpointNumber, JobId, OperationId, SavepointId
-from jobmanager.core.operation import Operation, OperationKind, OperationStatus, Phase
-from jobmanager.core.savepoint import SavepointStatus
+from jobmanager.core.life.change import Change, Revision
+from jobmanager.core.life.operation import Operation, OperationKind, OperationStatus, Phase
+from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.services.ports import Savepoint, StoredOperation
 from jobmanager.store.tables import OperationRow, SavepointRow
 

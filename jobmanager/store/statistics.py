@@ -7,11 +7,11 @@ from typing import Any
 from sqlalchemy import and_, func, select, true
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from jobmanager.core.checkpoint import CheckpointStatus
-from jobmanager.core.health import Health
 from jobmanager.core.ids import JobId
-from jobmanager.core.job import JobStatus
-from jobmanager.core.operation import OperationStatus
+from jobmanager.core.life.checkpoint import CheckpointStatus
+from jobmanager.core.life.health import Health
+from jobmanager.core.life.job import JobStatus
+from jobmanager.core.life.operation import OperationStatus
 from jobmanager.services.ports import Figures, JobFigures
 from jobmanager.store.tables import (
     AttemptRow,

@@ -8,10 +8,10 @@ from sqlalchemy import String as Text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from jobmanager.core.checkpoint import CheckpointStatus
-from jobmanager.core.health import Health
 from jobmanager.core.ids import JobId
-from jobmanager.core.job import JobStatus
+from jobmanager.core.life.checkpoint import CheckpointStatus
+from jobmanager.core.life.health import Health
+from jobmanager.core.life.job import JobStatus
 from jobmanager.services.ports import JobSummary, SummaryFilter
 from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow
 

@@ -22,13 +22,13 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, INTEGER, JSON, JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from jobmanager.core.attempt import AttemptStatus
-from jobmanager.core.checkpoint import AbortReason, CheckpointKind, CheckpointStatus
-from jobmanager.core.health import Health
-from jobmanager.core.job import Desired, JobStatus
-from jobmanager.core.operation import OperationKind, OperationStatus
-from jobmanager.core.plan import SnapshotKind
-from jobmanager.core.savepoint import SavepointStatus
+from jobmanager.core.life.attempt import AttemptStatus
+from jobmanager.core.life.checkpoint import AbortReason, CheckpointKind, CheckpointStatus
+from jobmanager.core.life.health import Health
+from jobmanager.core.life.job import Desired, JobStatus
+from jobmanager.core.life.operation import OperationKind, OperationStatus
+from jobmanager.core.life.savepoint import SavepointStatus
+from jobmanager.core.plan.job_plan import SnapshotKind
 from jobmanager.services.ports import Actor
 
 

@@ -6,7 +6,7 @@ from typing import Self
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 
 from jobmanager.core.ids import JobId
-from jobmanager.core.lease import Term
+from jobmanager.core.life.lease import Term
 from jobmanager.services.ports import (
     Actor,
     Artifacts,
@@ -25,13 +25,13 @@ from jobmanager.services.ports import (
     Summaries,
 )
 from jobmanager.store.artifacts import PostgresArtifacts
+from jobmanager.store.batched_checkpoints import PostgresRounds
 from jobmanager.store.checkpoints import PostgresCheckpoints, PostgresKeyGroups
 from jobmanager.store.history import PostgresHistory
 from jobmanager.store.jobs import PostgresAttempts, PostgresJobs, PostgresRunners
 from jobmanager.store.leases import check_term
 from jobmanager.store.outages import raise_if_outage
 from jobmanager.store.outbox import PostgresOutbox
-from jobmanager.store.rounds import PostgresRounds
 from jobmanager.store.samples import PostgresSamples
 from jobmanager.store.savepoints import PostgresOperations, PostgresSavepoints
 from jobmanager.store.statistics import PostgresStatistics

@@ -15,15 +15,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from jobmanager.core.clocks import Clock
+from jobmanager.core.graph.clocks import Clock
 from taskrunner.api import accumulators
 from taskrunner.api.process import ProcessFunction, Row, as_milliseconds
 from taskrunner.core.end_of_time import END_OF_TIME_MS
-from taskrunner.keyed import group_state, showing
+from taskrunner.keyed import group_state, readable_state
 from taskrunner.keyed.group_state import Key
 from taskrunner.keyed.operator import NO_WATERMARK_MS, Moment
 from taskrunner.keyed.process import Processing, Timed
-from taskrunner.keyed.subject import Subject
+from taskrunner.keyed.vertex_context import VertexContext
 
 
 class ProcessHarness:
@@ -42,7 +42,7 @@ class ProcessHarness:
         self._key = (key,) if isinstance(key, str) else tuple(key)
         self._time_column = time_column
         self._output: list[Row] = []
-        subject = Subject("harness", function.__name__, self._key, pa.schema([]))
+        subject = VertexContext("harness", function.__name__, self._key, pa.schema([]))
         clock = Clock(time)
         if clock is Clock.EVENT and time_column is None:
             raise ValueError("time: event needs the time_column that the watermark is of")
@@ -87,7 +87,7 @@ class ProcessHarness:
     def state(self, key: Any) -> dict[str, Any]:
         """What is kept for a key, by state name; empty if nothing is."""
         blob = self._read().blobs.get(self._as_key(key))
-        return {} if blob is None else showing.states_of(group_state.unpack_key(blob))
+        return {} if blob is None else readable_state.states_of(group_state.unpack_key(blob))
 
     def timers(self, key: Any) -> list[int]:
         """The timers of a key in milliseconds, the earliest first."""

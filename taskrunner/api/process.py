@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from jobmanager.core.clocks import Clock
+from jobmanager.core.graph.clocks import Clock
 from taskrunner.api.state import State
 
 Row = dict[str, Any]

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import assert_never
 
-from jobmanager.core import key_groups
-from jobmanager.core import manifest as manifests
-from jobmanager.core.graph import JobGraph
+from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import SubtaskRef
-from jobmanager.core.manifest import Manifest
-from jobmanager.core.plan import SnapshotKind, awaited, layout_of
+from jobmanager.core.plan import key_groups
+from jobmanager.core.plan.job_plan import SnapshotKind, awaited, layout_of
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.protocol.messages import BarrierAcks, SubtaskAck
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jobmanager.core import spark_order
-from jobmanager.core.graph import FilesSource, GeneratorSource, JobGraph, Source
+from jobmanager.core.graph.job_graph import FilesSource, GeneratorSource, JobGraph, Source
 from jobmanager.core.ids import VertexId
-from jobmanager.core.storage_uri import UnsupportedStorage, local_path
+from jobmanager.core.plan import spark_order
+from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path
 
 
 @dataclass(frozen=True, slots=True)

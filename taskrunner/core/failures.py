@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jobmanager.core.failure import Failure, FailureKind
+from jobmanager.core.life.failure import Failure, FailureKind
 
 _NAMES: Mapping[str, FailureKind] = {
     **dict.fromkeys(

@@ -6,11 +6,11 @@ of it. So whatever would be mistaken for something else is refused here, by name
 
 from collections.abc import Iterator
 
-from jobmanager.core import spark_order
-from jobmanager.core.graph import JobGraph
+from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import RegionId, VertexId
-from jobmanager.core.manifest import Manifest, RegionManifest
-from jobmanager.core.plan import plan_of
+from jobmanager.core.plan import spark_order
+from jobmanager.core.plan.job_plan import plan_of
+from jobmanager.core.snapshots.manifest import Manifest, RegionManifest
 
 
 def objections(manifest: Manifest, graph: JobGraph, *, allow_non_restored_state: bool) -> list[str]:

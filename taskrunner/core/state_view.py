@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jobmanager.core.durations import milliseconds
-from jobmanager.core.graph import Aggregate, Vertex
-from jobmanager.core.relational_vertices import Join, Reduce
-from jobmanager.core.window_vertices import SlidingWindow, TumblingWindow, Window
+from jobmanager.core.graph.job_graph import Aggregate, Vertex
+from jobmanager.core.graph.relational_vertices import Join, Reduce
+from jobmanager.core.graph.window_vertices import SlidingWindow, TumblingWindow, Window
 
 _SESSION_START = "sessionStartTime"
 _NOTHING = "__dummy__"

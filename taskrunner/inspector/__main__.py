@@ -7,9 +7,9 @@ from pathlib import Path
 
 from taskrunner import logs
 from taskrunner.inspector.channel import Channel
-from taskrunner.inspector.desk import Desk
+from taskrunner.inspector.request_handler import RequestHandler
 from taskrunner.snapshots import copies
-from taskrunner.spark import session
+from taskrunner.spark.session import session
 
 log = logs.get("inspector")
 
@@ -26,9 +26,9 @@ def main() -> int:
         try:
             log.info("ready", pid=os.getpid(), spark=spark.version)
             channel.ready(spark.version)
-            desk = Desk(spark, home)
+            handler = RequestHandler(spark, home)
             for question in channel.questions():
-                channel.answer(question.id, desk.answer(question))
+                channel.answer(question.id, handler.answer(question))
         finally:
             session.close_session(spark)
     log.info("ended")

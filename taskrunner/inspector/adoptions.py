@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from jobmanager.core import graph_document
-from jobmanager.core.graph import FilesSource, JobGraph, Mode, Source
+from jobmanager.core.graph import graph_document
+from jobmanager.core.graph.job_graph import FilesSource, JobGraph, Mode, Source
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, VertexId
-from jobmanager.core.plan import Region, plan_of
-from jobmanager.core.storage_uri import UnsupportedStorage, local_path
+from jobmanager.core.plan.job_plan import Region, plan_of
+from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path
 from jobmanager.protocol.inspection import AdoptCheckpoint, Adopted
 from taskrunner.core import adoptability, spark_messages
 from taskrunner.core.adoptability import Found
@@ -19,15 +19,15 @@ from taskrunner.snapshots import empty_batches
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.foreign import ROCKSDB, Foreign, NotAdoptable, copy_foreign, write_commit
 from taskrunner.snapshots.layout import JobLayout
-from taskrunner.snapshots.snapshot import Snapshots, StateMismatch, Subject
+from taskrunner.snapshots.snapshot import AttemptContext, Snapshots, StateMismatch
 from taskrunner.snapshots.spark_log import UnreadableSparkLog
-from taskrunner.spark import rehearsal
-from taskrunner.spark.artifacts import shipped
-from taskrunner.spark.compiler import InvalidVertex
-from taskrunner.spark.places import Places
-from taskrunner.spark.session import Session
-from taskrunner.spark.state_reader import states_of
-from taskrunner.spark.state_rewriter import rewrite
+from taskrunner.spark.compile.compiler import InvalidVertex
+from taskrunner.spark.run import trial_run
+from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.session.session import Session
+from taskrunner.spark.session.shipped_artifacts import shipped
+from taskrunner.spark.state.state_reader import states_of
+from taskrunner.spark.state.state_rewriter import rewrite
 
 _CHECKPOINT = CheckpointNumber(1)
 _ATTEMPT = AttemptNumber(1)
@@ -46,7 +46,7 @@ class AdoptionDesk:
         if storage is not None:
             shipped.become(self._spark, storage, graph.artifacts)
         with scratch_in(self._home, self._spark) as scratch:
-            places = Places(JobLayout(scratch / "job"), local_path(asked.data_root), storage)
+            places = JobPaths(JobLayout(scratch / "job"), local_path(asked.data_root), storage)
             try:
                 foreign = copy_foreign(_path(asked.path), scratch / "foreign")
                 self._check(foreign, graph, region, places)
@@ -62,7 +62,7 @@ class AdoptionDesk:
                 partitions=foreign.partitions,
             )
 
-    def _check(self, foreign: Foreign, graph: JobGraph, region: Region, places: Places) -> None:
+    def _check(self, foreign: Foreign, graph: JobGraph, region: Region, places: JobPaths) -> None:
         # a vertex for each operator there may be: here only the operators' names are wanted
         stand_ins = tuple(VertexId(str(number)) for number in foreign.operators)
         operators: dict[int, str] = {}
@@ -96,16 +96,16 @@ class AdoptionDesk:
         return target
 
     def _try(
-        self, ours: Path, graph: JobGraph, region: Region, parallelism: int, places: Places
+        self, ours: Path, graph: JobGraph, region: Region, parallelism: int, places: JobPaths
     ) -> None:
         """Asks Spark whether it goes on from there with the graph."""
         trial = ours.with_name("trial")
         shutil.copytree(ours, trial, copy_function=os.link)
         empty_batches.repeat_offsets(trial)
-        session = rehearsal.session_for(self._spark, graph, parallelism)
+        session = trial_run.session_for(self._spark, graph, parallelism)
         try:
-            rows = rehearsal.rows_of(session, graph, parallelism, places, region)
-            rehearsal.run_one_batch(region, rows, trial)
+            rows = trial_run.rows_of(session, graph, parallelism, places, region)
+            trial_run.run_one_batch(region, rows, trial)
         except InvalidVertex as error:
             raise NotAdoptable(spark_messages.telling(str(error))) from error
         except Exception as error:
@@ -113,11 +113,13 @@ class AdoptionDesk:
             raise NotAdoptable(f"Spark does not go on from it with this graph: {told}") from error
 
     def _save(
-        self, ours: Path, graph: JobGraph, region: Region, asked: AdoptCheckpoint, places: Places
+        self, ours: Path, graph: JobGraph, region: Region, asked: AdoptCheckpoint, places: JobPaths
     ) -> None:
         # The query had no id of ours; the manifest wants one, and it is nobody else's.
         job = JobId(uuid4())
-        subject = Subject(job, _ATTEMPT, graph, asked.parallelism, self._spark.version, asked.graph)
+        subject = AttemptContext(
+            job, _ATTEMPT, graph, asked.parallelism, self._spark.version, asked.graph
+        )
         snapshots = Snapshots(subject, places.layout, Fence(places.layout, _ATTEMPT))
         snapshots.take_savepoint(
             _CHECKPOINT, {region.id: ours}, datetime.now(UTC), asked.savepoint, asked.target

@@ -7,21 +7,22 @@ only then does Spark say what it cannot do in a stream.
 
 from pathlib import Path
 
-from jobmanager.core import graph_document, spark_order
 from jobmanager.core.errors import Fault
-from jobmanager.core.graph import JobGraph, Mode
+from jobmanager.core.graph import graph_document
+from jobmanager.core.graph.job_graph import JobGraph, Mode
 from jobmanager.core.ids import VertexId
-from jobmanager.core.plan import Region, in_order, plan_of
-from jobmanager.core.storage_uri import local_path
+from jobmanager.core.plan import spark_order
+from jobmanager.core.plan.job_plan import Region, in_order, plan_of
+from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.protocol.inspection import Analysed, AnalyseGraph, GraphFault, SparkPlan
 from taskrunner.inspector.scratch import scratch_in
 from taskrunner.snapshots import empty_batches
 from taskrunner.snapshots.layout import JobLayout
-from taskrunner.spark import rehearsal
-from taskrunner.spark.artifacts import shipped
-from taskrunner.spark.compiler import Compiler, InvalidVertex
-from taskrunner.spark.places import Places
-from taskrunner.spark.session import Session
+from taskrunner.spark.compile.compiler import Compiler, InvalidVertex
+from taskrunner.spark.run import trial_run
+from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.session.session import Session
+from taskrunner.spark.session.shipped_artifacts import shipped
 
 
 class AnalysisDesk:
@@ -32,19 +33,19 @@ class AnalysisDesk:
     def analyse(self, asked: AnalyseGraph) -> Analysed:
         graph = graph_document.parse(asked.graph)
         with scratch_in(self._home, self._spark) as scratch:
-            session = rehearsal.session_for(self._spark, graph, asked.parallelism)
+            session = trial_run.session_for(self._spark, graph, asked.parallelism)
             storage = local_path(asked.storage) if asked.storage else None
             if storage is not None:
                 shipped.become(session, storage, graph.artifacts)
-            places = Places(JobLayout(scratch / "job"), local_path(asked.data_root), storage)
-            compiler = rehearsal.compiler_of(session, graph, asked.parallelism, places)
+            places = JobPaths(JobLayout(scratch / "job"), local_path(asked.data_root), storage)
+            compiler = trial_run.compiler_of(session, graph, asked.parallelism, places)
             faults = _faults(graph, compiler)
             blamed = {fault.vertex for fault in faults}
             plans = []
             for region in plan_of(graph, asked.parallelism).regions:
                 if blamed.isdisjoint(region.vertices):
                     rows = compiler.rows_of(region)
-                    plans.append(SparkPlan(region=region.id, text=rehearsal.explained(rows)))
+                    plans.append(SparkPlan(region=region.id, text=trial_run.explained(rows)))
                     faults += _refusals(session, graph, region, rows, scratch)
         return Analysed(
             faults=[
@@ -71,13 +72,13 @@ def _faults(graph: JobGraph, compiler: Compiler) -> list[Fault]:
 
 
 def _refusals(
-    session: Session, graph: JobGraph, region: Region, rows: rehearsal.Rows, scratch: Path
+    session: Session, graph: JobGraph, region: Region, rows: trial_run.Rows, scratch: Path
 ) -> list[Fault]:
     """What Spark says against running the region as a stream."""
     if graph.mode is Mode.BATCH:
         return []
     directory = scratch / f"{region.id}-empty"
     sources = spark_order.sources(graph, VertexId(region.id))
-    empty_batches.begin_with_nothing(directory, len(sources), rehearsal.settings_for_life(session))
-    refusal = rehearsal.refusal_of(region, rows, directory)
+    empty_batches.begin_with_nothing(directory, len(sources), trial_run.settings_for_life(session))
+    refusal = trial_run.refusal_of(region, rows, directory)
     return [] if refusal is None else [Fault(region.id, "", refusal)]

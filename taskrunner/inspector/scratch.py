@@ -8,8 +8,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from taskrunner import logs
-from taskrunner.spark import rehearsal
-from taskrunner.spark.session import Session
+from taskrunner.spark.run import trial_run
+from taskrunner.spark.session.session import Session
 
 _PATIENCE = 10.0
 """Seconds for what Spark's maintenance of state stores is in the middle of writing."""
@@ -25,7 +25,7 @@ def scratch_in(home: Path, spark: Session) -> Iterator[Path]:
     try:
         yield scratch
     finally:
-        rehearsal.unload_state(spark)
+        trial_run.unload_state(spark)
         delete(scratch)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobmanager.core.ids import ArtifactId
-from jobmanager.core.storage_uri import local_path
+from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.files.artifacts import ArtifactShelf
 from jobmanager.protocol.inspection import (
     DescribeScript,
@@ -12,10 +12,11 @@ from jobmanager.protocol.inspection import (
     ScriptQuery,
     ScriptQuerySink,
 )
-from taskrunner.spark import plan_states, scripts
-from taskrunner.spark.artifacts import shipped
-from taskrunner.spark.script_writer import RecordedWriter
-from taskrunner.spark.session import Session
+from taskrunner.spark.compile import plan_states
+from taskrunner.spark.scripts import script_program
+from taskrunner.spark.scripts.script_writer import RecordedWriter
+from taskrunner.spark.session.session import Session
+from taskrunner.spark.session.shipped_artifacts import shipped
 
 
 class ScriptDesk:
@@ -32,7 +33,7 @@ class ScriptDesk:
             if session.conf.isModifiable(name):
                 session.conf.set(name, value)
         path = ArtifactShelf(storage).path_of(ArtifactId(asked.script))
-        found = scripts.run(session, path, asked.arguments, local_path(asked.data_root))
+        found = script_program.run(session, path, asked.arguments, local_path(asked.data_root))
         return ScriptDescribed(queries=[_query(name, one) for name, one in found.items()])
 
 

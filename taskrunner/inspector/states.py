@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jobmanager.core import graph_document, spark_order
 from jobmanager.core.errors import InvalidJobGraph
-from jobmanager.core.graph import JobGraph, Vertex
+from jobmanager.core.graph import graph_document
+from jobmanager.core.graph.job_graph import JobGraph, Vertex
 from jobmanager.core.ids import RegionId, VertexId
-from jobmanager.core.key_groups import Layout
-from jobmanager.core.manifest import RegionManifest
-from jobmanager.core.plan import layout_of
+from jobmanager.core.plan import spark_order
+from jobmanager.core.plan.job_plan import layout_of
+from jobmanager.core.plan.key_groups import Layout
+from jobmanager.core.snapshots.manifest import RegionManifest
 from jobmanager.protocol.inspection import (
     CountKeyGroups,
     KeyGroupCount,
@@ -27,9 +28,9 @@ from jobmanager.protocol.inspection import (
 from taskrunner.core.state_names import NamedState
 from taskrunner.core.state_view import Column
 from taskrunner.snapshots.copies import Copies, Copy
-from taskrunner.spark.group_reader import GroupReader
-from taskrunner.spark.session import Session
-from taskrunner.spark.state_reader import StateReader, states_of
+from taskrunner.spark.session.session import Session
+from taskrunner.spark.state.group_reader import GroupReader
+from taskrunner.spark.state.state_reader import StateReader, states_of
 
 
 class UnknownState(Exception):

@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobmanager.core import graph_document, spark_order
-from jobmanager.core.graph import JobGraph, Mode
+from jobmanager.core.graph import graph_document
+from jobmanager.core.graph.job_graph import JobGraph, Mode
 from jobmanager.core.ids import RegionId, VertexId
-from jobmanager.core.manifest import RegionManifest
-from jobmanager.core.plan import Region, plan_of
-from jobmanager.core.storage_uri import local_path
+from jobmanager.core.plan import spark_order
+from jobmanager.core.plan.job_plan import Region, plan_of
+from jobmanager.core.snapshots.manifest import RegionManifest
+from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.protocol.inspection import (
     StateChange,
     StateSchema,
@@ -33,12 +34,12 @@ from taskrunner.snapshots import empty_batches
 from taskrunner.snapshots.copies import Copies, Copy, UnreadableSnapshot
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.spark_log import SparkLog
-from taskrunner.spark import rehearsal
-from taskrunner.spark.artifacts import shipped
-from taskrunner.spark.compiler import InvalidVertex
-from taskrunner.spark.places import Places
-from taskrunner.spark.session import Session
-from taskrunner.spark.state_reader import StateReader, states_of
+from taskrunner.spark.compile.compiler import InvalidVertex
+from taskrunner.spark.run import trial_run
+from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.session.session import Session
+from taskrunner.spark.session.shipped_artifacts import shipped
+from taskrunner.spark.state.state_reader import StateReader, states_of
 
 log = logs.get("inspector")
 Schemas = Mapping[tuple[str, str], StateSchema]
@@ -57,7 +58,7 @@ class TrialDesk:
             raise UnreadableSnapshot("a batch job does not go on from a snapshot: it starts over")
         copy = self._copies.of(asked.place.root, asked.place.manifest)
         with scratch_in(self._home, self._spark) as scratch:
-            spark = rehearsal.session_for(self._spark, graph, asked.parallelism)
+            spark = trial_run.session_for(self._spark, graph, asked.parallelism)
             storage = local_path(asked.storage) if asked.storage else None
             if storage is not None:
                 shipped.become(spark, storage, graph.artifacts)
@@ -110,9 +111,9 @@ class _Trial:
             logged = SparkLog(self.copy.region(region.id))
             settings = logged.offsets(known.batch).metadata.get("conf", {})
         else:
-            settings = rehearsal.settings_for_life(self.spark)
+            settings = trial_run.settings_for_life(self.spark)
         empty_batches.begin_with_nothing(directory, len(sources), settings)
-        rehearsal.run_one_batch(region, self._rows(region), directory)
+        trial_run.run_one_batch(region, self._rows(region), directory)
         keyed = spark_order.keyed(self.graph, VertexId(region.id))
         return self._schemas(directory, 0, keyed)
 
@@ -123,12 +124,12 @@ class _Trial:
         if without_state:
             shutil.rmtree(directory / "state")
         empty_batches.repeat_offsets(directory)
-        rehearsal.run_one_batch(region, self._rows(region), directory)
+        trial_run.run_one_batch(region, self._rows(region), directory)
 
-    def _rows(self, region: Region) -> rehearsal.Rows:
+    def _rows(self, region: Region) -> trial_run.Rows:
         # rows of a `table` are put into a file of the job: here into one that nobody keeps
-        places = Places(JobLayout(self.scratch / "job"), local_path(self.data_root), self.storage)
-        return rehearsal.rows_of(self.spark, self.graph, self.parallelism, places, region)
+        places = JobPaths(JobLayout(self.scratch / "job"), local_path(self.data_root), self.storage)
+        return trial_run.rows_of(self.spark, self.graph, self.parallelism, places, region)
 
     def _old_schemas(self, region: RegionId, known: RegionManifest) -> Schemas:
         assert known.batch is not None

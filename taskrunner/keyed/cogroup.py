@@ -9,7 +9,7 @@ from taskrunner.keyed import rows
 from taskrunner.keyed.errors import UserCodeError
 from taskrunner.keyed.group_state import Key
 from taskrunner.keyed.rows import Row
-from taskrunner.keyed.subject import Subject
+from taskrunner.keyed.vertex_context import VertexContext
 
 Join = Callable[[Any, list[Row], list[Row]], Iterable[Mapping[str, Any]] | None]
 
@@ -17,7 +17,7 @@ Join = Callable[[Any, list[Row], list[Row]], Iterable[Mapping[str, Any]] | None]
 class CogroupOperator:
     """Takes a key group's rows of both sides. A key that one side lacks has an empty list there."""
 
-    def __init__(self, function: Join, subject: Subject, aware_right: frozenset[str]) -> None:
+    def __init__(self, function: Join, subject: VertexContext, aware_right: frozenset[str]) -> None:
         self._function = function
         self._subject = subject
         self._aware_right = aware_right

@@ -6,7 +6,7 @@ value of bytes, which nobody but the operator understands.
 
     rows of the group, its state, the moment ──▶ take ──▶ rows, new state, next timer
 
-Who calls it (`taskrunner.spark.key_groups`, and the test harness) promises:
+Who calls it (`taskrunner.spark.compile.keyed_python`, and the test harness) promises:
 
 * The rows of a group come in order: by event time where the vertex has one (rows without
   one last), and rows of one time as they arrived. Rows that are late come too.

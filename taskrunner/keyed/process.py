@@ -13,14 +13,14 @@ from typing import Any
 
 import pandas as pd
 
-from jobmanager.core.clocks import Clock
+from jobmanager.core.graph.clocks import Clock
 from taskrunner.api.process import Context, ProcessFunction, Row, states_of
 from taskrunner.api.state import Cells, State
 from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.keyed import group_state, rows, times
 from taskrunner.keyed.group_state import GroupState, Key
 from taskrunner.keyed.operator import Moment, Outcome
-from taskrunner.keyed.subject import Subject
+from taskrunner.keyed.vertex_context import VertexContext
 
 Timed = tuple[Row, int | None]
 """A row, and its event time in milliseconds."""
@@ -32,7 +32,7 @@ class ProcessOperator:
     def __init__(
         self,
         function: type[ProcessFunction],
-        subject: Subject,
+        subject: VertexContext,
         clock: Clock,
         time: str | None = None,
     ) -> None:
@@ -62,7 +62,12 @@ class Processing:
     """The function, bound to states and timers of one key after the other. Knows no frames."""
 
     def __init__(
-        self, function: type[ProcessFunction], subject: Subject, clock: Clock, *, has_time: bool
+        self,
+        function: type[ProcessFunction],
+        subject: VertexContext,
+        clock: Clock,
+        *,
+        has_time: bool,
     ) -> None:
         self._subject = subject
         self._clock = clock

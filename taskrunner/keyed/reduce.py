@@ -12,7 +12,7 @@ import pandas as pd
 from taskrunner.keyed import group_state, rows
 from taskrunner.keyed.errors import UserCodeError
 from taskrunner.keyed.operator import Moment, Outcome
-from taskrunner.keyed.subject import Subject
+from taskrunner.keyed.vertex_context import VertexContext
 
 Combine = Callable[[dict[str, Any], dict[str, Any]], Mapping[str, Any]]
 _RESULT = "result"
@@ -21,7 +21,7 @@ _RESULT = "result"
 class ReduceOperator:
     """The columns of a result are those of the input, the key first."""
 
-    def __init__(self, function: Combine, subject: Subject) -> None:
+    def __init__(self, function: Combine, subject: VertexContext) -> None:
         self._function = function
         self._subject = subject
 

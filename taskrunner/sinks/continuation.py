@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import UUID
 
-from jobmanager.core import manifest as manifests
 from jobmanager.core.ids import AttemptNumber, JobId, VertexId
-from jobmanager.core.manifest import Ancestor
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.manifest import Ancestor
 from taskrunner.core.continuation import Branch, last_kept
 from taskrunner.sinks.directory import Guard, SinkDirectory, private_directory
 from taskrunner.snapshots import durable

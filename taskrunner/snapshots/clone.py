@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobmanager.core import manifest as manifests
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, RegionId
-from jobmanager.core.manifest import Manifest
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.files.snapshot_files import DamagedFile, SnapshotFiles
 from taskrunner.core import restore
 from taskrunner.core.restore import (
@@ -26,7 +26,7 @@ from taskrunner.core.restore import (
 )
 from taskrunner.snapshots import durable, spark_state
 from taskrunner.snapshots.layout import JobLayout
-from taskrunner.snapshots.origin import Origin
+from taskrunner.snapshots.restore_source import RestoreSource
 from taskrunner.snapshots.spark_log import SparkLog
 
 _FIRST = AttemptNumber(1)
@@ -42,7 +42,7 @@ class Past:
 
     completed: Manifest | None = None
     """The latest checkpoint."""
-    origin: Origin | None = None
+    origin: RestoreSource | None = None
     base_attempt: AttemptNumber = _FIRST
     """What attempts before this one left behind is not gone back to."""
 

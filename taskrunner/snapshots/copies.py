@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from jobmanager.core import manifest as manifests
 from jobmanager.core.ids import RegionId
-from jobmanager.core.manifest import Manifest
-from jobmanager.core.storage_uri import is_local, local_path
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.manifest import Manifest
+from jobmanager.core.snapshots.storage_uri import is_local, local_path
 from jobmanager.files import locks
-from jobmanager.files.places import open_files
+from jobmanager.files.open_storage import open_files
 from jobmanager.files.snapshot_files import DamagedFile, SnapshotFiles
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.layout import JobLayout

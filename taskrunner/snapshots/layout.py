@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jobmanager.core.ids import AttemptNumber, JobId, RegionId, VertexId
-from jobmanager.core.storage_uri import below, local_path
-from jobmanager.files.places import open_files
+from jobmanager.core.snapshots.storage_uri import below, local_path
+from jobmanager.files.open_storage import open_files
 from jobmanager.files.snapshot_files import SnapshotFiles
 
 

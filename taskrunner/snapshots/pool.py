@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jobmanager.core.ids import RegionId
-from jobmanager.core.manifest import POOL, Manifest, SnapshotFile
+from jobmanager.core.snapshots.manifest import POOL, Manifest, SnapshotFile
 from jobmanager.files import durable
 from jobmanager.files.snapshot_files import Kept, SnapshotFiles
 

@@ -13,13 +13,13 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Protocol
 
-from jobmanager.core import manifest as manifests
 from jobmanager.core.ids import RegionId
-from jobmanager.core.manifest import Manifest, SnapshotFile
-from jobmanager.core.storage_uri import is_local, local_path
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.manifest import Manifest, SnapshotFile
+from jobmanager.core.snapshots.storage_uri import is_local, local_path
 from jobmanager.files import durable
 from jobmanager.files.local_files import LocalFiles
-from jobmanager.files.places import open_files
+from jobmanager.files.open_storage import open_files
 from jobmanager.files.snapshot_files import Kept, SnapshotFiles
 
 Guard = Callable[[], AbstractContextManager[None]]

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
 
-from jobmanager.core import manifest as manifests
-from jobmanager.core import spark_order
-from jobmanager.core.graph import JobGraph
+from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import (
     AttemptNumber,
     CheckpointNumber,
@@ -18,8 +16,12 @@ from jobmanager.core.ids import (
     RegionId,
     VertexId,
 )
-from jobmanager.core.key_groups import subtasks
-from jobmanager.core.manifest import (
+from jobmanager.core.plan import spark_order
+from jobmanager.core.plan.job_plan import layout_of
+from jobmanager.core.plan.key_groups import subtasks
+from jobmanager.core.plan.regions import query_of
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.manifest import (
     Ancestor,
     Manifest,
     RegionManifest,
@@ -27,8 +29,6 @@ from jobmanager.core.manifest import (
     SnapshotFile,
     StatePointer,
 )
-from jobmanager.core.plan import layout_of
-from jobmanager.core.regions import query_of
 from jobmanager.files import locks
 from jobmanager.files.snapshot_files import SnapshotFiles
 from taskrunner.snapshots import spark_state
@@ -45,7 +45,7 @@ class StateMismatch(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class AttemptContext:
     """What is snapshotted: one attempt of one job."""
 
     job: JobId
@@ -75,7 +75,7 @@ class Keep(Protocol):
 class Snapshots:
     """Takes the checkpoints and savepoints of one attempt."""
 
-    def __init__(self, subject: Subject, layout: JobLayout, fence: Fence) -> None:
+    def __init__(self, subject: AttemptContext, layout: JobLayout, fence: Fence) -> None:
         self._subject = subject
         self._layout = layout
         self._fence = fence

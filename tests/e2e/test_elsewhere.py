@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from jobmanager.core import manifest as manifests
+from jobmanager.core.snapshots import manifest as manifests
 from tests.e2e.test_exactly_once import RATE, a_bounded_job
 from tests.e2e.test_savepoints import take
 from tests.support.databases import fresh_database

@@ -5,13 +5,13 @@ from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from jobmanager.core.attempt import Attempt, AttemptStatus
-from jobmanager.core.checkpoint import Checkpoint, CheckpointKind, Snapshot, Stored
-from jobmanager.core.failure import Failure, FailureKind
-from jobmanager.core.graph import ExponentialDelay, RestartStrategy
+from jobmanager.core.graph.job_graph import ExponentialDelay, RestartStrategy
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, RegionId, SubtaskRef, VertexId
-from jobmanager.core.job import Desired, Job, JobStatus
-from jobmanager.core.plan import SnapshotKind
+from jobmanager.core.life.attempt import Attempt, AttemptStatus
+from jobmanager.core.life.checkpoint import Checkpoint, CheckpointKind, Snapshot, Stored
+from jobmanager.core.life.failure import Failure, FailureKind
+from jobmanager.core.life.job import Desired, Job, JobStatus
+from jobmanager.core.plan.job_plan import SnapshotKind
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 ONE_SECOND = timedelta(seconds=1)

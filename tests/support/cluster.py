@@ -29,14 +29,14 @@ from jobmanager.loops.reaper import Reaper
 from jobmanager.loops.watchdog import Watchdog
 from jobmanager.protocol.inspection import AnswerBody, QuestionBody
 from jobmanager.services import runners
-from jobmanager.services.bells import Bells
-from jobmanager.services.deliveries import Deliveries
+from jobmanager.services.batched_checkpoints import Acks
+from jobmanager.services.directive_polls import DirectivePolls
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.dispatch import Dispatcher
 from jobmanager.services.events import EventHub
 from jobmanager.services.heartbeats import Heartbeats
 from jobmanager.services.ports import InspectorStatus, JobManager, Launched, Runner
-from jobmanager.services.rounds import Acks
+from jobmanager.services.wakeups import Wakeups
 from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import Database
 from tests.support.builders import NOW
@@ -283,8 +283,8 @@ def a_jobmanager(url: str) -> JobManager:
 
 @asynccontextmanager
 async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluster]:
-    clock, bench, bells, inspector = Clock(), Bench(), Bells(), PlayedInspector()
-    database.on_commit = bells.ring
+    clock, bench, wakeups, inspector = Clock(), Bench(), Wakeups(), PlayedInspector()
+    database.on_commit = wakeups.ring
     storage = FileSnapshotStorage(directory)
     units = database.unit_of_work
     events = EventHub(units)
@@ -299,14 +299,14 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
         app.state.context = Context(
             units=units,
             storage=storage,
-            bells=bells,
+            wakeups=wakeups,
             events=events,
             meters=Meters(units, events),
             clock=clock,
             run_settings=places,
             inspector=inspector,
             heartbeats=Heartbeats(units, clock, timedelta(seconds=1), timedelta(seconds=5)),
-            deliveries=Deliveries(units, bells, places),
+            directive_polls=DirectivePolls(units, wakeups, places),
             acks=Acks(units),
             started_at=NOW,
             ping=database.ping,

@@ -3,7 +3,7 @@ from uuid import uuid4
 
 import pytest
 
-from jobmanager.files.places import open_files
+from jobmanager.files.open_storage import open_files
 from jobmanager.files.snapshot_files import SnapshotFiles
 
 

@@ -26,7 +26,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]
 def test_a_wheel_holds_both_packages_and_their_types(wheel: zipfile.ZipFile) -> None:
     names = wheel.namelist()
 
-    assert "jobmanager/core/checkpoint.py" in names
+    assert "jobmanager/core/life/checkpoint.py" in names
     assert "jobmanager/py.typed" in names
     assert "taskrunner/__init__.py" in names
     assert not [name for name in names if name.startswith(("tests/", "migrations/", "examples/"))]

@@ -9,7 +9,7 @@ from jobmanager.api.context import JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import task_id
 from jobmanager.api.problems import FLINK
 from jobmanager.core.errors import TaskNotFound
-from jobmanager.core.plan import plan_of
+from jobmanager.core.plan.job_plan import plan_of
 from jobmanager.services.ports import StoredAttempt, UnitOfWork
 
 router = APIRouter(tags=[FLINK])

@@ -10,10 +10,10 @@ from jobmanager.api.flink.jobs import millis
 from jobmanager.api.flink.plan_shapes import task_id
 from jobmanager.api.flink.summaries import summary
 from jobmanager.api.problems import FLINK
-from jobmanager.core.checkpoint import CheckpointStatus
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.ids import CheckpointNumber
-from jobmanager.core.plan import Task, plan_of
+from jobmanager.core.life.checkpoint import CheckpointStatus
+from jobmanager.core.plan.job_plan import Task, plan_of
 from jobmanager.services.ports import StoredAttempt, StoredCheckpoint, StoredJob
 
 router = APIRouter(tags=[FLINK])

@@ -7,8 +7,8 @@ from fastapi import APIRouter
 
 from jobmanager.api.context import Uow
 from jobmanager.api.problems import FLINK
-from jobmanager.core.job import JobStatus
-from jobmanager.core.plan import plan_of
+from jobmanager.core.life.job import JobStatus
+from jobmanager.core.plan.job_plan import plan_of
 
 router = APIRouter(tags=[FLINK])
 FLINK_VERSION = "2.3.0"

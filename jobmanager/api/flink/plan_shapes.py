@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 from jobmanager.core import durations
-from jobmanager.core.artifact_vertices import Script, ScriptSink, Spark
-from jobmanager.core.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
-from jobmanager.core.graph import (
+from jobmanager.core.graph.artifact_vertices import Script, ScriptSink, Spark
+from jobmanager.core.graph.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
+from jobmanager.core.graph.job_graph import (
     Aggregate,
     BlackholeSink,
     ConsoleSink,
@@ -25,11 +25,11 @@ from jobmanager.core.graph import (
     Vertex,
     op_of,
 )
+from jobmanager.core.graph.python_vertices import Cogroup, KeyedReduce, Process, Python
+from jobmanager.core.graph.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
+from jobmanager.core.graph.window_vertices import Window
 from jobmanager.core.ids import RegionId
-from jobmanager.core.plan import Plan, Task, plan_of
-from jobmanager.core.python_vertices import Cogroup, KeyedReduce, Process, Python
-from jobmanager.core.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
-from jobmanager.core.window_vertices import Window
+from jobmanager.core.plan.job_plan import Plan, Task, plan_of
 
 
 def task_id(job: str, task: Task) -> str:

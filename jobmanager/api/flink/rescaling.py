@@ -14,10 +14,10 @@ from jobmanager.api.flink.triggers import trigger_of
 from jobmanager.api.problems import FLINK
 from jobmanager.api.savepoint_targets import target_of
 from jobmanager.core.errors import MalformedRequest, NothingToChange, OperationNotFound
+from jobmanager.core.graph.traits import is_keyed
 from jobmanager.core.ids import OperationId
-from jobmanager.core.operation import OperationStatus
-from jobmanager.core.plan import Task, plan_of
-from jobmanager.core.traits import is_keyed
+from jobmanager.core.life.operation import OperationStatus
+from jobmanager.core.plan.job_plan import Task, plan_of
 from jobmanager.services import changes
 from jobmanager.services.ports import Actor, StoredJob
 

@@ -12,8 +12,8 @@ from jobmanager.api.problems import FLINK
 from jobmanager.api.savepoint_targets import target_of
 from jobmanager.core.errors import OperationNotFound, SavepointNotFound
 from jobmanager.core.ids import JobId, SavepointId
-from jobmanager.core.operation import OperationKind, OperationStatus
-from jobmanager.core.savepoint import SavepointStatus
+from jobmanager.core.life.operation import OperationKind, OperationStatus
+from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.services import savepoints
 from jobmanager.services.ports import Savepoint, StoredOperation, UnitOfWork
 

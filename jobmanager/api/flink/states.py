@@ -1,7 +1,7 @@
 """Flink's words for what a job and its tasks do."""
 
-from jobmanager.core.attempt import AttemptStatus
-from jobmanager.core.job import Job, JobStatus
+from jobmanager.core.life.attempt import AttemptStatus
+from jobmanager.core.life.job import Job, JobStatus
 
 JOB_STATES = (
     "INITIALIZING",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from taskrunner.keyed.windows import policies
-from taskrunner.keyed.windows.folds import Columns, fold_of
+from taskrunner.keyed.windows.aggregators import Columns, aggregator_of
 from taskrunner.keyed.windows.spec import WindowSpec
 
 Frame = tuple[Any, int | None, int | None, int | None]
@@ -43,7 +43,7 @@ class _Folded:
     """A list with what each fold keeps."""
 
     def __init__(self, spec: WindowSpec) -> None:
-        self._folds = [fold_of(one) for one in spec.folds]
+        self._folds = [aggregator_of(one) for one in spec.folds]
         self._start = [fold.start for fold in self._folds]
         # bound once: they are called for every window of every key
         self._adds = [(at, fold.add) for at, fold in enumerate(self._folds)]

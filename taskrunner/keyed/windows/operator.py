@@ -5,13 +5,13 @@ import decimal
 import pandas as pd
 
 from taskrunner.keyed.operator import Moment, Outcome
-from taskrunner.keyed.windows import book as books
+from taskrunner.keyed.windows import window_state as books
 from taskrunner.keyed.windows.arrivals import arrivals_of
-from taskrunner.keyed.windows.book import Book, Now
 from taskrunner.keyed.windows.contents import contents_of
 from taskrunner.keyed.windows.emission import Emission
 from taskrunner.keyed.windows.functions import evaluation_of
 from taskrunner.keyed.windows.spec import EveryInterval, WindowSpec
+from taskrunner.keyed.windows.window_state import Now, WindowState
 from taskrunner.keyed.windows.windows import next_tick, windows_of
 
 # sums of Spark's longest decimals are exact
@@ -19,7 +19,7 @@ _EXACT = decimal.Context(prec=76)
 
 
 class WindowOperator:
-    """A `GroupOperator`. The state of a group is a `Book`, pickled."""
+    """A `GroupOperator`. The state of a group is a `WindowState`, pickled."""
 
     def __init__(self, spec: WindowSpec) -> None:
         self._spec = spec
@@ -38,7 +38,7 @@ class WindowOperator:
                     self._windows.add(book, key, arrivals.columns, begin, end, now, out)
             return Outcome(out.frame(), books.write(book), self._timer(book, now))
 
-    def _timer(self, book: Book, now: Now) -> int | None:
+    def _timer(self, book: WindowState, now: Now) -> int | None:
         trigger = self._spec.trigger
         if not isinstance(trigger, EveryInterval):
             return None if book.due_us is None else -(-book.due_us // 1000)

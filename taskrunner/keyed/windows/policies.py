@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from taskrunner.keyed.windows.folds import Columns
+from taskrunner.keyed.windows.aggregators import Columns
 from taskrunner.keyed.windows.spec import (
     EveryRows,
     Evictor,

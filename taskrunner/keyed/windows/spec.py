@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from taskrunner.keyed.windows.folds import FoldSpec
+from taskrunner.keyed.windows.aggregators import AggregatorSpec
 
 SIDE = "__headgate_side"
 """Null in a result; the name of the side in a row of a side output."""
@@ -130,7 +130,7 @@ class WindowSpec:
     trigger: Trigger
     evictor: Evictor | None
     lateness_us: int
-    folds: tuple[FoldSpec, ...]
+    folds: tuple[AggregatorSpec, ...]
     function: Function | None
     late_columns: tuple[int, ...] | None
     """The rows' columns for the late side; None: late rows are dropped."""

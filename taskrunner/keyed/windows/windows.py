@@ -9,11 +9,10 @@ from typing import Any, Protocol
 
 from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.keyed.windows import policies
+from taskrunner.keyed.windows.aggregators import Columns
 from taskrunner.keyed.windows.arrivals import Key
-from taskrunner.keyed.windows.book import Book, Now
 from taskrunner.keyed.windows.contents import Contents
 from taskrunner.keyed.windows.emission import Emission
-from taskrunner.keyed.windows.folds import Columns
 from taskrunner.keyed.windows.spec import (
     AtEnd,
     Counted,
@@ -22,6 +21,7 @@ from taskrunner.keyed.windows.spec import (
     Tumbling,
     WindowSpec,
 )
+from taskrunner.keyed.windows.window_state import Now, WindowState
 
 _CONTENT, _MEMORY, _MARK = range(3)
 """The mark of a time window says whether it emitted at its end; of others, how often."""
@@ -29,10 +29,17 @@ Entry = list[Any]
 
 
 class Windows(Protocol):
-    def advance(self, book: Book, now: Now, out: Emission) -> None: ...
+    def advance(self, book: WindowState, now: Now, out: Emission) -> None: ...
 
     def add(
-        self, book: Book, key: Key, columns: Columns, begin: int, end: int, now: Now, out: Emission
+        self,
+        book: WindowState,
+        key: Key,
+        columns: Columns,
+        begin: int,
+        end: int,
+        now: Now,
+        out: Emission,
     ) -> None: ...
 
 
@@ -59,7 +66,7 @@ class PaneWindows:
         self._contents = contents
         self._purges = isinstance(spec.kind, Counted)
 
-    def advance(self, book: Book, now: Now, out: Emission) -> None:
+    def advance(self, book: WindowState, now: Now, out: Emission) -> None:
         if isinstance(self._trigger, AtEnd) and now.is_end:
             for key, entry in book.keys.items():
                 self._emit(key, entry, out)
@@ -74,7 +81,14 @@ class PaneWindows:
                     book.expect_tick(entry[_MEMORY])
 
     def add(
-        self, book: Book, key: Key, columns: Columns, begin: int, end: int, now: Now, out: Emission
+        self,
+        book: WindowState,
+        key: Key,
+        columns: Columns,
+        begin: int,
+        end: int,
+        now: Now,
+        out: Emission,
     ) -> None:
         entry = book.keys.get(key)
         if entry is None:
@@ -131,7 +145,14 @@ class _TimeWindows:
             self._contents.add(entry[_CONTENT], columns, first, last)
 
     def _settle(
-        self, book: Book, key: Key, start: int, end: int, entry: Entry, now: Now, out: Emission
+        self,
+        book: WindowState,
+        key: Key,
+        start: int,
+        end: int,
+        entry: Entry,
+        now: Now,
+        out: Emission,
     ) -> None:
         """After rows of a batch were taken in: emits what changed behind the watermark, and
         sees to it that the window is heard of again.
@@ -147,7 +168,14 @@ class _TimeWindows:
         book.expect(self._due(end, entry))
 
     def _pass(
-        self, book: Book, key: Key, start: int, end: int, entry: Entry, now: Now, out: Emission
+        self,
+        book: WindowState,
+        key: Key,
+        start: int,
+        end: int,
+        entry: Entry,
+        now: Now,
+        out: Emission,
     ) -> bool:
         """Lets the clocks go on for a window; whether it is kept."""
         is_over = end + self._lateness <= now.watermark_us
@@ -176,7 +204,7 @@ class _TimeWindows:
         return end
 
 
-def _is_idle(book: Book, now: Now) -> bool:
+def _is_idle(book: WindowState, now: Now) -> bool:
     """Neither clock has come to anything."""
     is_due = book.due_us is not None and book.due_us <= now.watermark_us
     return not is_due and not _has_come(book.tick_ms, now)
@@ -189,7 +217,7 @@ class FixedWindows(_TimeWindows):
         super().__init__(spec, contents)
         self._size, self._every = kind.size_us, kind.every_us
 
-    def advance(self, book: Book, now: Now, out: Emission) -> None:
+    def advance(self, book: WindowState, now: Now, out: Emission) -> None:
         if _is_idle(book, now):
             return
         book.due_us = book.tick_ms = None
@@ -203,7 +231,14 @@ class FixedWindows(_TimeWindows):
                 del book.keys[key]
 
     def add(
-        self, book: Book, key: Key, columns: Columns, begin: int, end: int, now: Now, out: Emission
+        self,
+        book: WindowState,
+        key: Key,
+        columns: Columns,
+        begin: int,
+        end: int,
+        now: Now,
+        out: Emission,
     ) -> None:
         times = columns[self._time]
         end = self._with_time(columns, begin, end)
@@ -245,7 +280,7 @@ class Sessions(_TimeWindows):
         super().__init__(spec, contents)
         self._gap = kind.gap_us
 
-    def advance(self, book: Book, now: Now, out: Emission) -> None:
+    def advance(self, book: WindowState, now: Now, out: Emission) -> None:
         if _is_idle(book, now):
             return
         book.due_us = book.tick_ms = None
@@ -262,7 +297,14 @@ class Sessions(_TimeWindows):
                 del book.keys[key]
 
     def add(
-        self, book: Book, key: Key, columns: Columns, begin: int, end: int, now: Now, out: Emission
+        self,
+        book: WindowState,
+        key: Key,
+        columns: Columns,
+        begin: int,
+        end: int,
+        now: Now,
+        out: Emission,
     ) -> None:
         times = columns[self._time]
         end = self._with_time(columns, begin, end)

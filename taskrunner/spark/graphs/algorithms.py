@@ -5,7 +5,7 @@ from typing import assert_never
 
 from pyspark.sql import DataFrame
 
-from jobmanager.core.batch_vertices import (
+from jobmanager.core.graph.batch_vertices import (
     ConnectedComponents,
     GraphAlgorithm,
     LabelPropagation,
@@ -14,6 +14,7 @@ from jobmanager.core.batch_vertices import (
     Triangles,
     VertexUpdate,
 )
+from taskrunner.spark.compile.loops import Loops
 from taskrunner.spark.graphs.components import connected_components
 from taskrunner.spark.graphs.labels import label_propagation
 from taskrunner.spark.graphs.network import network
@@ -21,7 +22,6 @@ from taskrunner.spark.graphs.paths import shortest_paths
 from taskrunner.spark.graphs.ranks import page_rank
 from taskrunner.spark.graphs.triangles import triangles
 from taskrunner.spark.graphs.vertex_updates import vertex_update
-from taskrunner.spark.loops import Loops
 
 
 def graph(vertex: GraphAlgorithm, inputs: Sequence[DataFrame], loops: Loops) -> DataFrame:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from jobmanager.core.batch_vertices import GraphAlgorithm
+from jobmanager.core.graph.batch_vertices import GraphAlgorithm
 from jobmanager.core.ids import VertexId
-from taskrunner.spark.frames import column
-from taskrunner.spark.invalid_vertex import InvalidVertex
-from taskrunner.spark.loops import Loops
+from taskrunner.spark.compile.frames import column
+from taskrunner.spark.compile.invalid_vertex import InvalidVertex
+from taskrunner.spark.compile.loops import Loops
 
 OURS = ("src", "dst", "weight")
 

@@ -3,10 +3,10 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from jobmanager.core.batch_vertices import ShortestPaths
+from jobmanager.core.graph.batch_vertices import ShortestPaths
+from taskrunner.spark.compile.invalid_vertex import InvalidVertex
+from taskrunner.spark.compile.loops import Keep, delta_rounds
 from taskrunner.spark.graphs.network import Network
-from taskrunner.spark.invalid_vertex import InvalidVertex
-from taskrunner.spark.loops import Keep, delta_rounds
 
 _MOST = 2**31 - 1
 """It ends by itself: no weight is below 0."""

@@ -5,9 +5,9 @@ the loop ends when the ranks change by less than `tolerance` on average.
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from jobmanager.core.batch_vertices import PageRank
+from jobmanager.core.graph.batch_vertices import PageRank
+from taskrunner.spark.compile.loops import Frames, Judge, Keep, Verdict
 from taskrunner.spark.graphs.network import Network
-from taskrunner.spark.loops import Frames, Judge, Keep, Verdict
 
 
 def page_rank(network: Network, asked: PageRank) -> DataFrame:

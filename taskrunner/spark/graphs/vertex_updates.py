@@ -5,12 +5,12 @@ value from its own and what came. It ends when no value changes.
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from jobmanager.core.batch_vertices import VertexUpdate
+from jobmanager.core.graph.batch_vertices import VertexUpdate
 from jobmanager.core.ids import VertexId
-from taskrunner.spark.frames import column, naming
+from taskrunner.spark.compile.frames import column, naming
+from taskrunner.spark.compile.invalid_vertex import InvalidVertex
+from taskrunner.spark.compile.loops import Frames, Judge, Keep, Verdict
 from taskrunner.spark.graphs.network import Network
-from taskrunner.spark.invalid_vertex import InvalidVertex
-from taskrunner.spark.loops import Frames, Judge, Keep, Verdict
 
 _DEGREES = ("out_degree", "in_degree")
 _TAKEN = ("value", "message", "is_changed", *_DEGREES)

@@ -8,10 +8,10 @@ from uuid import uuid4
 
 import pytest
 
-from jobmanager.core import manifest as manifests
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
-from jobmanager.core.manifest import Ancestor, Manifest, RegionManifest, SavepointInfo
-from jobmanager.core.storage_uri import local_path
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.manifest import Ancestor, Manifest, RegionManifest, SavepointInfo
+from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.protocol.inspection import AdoptCheckpoint, Adopted, QuestionBody, Refusal
 from tests.support.builders import a_document
 from tests.support.cluster import Cluster

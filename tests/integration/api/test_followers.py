@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from jobmanager.api.app import make_app
 from jobmanager.api.context import Context
 from jobmanager.api.forwarding import FORWARDED_BY
-from jobmanager.core.lease import Term
+from jobmanager.core.life.lease import Term
 from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.store.database import Database, open_database
 from tests.support.builders import a_document

@@ -9,10 +9,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from jobmanager.core import manifest as manifests
-from jobmanager.core.graph_document import parse
+from jobmanager.core.graph.graph_document import parse
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
-from jobmanager.core.manifest import Manifest, RegionManifest, SnapshotFile
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.manifest import Manifest, RegionManifest, SnapshotFile
 from tests.support.builders import NOW, a_document, a_document_with
 from tests.support.cluster import EVERYONE, Cluster, PlayedRunner
 

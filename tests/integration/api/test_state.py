@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from jobmanager.core import manifest as manifests
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
-from jobmanager.core.manifest import Manifest, RegionManifest, StatePointer
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.manifest import Manifest, RegionManifest, StatePointer
 from jobmanager.protocol.inspection import (
     CountKeyGroups,
     KeyGroupCount,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from taskrunner.spark.session import close_session, open_session, settings
+from taskrunner.spark.session.session import close_session, open_session, settings
 from tests.integration.spark.jobs import JobUnderTest
 from tests.integration.spark.runner_process import Site
 

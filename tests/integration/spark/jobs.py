@@ -11,21 +11,27 @@ from uuid import uuid4
 import pyarrow.dataset
 from pyspark.sql import SparkSession
 
-from jobmanager.core import graph_document, spark_order
-from jobmanager.core.graph import JobGraph
+from jobmanager.core.graph import graph_document
+from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
-from jobmanager.core.manifest import FILE_NAME, Manifest
-from jobmanager.core.plan import plan_of
+from jobmanager.core.plan import spark_order
+from jobmanager.core.plan.job_plan import plan_of
+from jobmanager.core.snapshots.manifest import FILE_NAME, Manifest
 from jobmanager.protocol.messages import RestorePoint
 from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
-from taskrunner.snapshots.origin import Origin, open_origin, read_lineage, write_lineage
-from taskrunner.snapshots.snapshot import Snapshots, Subject
+from taskrunner.snapshots.restore_source import (
+    RestoreSource,
+    open_restore_source,
+    read_lineage,
+    write_lineage,
+)
+from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
 from taskrunner.snapshots.spark_log import SparkLog
-from taskrunner.spark.job import SPARK_VERSION, SparkJob
-from taskrunner.spark.places import Places
-from taskrunner.spark.region_query import Phase
+from taskrunner.spark.run.job import SPARK_VERSION, SparkJob
+from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.run.region_query import Phase
 
 Row = dict[str, Any]
 OUT = RegionId("out")
@@ -88,7 +94,7 @@ class JobUnderTest:
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.graph.parallelism))
         fence = Fence(self.layout, self.attempt)
         fence.raise_epoch()
-        places = Places(self.layout, self.root)
+        places = JobPaths(self.layout, self.root)
         origin = self._origin(savepoint) if savepoint else None
         past = Past(completed, origin, AttemptNumber(base_attempt))
         self.running = SparkJob(self.spark, self._subject(), places, fence, past)
@@ -196,8 +202,8 @@ class JobUnderTest:
         rows: list[Row] = found.to_table().to_pylist()
         return rows
 
-    def _origin(self, savepoint: Path) -> Origin:
-        origin = open_origin(restore_point(savepoint), self.graph)
+    def _origin(self, savepoint: Path) -> RestoreSource:
+        origin = open_restore_source(restore_point(savepoint), self.graph)
         write_lineage(self.layout, self.id, origin)
         return origin
 
@@ -207,8 +213,8 @@ class JobUnderTest:
     def _spark_dirs(self) -> dict[RegionId, Path]:
         return {one.id: self.spark_dir(one.id) for one in plan_of(self.graph).regions}
 
-    def _subject(self) -> Subject:
-        return Subject(
+    def _subject(self) -> AttemptContext:
+        return AttemptContext(
             self.id,
             self.attempt,
             self.graph,

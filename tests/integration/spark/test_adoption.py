@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from jobmanager.core import manifest as manifests
+from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.protocol.inspection import AdoptCheckpoint, Adopted, Question, Refusal
-from taskrunner.inspector.desk import Desk
+from taskrunner.inspector.request_handler import RequestHandler
 from taskrunner.snapshots.foreign import ROCKSDB
-from taskrunner.spark.region_query import RegionQuery
-from taskrunner.spark.rehearsal import unload_state
+from taskrunner.spark.run.region_query import RegionQuery
+from taskrunner.spark.run.trial_run import unload_state
 from taskrunner.stopping import reach_boundary
 from tests.integration.spark.fed_files import (
     ALL_ROWS,
@@ -80,7 +80,7 @@ class Adoption:
     def __init__(self, job: JobUnderTest) -> None:
         self.job = job
         self.savepoint = job.root / "savepoint"
-        self._desk = Desk(job.spark, job.root / "scratch")
+        self._handler = RequestHandler(job.spark, job.root / "scratch")
 
     def ask(self, path: Path) -> Adopted | Refusal:
         before = _files(path)
@@ -92,7 +92,7 @@ class Adoption:
             savepoint=uuid4(),
             target=self.savepoint.as_uri(),
         )
-        answer = self._desk.answer(Question(id=1, within_ms=120_000, body=asked))
+        answer = self._handler.answer(Question(id=1, within_ms=120_000, body=asked))
         assert isinstance(answer, Adopted | Refusal), answer
         assert _files(path) == before
         assert list((self.job.root / "scratch" / "adoptions").glob("*")) == []

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobmanager.protocol.inspection import Analysed, AnalyseGraph, Question
-from taskrunner.inspector.desk import Desk
+from taskrunner.inspector.request_handler import RequestHandler
 from tests.integration.spark.jobs import Row, files_sink, some_rows, table
 
 SUMS: Row = {
@@ -20,21 +20,21 @@ SUMS: Row = {
 
 
 @pytest.fixture
-def desk(spark: SparkSession, tmp_path: Path) -> Desk:
-    return Desk(spark, tmp_path / "scratch")
+def handler(spark: SparkSession, tmp_path: Path) -> RequestHandler:
+    return RequestHandler(spark, tmp_path / "scratch")
 
 
-def analyse(desk: Desk, tmp_path: Path, *vertices: Row, **fields: Any) -> Analysed:
+def analyse(handler: RequestHandler, tmp_path: Path, *vertices: Row, **fields: Any) -> Analysed:
     document = {"name": "test", "max_parallelism": 12, "vertices": list(vertices), **fields}
     asked = AnalyseGraph(graph=document, parallelism=2, data_root=str(tmp_path))
-    answer = desk.answer(Question(id=1, within_ms=60_000, body=asked))
+    answer = handler.answer(Question(id=1, within_ms=60_000, body=asked))
     assert isinstance(answer, Analysed), answer
     assert not any((tmp_path / "scratch" / "analyses").iterdir())
     return answer
 
 
-def test_a_sound_graph_has_a_plan_and_no_fault(desk: Desk, tmp_path: Path) -> None:
-    found = analyse(desk, tmp_path, table(some_rows(5)), SUMS, files_sink("sums"))
+def test_a_sound_graph_has_a_plan_and_no_fault(handler: RequestHandler, tmp_path: Path) -> None:
+    found = analyse(handler, tmp_path, table(some_rows(5)), SUMS, files_sink("sums"))
 
     assert found.faults == []
     [plan] = found.plans
@@ -44,7 +44,9 @@ def test_a_sound_graph_has_a_plan_and_no_fault(desk: Desk, tmp_path: Path) -> No
     assert not (tmp_path / "out").exists()
 
 
-def test_every_fault_is_found_at_once_with_its_field(desk: Desk, tmp_path: Path) -> None:
+def test_every_fault_is_found_at_once_with_its_field(
+    handler: RequestHandler, tmp_path: Path
+) -> None:
     vertices = [
         table(some_rows(5)),
         {"id": "big", "op": "filter", "inputs": ["rows"], "where": "v >>> 1 and nosuch"},
@@ -56,7 +58,7 @@ def test_every_fault_is_found_at_once_with_its_field(desk: Desk, tmp_path: Path)
         files_sink("after", id="out3", path="out3"),
     ]
 
-    found = analyse(desk, tmp_path, *vertices)
+    found = analyse(handler, tmp_path, *vertices)
 
     assert [(one.vertex, one.field) for one in found.faults] == [
         ("big", "where"),
@@ -69,19 +71,19 @@ def test_every_fault_is_found_at_once_with_its_field(desk: Desk, tmp_path: Path)
 
 
 def test_the_regions_that_are_sound_are_planned_beside_one_that_is_not(
-    desk: Desk, tmp_path: Path
+    handler: RequestHandler, tmp_path: Path
 ) -> None:
     broken = {"id": "big", "op": "filter", "inputs": ["rows"], "where": "nosuch > 1"}
     vertices = [table(some_rows(5)), broken, SUMS, files_sink("big")]
 
-    found = analyse(desk, tmp_path, *vertices, files_sink("sums", id="fine", path="fine"))
+    found = analyse(handler, tmp_path, *vertices, files_sink("sums", id="fine", path="fine"))
 
     assert [(one.vertex, one.field) for one in found.faults] == [("big", "where")]
     assert [one.region for one in found.plans] == ["fine"]
 
 
-def test_a_batch_graph_is_planned_as_one(desk: Desk, tmp_path: Path) -> None:
-    found = analyse(desk, tmp_path, table(some_rows(5)), SUMS, files_sink("sums"), mode="batch")
+def test_a_batch_graph_is_planned_as_one(handler: RequestHandler, tmp_path: Path) -> None:
+    found = analyse(handler, tmp_path, table(some_rows(5)), SUMS, files_sink("sums"), mode="batch")
 
     assert found.faults == []
     assert "StateStore" not in found.plans[0].text

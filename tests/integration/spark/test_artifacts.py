@@ -13,8 +13,8 @@ from jobmanager.core import artifact
 from jobmanager.core.ids import ArtifactId
 from jobmanager.files.artifacts import ArtifactShelf
 from taskrunner.functions import FunctionMissing, load
-from taskrunner.spark.artifacts import MissingArtifact, shipped
-from taskrunner.spark.compiler import InvalidVertex
+from taskrunner.spark.compile.compiler import InvalidVertex
+from taskrunner.spark.session.shipped_artifacts import MissingArtifact, shipped
 from tests.integration.spark.jobs import OUT, JobUnderTest
 
 _IN = {

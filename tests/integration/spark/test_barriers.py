@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from jobmanager.core.ids import AttemptNumber, RunnerId
-from jobmanager.core.manifest import from_json
+from jobmanager.core.snapshots.manifest import from_json
 from jobmanager.protocol.messages import (
     Barrier,
     BarrierAcks,
@@ -27,7 +27,7 @@ from taskrunner.core.orders import Order, StopSettled
 from taskrunner.sinks.directory import SinkDirectory
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
-from taskrunner.snapshots.snapshot import Snapshots, Subject
+from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
 from taskrunner.snapshots.spark_log import SparkLog
 from tests.integration.spark.scripted_jobmanager import TOKEN, ScriptedJobManager
 from tests.support import stores
@@ -53,7 +53,7 @@ class Site:
         address = root / "address.json"
         address.write_text(json.dumps({"urls": [self.jobmanager.url]}))
         self._client = JobManagerClient(RunnerId(uuid4()), AddressFile(address), TOKEN)
-        subject = Subject(JOB, ATTEMPT, a_graph(), 2, "4.3.0", {"name": "orders"})
+        subject = AttemptContext(JOB, ATTEMPT, a_graph(), 2, "4.3.0", {"name": "orders"})
         self.thread = BarrierThread(
             subject,
             Snapshots(subject, layout, Fence(layout, ATTEMPT)),

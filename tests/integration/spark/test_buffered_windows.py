@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from taskrunner.snapshots import durable
-from taskrunner.spark.compiler import InvalidVertex
+from taskrunner.spark.compile.compiler import InvalidVertex
 from tests.integration.spark.fed_files import files_source
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink, second, table
 from tests.integration.spark.test_savepoints import stop

@@ -11,7 +11,7 @@ from pyspark.sql.functions import udf
 
 from jobmanager.protocol.messages import Failure, RegionProgress
 from taskrunner.reports import failure_of, region_failure
-from taskrunner.spark.region_query import Phase
+from taskrunner.spark.run.region_query import Phase
 from tests.integration.spark.fed_files import feed, files_source, wait_until_read
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink, some_rows, table
 

@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
-from jobmanager.core.clocks import Clock
+from jobmanager.core.graph.clocks import Clock
 from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.keyed.operator import GroupOperator, Moment, Outcome
-from taskrunner.spark.key_groups import apply_by_group
+from taskrunner.spark.compile.keyed_python import apply_by_group
 from tests.integration.spark.jobs import second
 
 SCHEMA = "k STRING, v BIGINT, ts TIMESTAMP"

@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from taskrunner.spark.invalid_vertex import InvalidVertex
-from taskrunner.spark.loops import Frames, Judge, Keep, RunningLoops, Verdict
-from taskrunner.spark.region_query import Phase
+from taskrunner.spark.compile.invalid_vertex import InvalidVertex
+from taskrunner.spark.compile.loops import Frames, Judge, Keep, RunningLoops, Verdict
+from taskrunner.spark.run.region_query import Phase
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink
 
 START: Row = {

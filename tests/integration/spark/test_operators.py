@@ -9,10 +9,10 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from jobmanager.core.failure import FailureKind
+from jobmanager.core.life.failure import FailureKind
 from taskrunner.core.failures import classify
-from taskrunner.spark.causes import causes_of, stack_of
-from taskrunner.spark.compiler import InvalidVertex
+from taskrunner.spark.compile.compiler import InvalidVertex
+from taskrunner.spark.run.causes import causes_of, stack_of
 from tests.integration.spark.jobs import (
     OUT,
     JobUnderTest,

@@ -8,7 +8,7 @@ import pytest
 
 from jobmanager.protocol.messages import AccumulatorValue
 from taskrunner.core.failures import classify
-from taskrunner.spark.causes import causes_of, stack_of
+from taskrunner.spark.run.causes import causes_of, stack_of
 from tests.integration.spark.fed_files import files_source, wait_until_read
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink, some_rows, table
 from tests.integration.spark.test_rescale import feed, is_late, read

@@ -7,11 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobmanager.core.ids import AttemptNumber
-from jobmanager.core.key_groups import owner
-from jobmanager.core.plan import layout_of
+from jobmanager.core.plan.job_plan import layout_of
+from jobmanager.core.plan.key_groups import owner
 from taskrunner.core.restore import FromAttempt, FromCheckpoint
 from taskrunner.snapshots.fence import Fence, Superseded
-from taskrunner.spark.region_query import Phase
+from taskrunner.spark.run.region_query import Phase
 from tests.integration.spark.fed_files import (
     ALL_ROWS,
     ROWS_A_FILE,

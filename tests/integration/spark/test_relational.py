@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from jobmanager.core.plan import plan_of
+from jobmanager.core.plan.job_plan import plan_of
 from jobmanager.protocol.inspection import (
     AnswerBody,
     ListStates,
@@ -35,8 +35,8 @@ from jobmanager.protocol.inspection import (
     StateRow,
     States,
 )
-from taskrunner.inspector.desk import Desk
-from taskrunner.spark.compiler import Compiler, InvalidVertex
+from taskrunner.inspector.request_handler import RequestHandler
+from taskrunner.spark.compile.compiler import Compiler, InvalidVertex
 from tests.integration.spark.fed_files import files_source, wait_until_read
 from tests.integration.spark.jobs import OUT, JobUnderTest, Row, files_sink, some_rows, table
 from tests.integration.spark.relational_operators import OTHER, RELATIONAL, join, joined
@@ -542,7 +542,7 @@ class Questions:
         job.stop_at_boundary()
         root = job.savepoint().as_uri()
         self._place = Place(root=root, manifest="manifest.json", graph=job.document)
-        self._desk = Desk(job.spark, job.root / "scratch")
+        self._handler = RequestHandler(job.spark, job.root / "scratch")
 
     def states(self) -> States:
         answer = self._ask(ListStates(place=self._place))
@@ -556,4 +556,4 @@ class Questions:
         return answer.rows
 
     def _ask(self, body: QuestionBody) -> AnswerBody:
-        return self._desk.answer(Question(id=1, within_ms=60_000, body=body))
+        return self._handler.answer(Question(id=1, within_ms=60_000, body=body))

@@ -26,10 +26,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from jobmanager.core import spark_order
 from jobmanager.core.ids import VertexId
-from jobmanager.core.key_groups import Layout, owner
-from jobmanager.core.plan import layout_of
+from jobmanager.core.plan import spark_order
+from jobmanager.core.plan.job_plan import layout_of
+from jobmanager.core.plan.key_groups import Layout, owner
 from taskrunner.snapshots import durable
 from tests.integration.spark.buffered_window_operators import BUFFERED_WINDOWS
 from tests.integration.spark.fed_files import files_source, wait_until_read

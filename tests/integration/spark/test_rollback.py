@@ -6,11 +6,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobmanager.core.ids import AttemptNumber
-from jobmanager.core.key_groups import Layout
+from jobmanager.core.plan.key_groups import Layout
 from taskrunner.core.restore import FromAttempt, FromSavepoint, FromScratch
-from taskrunner.snapshots.origin import RestoreRefused, open_origin, read_lineage
-from taskrunner.spark.compiler import InvalidVertex
-from taskrunner.spark.repartition import repartition
+from taskrunner.snapshots.restore_source import RestoreRefused, open_restore_source, read_lineage
+from taskrunner.spark.compile.compiler import InvalidVertex
+from taskrunner.spark.state.repartition import repartition
 from tests.integration.spark.fed_files import (
     ROWS_A_FILE,
     SUMS,
@@ -193,7 +193,9 @@ def test_the_savepoint_is_as_it_was_and_its_lineage_has_each_job_once(job: JobUn
     second = child.rescale(1)
     child.stop_at_boundary()
     # Then every file of each savepoint is what its manifest says
-    origins = [open_origin(restore_point(one), child.graph) for one in (parents, first, second)]
+    origins = [
+        open_restore_source(restore_point(one), child.graph) for one in (parents, first, second)
+    ]
     # and the job's own batches go on from the parent's
     lineages = [[one.job for one in origin.manifest.lineage] for origin in origins]
     assert lineages == [[job.id], [job.id, child.id], [job.id, child.id]]

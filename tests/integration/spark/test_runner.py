@@ -9,7 +9,7 @@ import pyarrow.dataset
 import pytest
 
 from jobmanager.core.ids import RegionId, VertexId
-from jobmanager.core.manifest import from_json
+from jobmanager.core.snapshots.manifest import from_json
 from jobmanager.protocol.messages import (
     AttemptReport,
     AttemptStopped,

@@ -8,7 +8,7 @@ from jobmanager.core.ids import AttemptNumber
 from taskrunner.core.restore import FromSavepoint, FromScratch
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import read_drain
-from taskrunner.spark.region_query import RegionQuery
+from taskrunner.spark.run.region_query import RegionQuery
 from taskrunner.stopping import reach_boundary
 from tests.integration.spark.fed_files import (
     ALL_ROWS,

@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobmanager.core import artifact
-from jobmanager.core.script_graph import FoundQuery, FoundSink, ScriptCall, graph_of
+from jobmanager.core.graph.script_graph import FoundQuery, FoundSink, ScriptCall, graph_of
 from jobmanager.files.artifacts import ArtifactShelf
 from jobmanager.protocol.inspection import DescribeScript, ScriptDescribed
 from taskrunner.inspector.scripts import ScriptDesk
-from taskrunner.spark.artifacts import shipped
-from taskrunner.spark.scripts import ScriptFailed
+from taskrunner.spark.scripts.script_program import ScriptFailed
+from taskrunner.spark.session.shipped_artifacts import shipped
 from tests.integration.spark.jobs import JobUnderTest
 
 _SCRIPT = """

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from taskrunner.spark.compiler import InvalidVertex
-from taskrunner.spark.region_query import Phase
+from taskrunner.spark.compile.compiler import InvalidVertex
+from taskrunner.spark.run.region_query import Phase
 from tests.integration.spark.fed_files import (
     SUMS,
     feed,

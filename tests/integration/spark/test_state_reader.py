@@ -22,7 +22,7 @@ from jobmanager.protocol.inspection import (
     StateRow,
     States,
 )
-from taskrunner.inspector.desk import Desk
+from taskrunner.inspector.request_handler import RequestHandler
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink, some_rows, table
 
 ALL_ROWS = [*some_rows(), {"id": 1000, "k": None, "v": 1, "ts": some_rows()[-1]["ts"]}]
@@ -52,10 +52,10 @@ class Questions:
         self.place = Place(
             root=self.savepoint.as_uri(), manifest="manifest.json", graph=job.document
         )
-        self._desk = Desk(job.spark, job.root / "scratch")
+        self._handler = RequestHandler(job.spark, job.root / "scratch")
 
     def ask(self, body: QuestionBody, wanted: type[Wanted], within_ms: int = 60_000) -> Wanted:
-        answer = self._desk.answer(Question(id=1, within_ms=within_ms, body=body))
+        answer = self._handler.answer(Question(id=1, within_ms=within_ms, body=body))
         assert isinstance(answer, wanted), answer
         return answer
 

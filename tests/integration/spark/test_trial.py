@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobmanager.protocol.inspection import Place, Question, Refusal, Tried, TriedRegion, TryGraph
-from taskrunner.inspector.desk import Desk
+from taskrunner.inspector.request_handler import RequestHandler
 from tests.integration.spark.fed_files import SUMS, feed, files_source, wait_until_read
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink
 
@@ -37,7 +37,7 @@ class Bench:
         # If anything is read from now on it shows: these are no rows.
         (root / "in" / "poison.json").write_text("not a row\n")
         self.scratch = root / "scratch"
-        self.desk = Desk(spark, self.scratch)
+        self.handler = RequestHandler(spark, self.scratch)
         self.before = self.files()
 
     def files(self) -> dict[str, tuple[int, int]]:
@@ -58,7 +58,7 @@ class Bench:
             root=self.savepoint.as_uri(), manifest="manifest.json", graph=self.job.document
         )
         asked = TryGraph(place=place, graph=document, parallelism=2, data_root=str(self.job.root))
-        answer = self.desk.answer(Question(id=1, within_ms=120_000, body=asked))
+        answer = self.handler.answer(Question(id=1, within_ms=120_000, body=asked))
         assert isinstance(answer, Tried | Refusal), answer
         assert self.files() == self.before
         assert list((self.scratch / "trials").iterdir()) == []

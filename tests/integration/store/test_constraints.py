@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from jobmanager.core.attempt import AttemptStatus
 from jobmanager.core.ids import AttemptNumber, JobId
+from jobmanager.core.life.attempt import AttemptStatus
 from jobmanager.services import jobs
 from jobmanager.store.database import Database
 from tests.support.builders import NOW, a_document, an_attempt

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from jobmanager.core.errors import NotLeading, StoreUnavailable
 from jobmanager.core.ids import JobId, JobManagerId
-from jobmanager.core.lease import Candidate, Term
+from jobmanager.core.life.lease import Candidate, Term
 from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.services import jobs
 from jobmanager.services.ports import JobManager

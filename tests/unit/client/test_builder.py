@@ -9,8 +9,8 @@ import pytest
 
 from jobmanager.client.builder import Environment, count, everything, session, tumbling
 from jobmanager.client.errors import HeadgateError
-from jobmanager.core import graph_document
 from jobmanager.core.errors import InvalidJobGraph
+from jobmanager.core.graph import graph_document
 
 _EXAMPLES = Path(__file__).parents[3] / "examples"
 

@@ -5,7 +5,7 @@ import pytest
 
 from jobmanager.client import graph_file
 from jobmanager.client.errors import UnreadableGraph
-from jobmanager.core import graph_document
+from jobmanager.core.graph import graph_document
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
 

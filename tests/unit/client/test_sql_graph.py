@@ -6,7 +6,7 @@ import pytest
 
 from jobmanager.client.sql_graph import graph_of
 from jobmanager.client.sql_tables import Catalogue, SqlFault, read_catalogue
-from jobmanager.core import graph_document
+from jobmanager.core.graph import graph_document
 
 _CATALOGUE: dict[str, Any] = {
     "name": "from-the-catalogue",

@@ -7,9 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from jobmanager.core import artifact, function_references, graph_document
+from jobmanager.core import artifact
 from jobmanager.core.errors import InvalidArtifact
-from jobmanager.core.module_names import ModuleNames, names_in
+from jobmanager.core.graph import function_references, graph_document
+from jobmanager.core.graph.module_names import ModuleNames, names_in
 from tests.support.builders import a_document
 
 _MODULE = b"""

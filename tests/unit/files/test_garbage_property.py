@@ -25,12 +25,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from jobmanager.core import manifest as manifests
-from jobmanager.core.garbage import JobFacts, Judgement, Limits
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber
-from jobmanager.core.job import JobStatus
-from jobmanager.core.manifest import Manifest
-from jobmanager.files.places import open_files
+from jobmanager.core.life.job import JobStatus
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.garbage import JobFacts, Judgement, Limits
+from jobmanager.core.snapshots.manifest import Manifest
+from jobmanager.files.open_storage import open_files
 from jobmanager.files.snapshot_files import SnapshotFiles, damage
 from jobmanager.services.ports import Remains
 from jobmanager.storage.files import FileSnapshotStorage
@@ -38,7 +38,7 @@ from taskrunner.core.restore import FromScratch
 from taskrunner.snapshots.clone import Clones, Past, read_manifest
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import layout_of
-from taskrunner.snapshots.snapshot import Snapshots, Subject
+from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.snapshots.spark_state import MissingState
 from tests.support import stores
@@ -201,7 +201,9 @@ class StorageMachine(RuleBasedStateMachine):
         clones.finish(OUT)
         assert self.attempt == 1 or not isinstance(choice, FromScratch)
         self.spark = SparkDirectory(self.layout.spark_checkpoint_dir(number, OUT))
-        self.snapshots = Snapshots(Subject(JOB, number, a_graph(), 2, "4.3.0"), self.layout, fence)
+        self.snapshots = Snapshots(
+            AttemptContext(JOB, number, a_graph(), 2, "4.3.0"), self.layout, fence
+        )
         if completed is not None:
             self.snapshots.learn(completed)
 

@@ -8,9 +8,15 @@ from uuid import uuid4
 
 import pytest
 
-from jobmanager.core.manifest import SnapshotFile
-from jobmanager.core.storage_uri import UnsupportedStorage, below, is_local, normal, scheme_of
-from jobmanager.files.places import open_files, require_shared
+from jobmanager.core.snapshots.manifest import SnapshotFile
+from jobmanager.core.snapshots.storage_uri import (
+    UnsupportedStorage,
+    below,
+    is_local,
+    normal,
+    scheme_of,
+)
+from jobmanager.files.open_storage import open_files, require_shared
 from jobmanager.files.snapshot_files import DamagedFile, Kept, SnapshotFiles, StoreFailed, damage
 from tests.support import stores
 
@@ -161,7 +167,7 @@ def test_a_driver_that_is_missing_is_named_with_what_to_install() -> None:
     without_it = """
 import sys
 sys.modules["s3fs"] = None  # as where it is not installed
-from jobmanager.files.places import require_shared
+from jobmanager.files.open_storage import require_shared
 require_shared("s3://bucket/x")
 """
     ended = subprocess.run(

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from jobmanager.core import graph_document
-from jobmanager.core.graph import JobGraph
+from jobmanager.core.graph import graph_document
+from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import AttemptNumber, JobId, RegionId, VertexId
 from taskrunner.snapshots.layout import JobLayout
 

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from jobmanager.core import graph_document
-from jobmanager.core.graph import JobGraph
+from jobmanager.core.graph import graph_document
+from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import VertexId
 from taskrunner.core.adoptability import Found, objections
 from tests.unit.taskrunner.builders import a_graph

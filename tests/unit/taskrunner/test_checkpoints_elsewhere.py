@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber
-from jobmanager.core.manifest import Manifest
+from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.files.snapshot_files import SnapshotFiles, StoreFailed, damage
 from jobmanager.storage.files import FileSnapshotStorage
 from taskrunner.snapshots.clone import Clones, DamagedCheckpoint, Past, read_manifest
 from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.snapshots.layout import JobLayout, layout_of
-from taskrunner.snapshots.snapshot import Snapshots, Subject, Taken
+from taskrunner.snapshots.snapshot import AttemptContext, Snapshots, Taken
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.snapshots.spark_state import state_of
 from tests.support import stores
@@ -54,7 +54,7 @@ def files(layout: JobLayout) -> SnapshotFiles:
 
 def snapshots_of(layout: JobLayout, attempt: int = 1) -> Snapshots:
     number = AttemptNumber(attempt)
-    subject = Subject(JOB, number, a_graph(), 2, "4.3.0")
+    subject = AttemptContext(JOB, number, a_graph(), 2, "4.3.0")
     return Snapshots(subject, layout, Fence(layout, number))
 
 

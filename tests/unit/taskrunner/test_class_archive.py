@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from taskrunner.spark import class_archive
-from taskrunner.spark.class_archive import JAVA_OPTIONS, fingerprint, with_archive
+from taskrunner.spark.session import class_archive
+from taskrunner.spark.session.class_archive import JAVA_OPTIONS, fingerprint, with_archive
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from jobmanager.core.ids import AttemptNumber, JobId
-from jobmanager.core.manifest import Ancestor
+from jobmanager.core.snapshots.manifest import Ancestor
 from taskrunner.core.continuation import Branch, OutputLost, last_kept
 from taskrunner.sinks.continuation import continue_output
 from taskrunner.sinks.directory import SinkDirectory

@@ -9,13 +9,13 @@ from uuid import uuid4
 import pytest
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber
-from jobmanager.core.manifest import FILE_NAME, location_of
+from jobmanager.core.snapshots.manifest import FILE_NAME, location_of
 from jobmanager.files import locks
 from taskrunner.snapshots import copies
 from taskrunner.snapshots.copies import Copies, SnapshotGone, UnreadableSnapshot, make_copy
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
-from taskrunner.snapshots.snapshot import Snapshots, Subject
+from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
 from tests.unit.taskrunner.builders import JOB, OUT, SparkDirectory, a_graph, spark_directory
 
 
@@ -25,7 +25,7 @@ class Job:
     def __init__(self, root: Path) -> None:
         self.layout = JobLayout(root / "jobs" / JOB.hex)
         self.spark: SparkDirectory = spark_directory(self.layout, 1)
-        subject = Subject(JOB, AttemptNumber(1), a_graph(), 2, "4.3.0")
+        subject = AttemptContext(JOB, AttemptNumber(1), a_graph(), 2, "4.3.0")
         fence = Fence(self.layout, AttemptNumber(1))
         fence.raise_epoch()
         self.snapshots = Snapshots(subject, self.layout, fence)

@@ -1,6 +1,6 @@
 import pytest
 
-from jobmanager.core.failure import FailureKind
+from jobmanager.core.life.failure import FailureKind
 from taskrunner.core.failures import Cause, classify
 
 DIVISION = "[DIVIDE_BY_ZERO] Division by zero. Use `try_divide` to tolerate it. SQLSTATE: 22012"

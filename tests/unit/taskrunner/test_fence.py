@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from jobmanager.core.ids import AttemptNumber
-from jobmanager.core.storage_uri import UnsupportedStorage, local_path
+from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path
 from jobmanager.files import locks
 from taskrunner.snapshots.fence import Fence, Superseded, read_epoch
 from taskrunner.snapshots.layout import JobLayout

@@ -15,7 +15,7 @@ from taskrunner.keyed.arrow_batches import ArrowFunction
 from taskrunner.keyed.errors import UserCodeError
 from taskrunner.keyed.operator import Moment
 from taskrunner.keyed.reduce import ReduceOperator
-from taskrunner.keyed.subject import Subject
+from taskrunner.keyed.vertex_context import VertexContext
 
 SCHEMA = pa.schema(
     [
@@ -84,7 +84,7 @@ def test_times_of_any_kind_become_microseconds(series: pd.Series) -> None:
 
 def test_a_reduce_function_combines_result_and_row() -> None:
     schema = pa.schema([("k", pa.string()), ("v", pa.int64())])
-    subject = Subject("sums", "m:add", ("k",), schema)
+    subject = VertexContext("sums", "m:add", ("k",), schema)
     operator = ReduceOperator(lambda one, other: {"v": one["v"] + other["v"]}, subject)
     moment = Moment(0, 0)
 

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from jobmanager.core import manifest as manifests
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
-from jobmanager.core.manifest import (
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.manifest import (
     Ancestor,
     InvalidManifest,
     Manifest,

@@ -8,15 +8,20 @@ from uuid import UUID
 import pytest
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
-from jobmanager.core.manifest import Ancestor
+from jobmanager.core.snapshots.manifest import Ancestor
 from jobmanager.protocol.messages import RestorePoint
 from taskrunner.core.restore import FromAttempt, FromSavepoint
 from taskrunner.sinks.outputs import Output, note_outputs, noted_outputs, withdraw_abandoned
 from taskrunner.snapshots.clone import Clones, Past
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
-from taskrunner.snapshots.origin import Origin, open_origin, read_lineage, write_lineage
-from taskrunner.snapshots.snapshot import Snapshots, Subject
+from taskrunner.snapshots.restore_source import (
+    RestoreSource,
+    open_restore_source,
+    read_lineage,
+    write_lineage,
+)
+from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.snapshots.spark_state import ScatteredState, gather, state_of
 from tests.unit.taskrunner.builders import JOB, OUT, SINK, SparkDirectory, a_graph, spark_directory
@@ -26,16 +31,16 @@ NOW = datetime(2026, 11, 16, tzinfo=UTC)
 PARENT = Ancestor(JobId(UUID(int=3)), {SINK: 1})
 
 
-def a_savepoint(layout: JobLayout, target: Path, attempt: int = 1) -> Origin:
+def a_savepoint(layout: JobLayout, target: Path, attempt: int = 1) -> RestoreSource:
     """Of what the attempt has committed, opened."""
     number = AttemptNumber(attempt)
-    subject = Subject(JOB, number, a_graph(), 2, "4.3.0", {"name": "orders"}, (PARENT,))
+    subject = AttemptContext(JOB, number, a_graph(), 2, "4.3.0", {"name": "orders"}, (PARENT,))
     directories = {OUT: layout.spark_checkpoint_dir(number, OUT)}
     Snapshots(subject, layout, Fence(layout, number)).take_savepoint(
         CheckpointNumber(4), directories, NOW, UUID(int=9), target.as_uri()
     )
     point = RestorePoint(root=target.as_uri(), manifest="manifest.json", name="savepoint 9")
-    return open_origin(point, a_graph())
+    return open_restore_source(point, a_graph())
 
 
 def clones_of(layout: JobLayout, attempt: int, past: Past) -> Clones:

@@ -11,10 +11,10 @@ from uuid import UUID
 
 import pytest
 
-from jobmanager.core import manifest as manifests
-from jobmanager.core.graph import JobGraph
+from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
-from jobmanager.core.manifest import Ancestor, Manifest
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.manifest import Ancestor, Manifest
 from jobmanager.protocol.messages import RestorePoint
 from taskrunner.core.acks import acks_of
 from taskrunner.core.failures import Cause, classify
@@ -23,8 +23,8 @@ from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import Clones, Past
 from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.snapshots.layout import JobLayout
-from taskrunner.snapshots.origin import Origin, RestoreRefused, open_origin
-from taskrunner.snapshots.snapshot import Snapshots, Subject
+from taskrunner.snapshots.restore_source import RestoreRefused, RestoreSource, open_restore_source
+from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.snapshots.spark_state import MissingState, state_of
 from tests.unit.taskrunner.builders import JOB, OUT, SINK, SparkDirectory, a_graph, spark_directory
@@ -44,7 +44,7 @@ def no_crash(step: str) -> None:
 
 def take(layout: JobLayout, target: Path, after_step: Callable[[str], None] = no_crash) -> Manifest:
     attempt = AttemptNumber(1)
-    subject = Subject(JOB, attempt, a_graph(), 2, "4.3.0", GRAPH, (PARENT,))
+    subject = AttemptContext(JOB, attempt, a_graph(), 2, "4.3.0", GRAPH, (PARENT,))
     snapshots = Snapshots(subject, layout, Fence(layout, attempt))
     directories = {OUT: layout.spark_checkpoint_dir(attempt, OUT)}
     checkpoint = CheckpointNumber(4)
@@ -72,11 +72,11 @@ def target(tmp_path: Path) -> Path:
     return tmp_path / "not" / "there" / "savepoint-1"
 
 
-def opened(target: Path, graph: JobGraph | None = None, **fields: Any) -> Origin:
+def opened(target: Path, graph: JobGraph | None = None, **fields: Any) -> RestoreSource:
     point = RestorePoint(
         root=target.as_uri(), manifest="manifest.json", name="savepoint 9", **fields
     )
-    return open_origin(point, graph or a_graph())
+    return open_restore_source(point, graph or a_graph())
 
 
 def test_a_savepoint_has_all_its_files_in_its_own_directory(

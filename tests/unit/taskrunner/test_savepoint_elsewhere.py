@@ -8,18 +8,18 @@ from uuid import UUID
 
 import pytest
 
-from jobmanager.core import manifest as manifests
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber
-from jobmanager.core.manifest import Manifest
-from jobmanager.files.places import open_files
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.manifest import Manifest
+from jobmanager.files.open_storage import open_files
 from jobmanager.files.snapshot_files import StoreFailed
 from jobmanager.protocol.messages import RestorePoint
 from taskrunner.core.restore import FromSavepoint
 from taskrunner.snapshots.clone import Clones, Past
 from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.snapshots.layout import JobLayout
-from taskrunner.snapshots.origin import Origin, RestoreRefused, open_origin
-from taskrunner.snapshots.snapshot import Snapshots, Subject
+from taskrunner.snapshots.restore_source import RestoreRefused, RestoreSource, open_restore_source
+from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.snapshots.spark_state import state_of
 from tests.support import stores
@@ -42,16 +42,16 @@ def spark(layout: JobLayout) -> Iterator[Path]:
 
 def take(layout: JobLayout) -> Manifest:
     attempt = AttemptNumber(1)
-    subject = Subject(JOB, attempt, a_graph(), 2, "4.3.0", {"name": "orders"})
+    subject = AttemptContext(JOB, attempt, a_graph(), 2, "4.3.0", {"name": "orders"})
     snapshots = Snapshots(subject, layout, Fence(layout, attempt))
     directories = {OUT: layout.spark_checkpoint_dir(attempt, OUT)}
     taken = snapshots.take_savepoint(CheckpointNumber(4), directories, NOW, UUID(int=9), TARGET)
     return taken.manifest
 
 
-def opened() -> Origin:
+def opened() -> RestoreSource:
     point = RestorePoint(root=TARGET, manifest="manifest.json", name="savepoint 9")
-    return open_origin(point, a_graph())
+    return open_restore_source(point, a_graph())
 
 
 def test_every_file_is_uploaded_once_and_the_manifest_last(layout: JobLayout) -> None:

@@ -3,17 +3,17 @@ from pathlib import Path
 
 import pytest
 
-from jobmanager.core import manifest as manifests
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, RegionId
-from jobmanager.core.manifest import Manifest
-from jobmanager.core.plan import awaited
+from jobmanager.core.plan.job_plan import awaited
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.manifest import Manifest
 from taskrunner.core.acks import acks_of
 from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import Clones, DamagedCheckpoint, Past
 from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.snapshots.layout import JobLayout
-from taskrunner.snapshots.snapshot import Snapshots, StateMismatch, Subject, Taken
+from taskrunner.snapshots.snapshot import AttemptContext, Snapshots, StateMismatch, Taken
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.snapshots.spark_state import MissingState, state_of
 from tests.unit.taskrunner.builders import JOB, OUT, a_graph, spark_directory, state_id
@@ -23,7 +23,7 @@ NOW = datetime(2026, 11, 16, tzinfo=UTC)
 
 def snapshots_of(layout: JobLayout, attempt: int = 1, parallelism: int = 2) -> Snapshots:
     number = AttemptNumber(attempt)
-    subject = Subject(JOB, number, a_graph(), parallelism, "4.3.0")
+    subject = AttemptContext(JOB, number, a_graph(), parallelism, "4.3.0")
     return Snapshots(subject, layout, Fence(layout, number))
 
 

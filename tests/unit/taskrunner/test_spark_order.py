@@ -1,6 +1,6 @@
-from jobmanager.core import spark_order
-from jobmanager.core.graph import GeneratorSource, TableSource
+from jobmanager.core.graph.job_graph import GeneratorSource, TableSource
 from jobmanager.core.ids import VertexId
+from jobmanager.core.plan import spark_order
 from taskrunner.core import exhaustion
 from tests.unit.taskrunner.builders import a_graph
 

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from taskrunner.keyed.operator import NO_WATERMARK_MS, Moment
-from taskrunner.keyed.windows.folds import FoldSpec
+from taskrunner.keyed.windows.aggregators import AggregatorSpec
 from taskrunner.keyed.windows.operator import WindowOperator
 from taskrunner.keyed.windows.spec import (
     SIDE,
@@ -42,7 +42,7 @@ def a_spec(
     trigger: Trigger = AtEnd(),  # noqa: B008
     evictor: Evictor | None = None,
     lateness: int = 0,
-    folds: tuple[FoldSpec, ...] = (FoldSpec("collect_list", (0,)),),
+    folds: tuple[AggregatorSpec, ...] = (AggregatorSpec("collect_list", (0,)),),
 ) -> WindowSpec:
     """Of rows with columns k, t and v: position 0 is the value, 1 and 2 are the time."""
     window = ("s", "e") if isinstance(kind, Tumbling | Session) else ("pane",)

@@ -1,0 +1,78 @@
+"""Whether the user functions that a graph names exist: a static check, nothing is imported."""
+
+import difflib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from jobmanager.core.errors import Fault
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.module_names import ModuleNames
+
+FindModule = Callable[[str], ModuleNames | None]
+"""The names of a module; None: there is no such module."""
+_FIELDS = {"function", "class_name"}
+"""The attributes that hold a reference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    vertex: str
+    field: str
+    module: str
+    name: str
+
+
+def references(graph: JobGraph) -> list[Reference]:
+    """Every `module:name` in the graph, in the order of its vertices."""
+    return [one for vertex in graph.every_vertex() for one in _in(vertex, vertex.id)]
+
+
+def faults(graph: JobGraph, known: FindModule, modules: Callable[[], list[str]]) -> list[Fault]:
+    """A fault for each reference that would not be found when the job runs. `modules` are those
+    of the job's artifacts, to tell of ones that are close.
+    """
+    return [
+        Fault(one.vertex, one.field, message)
+        for one in references(graph)
+        if (message := _fault(one, known(one.module), modules))
+    ]
+
+
+def _fault(
+    one: Reference, module: ModuleNames | None, modules: Callable[[], list[str]]
+) -> str | None:
+    if module is None:
+        close = difflib.get_close_matches(one.module, modules(), n=3)
+        hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+        return (
+            f"there is no module {one.module!r} in the job's artifacts, nor one that is installed: "
+            f"{hint}upload it and name it in `artifacts`"
+        )
+    if module.error is not None:
+        return f"module {one.module!r} is not Python: {module.error}"
+    first = one.name.partition(".")[0]
+    if module.has(first):
+        return None
+    close = difflib.get_close_matches(first, sorted(module.names), n=3)
+    hint = f": did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return f"module {one.module!r} has no {first!r} at its top level{hint}"
+
+
+def _in(value: Any, vertex: str) -> Iterator[Reference]:
+    """Those of a vertex, its connector, and of the vertices of a sub-graph in it."""
+    if isinstance(value, tuple):
+        for one in value:
+            yield from _in(one, vertex)
+    if not is_dataclass(value) or isinstance(value, type):
+        return
+    inner = getattr(value, "id", vertex)
+    for field in fields(value):
+        held = getattr(value, field.name)
+        if field.name in _FIELDS and isinstance(held, str) and ":" in held:
+            module, _, name = held.partition(":")
+            # in a graph a connector's is called class
+            called = "function" if field.name == "function" and hasattr(value, "id") else "class"
+            yield Reference(str(inner), called, module, name)
+        else:
+            yield from _in(held, str(inner))

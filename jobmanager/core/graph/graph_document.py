@@ -1,0 +1,195 @@
+"""From a job-graph document (a mapping, from JSON or YAML) to a `JobGraph`.
+
+One pass that finds every fault: `parse` either returns a graph that can be
+planned, or raises `InvalidJobGraph` with all of them.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from jobmanager.core.errors import InvalidJobGraph
+from jobmanager.core.graph import graph_shape, vertex_document
+from jobmanager.core.graph.document_fields import Faults, Fields
+from jobmanager.core.graph.job_graph import (
+    Checkpointing,
+    Execution,
+    ExponentialDelay,
+    FailureRate,
+    FixedDelay,
+    JobGraph,
+    Mode,
+    NoRestart,
+    RestartStrategy,
+    Vertex,
+)
+from jobmanager.core.plan.key_groups import divisors
+
+MOST_KEY_GROUPS = 32_768
+MOST_VERTICES = 500
+MOST_ARTIFACTS = 100
+_STAND_IN = timedelta(seconds=1)
+
+
+class _Strategy(StrEnum):
+    NONE = "none"
+    FIXED_DELAY = "fixed_delay"
+    EXPONENTIAL_DELAY = "exponential_delay"
+    FAILURE_RATE = "failure_rate"
+
+
+class _Style(StrEnum):
+    MICRO_BATCH = "micro_batch"
+    REAL_TIME = "real_time"
+
+
+def parse(document: Mapping[str, Any]) -> JobGraph:
+    """The graph that `document` describes. Raises `InvalidJobGraph` with every fault."""
+    faults = Faults()
+    fields = Fields(document, faults, vertex=None)
+    name = fields.text("name")
+    mode = fields.choice("mode", Mode, Mode.STREAMING)
+    parallelism, max_parallelism = _parallelism(fields)
+    graph = JobGraph(
+        name=name,
+        mode=mode,
+        parallelism=parallelism,
+        max_parallelism=max_parallelism,
+        checkpointing=_checkpointing(fields.section("checkpointing")),
+        restart=_restart(fields.section("restart")),
+        execution=_execution(fields.section("execution")),
+        spark=_spark(fields),
+        vertices=_vertices(fields, faults, mode),
+        artifacts=_artifacts(fields),
+    )
+    fields.done()
+    if faults.found:
+        raise InvalidJobGraph(faults.found)
+    return graph
+
+
+def parallelism_fault(parallelism: int, max_parallelism: int) -> str | None:
+    """Why a job with that many key groups cannot run at `parallelism`; None if it can."""
+    if max_parallelism % parallelism == 0:
+        return None
+    fitting = ", ".join(str(p) for p in divisors(max_parallelism)[:24])
+    return (
+        f"parallelism {parallelism} does not divide max_parallelism {max_parallelism}: "
+        f"take one of {fitting}"
+    )
+
+
+def _parallelism(fields: Fields) -> tuple[int, int]:
+    parallelism = fields.integer("parallelism", 1, least=1, most=MOST_KEY_GROUPS)
+    max_parallelism = fields.integer("max_parallelism", 720, least=1, most=MOST_KEY_GROUPS)
+    if parallelism is None or max_parallelism is None:
+        return 1, 720
+    if fault := parallelism_fault(parallelism, max_parallelism):
+        fields.fault("parallelism", fault)
+    return parallelism, max_parallelism
+
+
+def _checkpointing(fields: Fields) -> Checkpointing:
+    checkpointing = Checkpointing(
+        interval=fields.duration("interval", "10s") or _STAND_IN,
+        timeout=fields.duration("timeout", "10m") or _STAND_IN,
+        min_pause=fields.duration("min_pause", "0s", zero=True) or timedelta(0),
+        retained=fields.integer("retained", 3, least=1) or 1,
+        tolerable_failures=fields.integer("tolerable_failures", 0, least=0) or 0,
+    )
+    fields.done()
+    return checkpointing
+
+
+def _restart(fields: Fields) -> RestartStrategy:
+    strategy: RestartStrategy
+    match fields.choice("strategy", _Strategy, _Strategy.EXPONENTIAL_DELAY):
+        case _Strategy.NONE:
+            strategy = NoRestart()
+        case _Strategy.FIXED_DELAY:
+            strategy = FixedDelay(
+                attempts=fields.integer("attempts", 3, least=1) or 1,
+                delay=fields.duration("delay", "1s", zero=True) or timedelta(0),
+            )
+        case _Strategy.FAILURE_RATE:
+            strategy = FailureRate(
+                max_failures=fields.integer("max_failures", 3, least=1) or 1,
+                interval=fields.duration("interval", "10m") or _STAND_IN,
+                delay=fields.duration("delay", "1s", zero=True) or timedelta(0),
+            )
+        case _Strategy.EXPONENTIAL_DELAY:
+            strategy = ExponentialDelay(
+                initial_delay=fields.duration("initial_delay", "1s") or _STAND_IN,
+                max_delay=fields.duration("max_delay", "1m") or _STAND_IN,
+                reset_after=fields.duration("reset_after", "10m") or _STAND_IN,
+                max_attempts=fields.integer("max_attempts", None, least=1),
+            )
+    fields.done()
+    return strategy
+
+
+def _execution(fields: Fields) -> Execution:
+    if fields.choice("style", _Style, _Style.MICRO_BATCH) is _Style.REAL_TIME:
+        fields.fault("style", "real_time is not supported by this version of Headgate yet")
+    interval = fields.duration("batch_interval", "0s", zero=True) or timedelta(0)
+    fields.done()
+    return Execution(interval)
+
+
+# Settings that decide where state is and what a checkpoint holds. One that a job
+# could change under us would make acks and the key-group map untrue.
+OURS = (
+    "spark.sql.shuffle.partitions",
+    "spark.sql.streaming.stateStore.",
+    "spark.sql.streaming.checkpointLocation",
+    "spark.sql.streaming.checkpointFileManagerClass",
+    "spark.sql.streaming.minBatchesToRetain",
+)
+
+
+def _spark(fields: Fields) -> dict[str, str]:
+    settings = fields.settings("spark")
+    for setting in settings:
+        if not setting.startswith("spark."):
+            fields.fault("spark", f"{setting!r} is not a Spark setting: they begin with 'spark.'")
+        if setting.startswith(OURS):
+            fields.fault("spark", f"{setting!r} is set by Headgate: leave it out")
+    return settings
+
+
+def _artifacts(fields: Fields) -> tuple[str, ...]:
+    value = fields.raw("artifacts")
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+        fields.fault("artifacts", f"{value!r} is not a list of artifacts: ids, names or paths")
+        return ()
+    if len(value) > MOST_ARTIFACTS:
+        fields.fault("artifacts", f"{len(value)} are too many: {MOST_ARTIFACTS} at most")
+    for twice in sorted({one for one in value if value.count(one) > 1}):
+        fields.fault("artifacts", f"{twice!r} is named twice")
+    return tuple(value)
+
+
+def _vertices(fields: Fields, faults: Faults, mode: Mode) -> tuple[Vertex, ...]:
+    documents = fields.raw("vertices")
+    if not isinstance(documents, list) or not documents:
+        fields.fault("vertices", "missing: a list of at least one source and one sink is needed")
+        return ()
+    if len(documents) > MOST_VERTICES:
+        fields.fault("vertices", f"{len(documents)} are too many: {MOST_VERTICES} at most")
+        return ()
+    shape = graph_shape.Shape()
+    drafts: list[vertex_document.Draft] = []
+    for position, document in enumerate(documents):
+        if not isinstance(document, Mapping):
+            faults.add(None, f"vertices[{position}]", f"{document!r} is not a mapping")
+            continue
+        vertex_id = graph_shape.vertex_id(document, f"vertices[{position}]", faults)
+        draft = vertex_document.read(document, vertex_id, faults, mode)
+        shape.add(draft.id, draft.op, draft.inputs)
+        drafts.append(draft)
+    if not graph_shape.check(shape, faults):
+        return ()
+    return vertex_document.finish(drafts, faults, mode)

@@ -1,0 +1,144 @@
+"""Faults of a graph's shape: who is joined to whom, whatever the vertices do."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jobmanager.core.graph.document_fields import Faults
+from jobmanager.core.graph.inputs import Input
+
+_ID = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_NO_INPUTS = ("source",)
+_ONE_INPUT = (
+    *("map", "filter", "aggregate", "window", "sink", "flat_map", "distinct", "reduce"),
+    *("process", "python"),
+)
+_TWO_INPUTS = ("join",)
+
+
+class Shape:
+    """Ids, operators and inputs of the vertices, as far as they could be read."""
+
+    def __init__(self) -> None:
+        self.vertices: list[tuple[str, str, Sequence[Input]]] = []
+
+    def add(self, vertex_id: str, op: str, inputs: Sequence[Input]) -> None:
+        self.vertices.append((vertex_id, op, inputs))
+
+
+def check(shape: Shape, faults: Faults) -> bool:
+    """Notes the shape's faults; whether it is sound enough to walk along its edges."""
+    before = len(faults.found)
+    ids = [vertex_id for vertex_id, _, _ in shape.vertices]
+    for twice in sorted({one for one in ids if ids.count(one) > 1}):
+        faults.add(twice, "id", f"{twice!r} is the id of {ids.count(twice)} vertices")
+    for vertex_id, op, inputs in shape.vertices:
+        _check_inputs(vertex_id, op, inputs, ids, faults)
+    _check_usage(shape, faults)
+    _check_cycles(shape, faults)
+    return len(faults.found) == before
+
+
+def check_body(shape: Shape, given: Sequence[str], results: Sequence[str], faults: Faults) -> bool:
+    """The same for a sub-graph that is given the rows of the vertices `given` and gives those
+    of `results`; none: of whatever it does not use itself.
+    """
+    before = len(faults.found)
+    ids = [vertex_id for vertex_id, _, _ in shape.vertices]
+    for twice in sorted({one for one in ids if ids.count(one) > 1}):
+        faults.add(twice, "id", f"{twice!r} is the id of {ids.count(twice)} vertices")
+    for vertex_id, op, inputs in shape.vertices:
+        if vertex_id in given:
+            faults.add(vertex_id, "id", f"{vertex_id!r} is an input of the loop: name it otherwise")
+        if op in ("source", "sink"):
+            faults.add(vertex_id, "op", f"a body has no {op}: put it outside of the loop")
+        else:
+            _check_inputs(vertex_id, op, inputs, [*ids, *given], faults)
+    for result in results:
+        if result not in ids:
+            faults.add(None, "body", f"there is no vertex {result!r} in the body")
+    for vertex_id in unused(shape) if results else ():
+        if vertex_id not in results:
+            faults.add(vertex_id, "id", "nothing uses this vertex: drop it")
+    if not any(one.vertex in given for _, _, inputs in shape.vertices for one in inputs):
+        faults.add(None, "body", f"it uses no input of the loop: {', '.join(given) or 'none'}")
+    _check_cycles(shape, faults)
+    return len(faults.found) == before
+
+
+def unused(shape: Shape) -> list[str]:
+    """The vertices that no other takes its rows from."""
+    used = {one.vertex for _, _, inputs in shape.vertices for one in inputs}
+    return [vertex_id for vertex_id, _, _ in shape.vertices if vertex_id not in used]
+
+
+def vertex_id(document: Mapping[str, Any], place: str, faults: Faults) -> str:
+    """The id of the vertex at `place`; where it is none, what to call it by."""
+    found = document.get("id")
+    if isinstance(found, str) and _ID.fullmatch(found):
+        return found
+    stand_in = found if isinstance(found, str) and found else place
+    faults.add(
+        stand_in,
+        "id",
+        "missing: every vertex needs an id"
+        if found is None
+        else f"{found!r} is not an id: lower-case letters, digits and _, a letter first, "
+        "63 characters at most",
+    )
+    return stand_in
+
+
+def _check_inputs(
+    vertex_id: str, op: str, inputs: Sequence[Input], ids: Sequence[str], faults: Faults
+) -> None:
+    if op in _NO_INPUTS and inputs:
+        faults.add(vertex_id, "inputs", "a source has no inputs")
+    if op not in _NO_INPUTS and not inputs:
+        faults.add(vertex_id, "inputs", f"missing: a {op or 'vertex'} needs an input")
+    if op in _ONE_INPUT and len(inputs) > 1:
+        faults.add(
+            vertex_id, "inputs", f"a {op} has one input, not {len(inputs)}: put a union before it"
+        )
+    if op in _TWO_INPUTS and inputs and len(inputs) != 2:
+        faults.add(vertex_id, "inputs", f"a {op} has two inputs, not {len(inputs)}")
+    for one in inputs:
+        if one.vertex not in ids:
+            faults.add(vertex_id, "inputs", f"there is no vertex {one.vertex!r}")
+
+
+def _check_usage(shape: Shape, faults: Faults) -> None:
+    used = {one.vertex for _, _, inputs in shape.vertices for one in inputs}
+    ops = {op for _, op, _ in shape.vertices}
+    for vertex_id, op, _ in shape.vertices:
+        if op == "sink" and vertex_id in used:
+            faults.add(vertex_id, "id", "a sink cannot be the input of another vertex")
+        if op != "sink" and vertex_id not in used:
+            faults.add(vertex_id, "id", "nothing uses this vertex: connect it to a sink or drop it")
+    for needed in ("source", "sink"):
+        if needed not in ops:
+            faults.add(None, "vertices", f"the graph has no {needed}")
+
+
+def _check_cycles(shape: Shape, faults: Faults) -> None:
+    for cycle in _cycles(shape):
+        faults.add(cycle[0], "inputs", "the graph has a cycle: " + " -> ".join([*cycle, cycle[0]]))
+
+
+def _cycles(shape: Shape) -> list[list[str]]:
+    """Each cycle once, as the ids along it."""
+    inputs = {vertex_id: [one.vertex for one in into] for vertex_id, _, into in shape.vertices}
+    done: set[str] = set()
+    found: list[list[str]] = []
+
+    def walk(vertex_id: str, path: list[str]) -> None:
+        if vertex_id in path:
+            found.append(path[path.index(vertex_id) :][::-1])
+        elif vertex_id not in done and vertex_id in inputs:
+            for one in inputs[vertex_id]:
+                walk(one, [*path, vertex_id])
+            done.add(vertex_id)
+
+    for vertex_id in inputs:
+        walk(vertex_id, [])
+    return found

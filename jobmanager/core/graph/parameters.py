@@ -1,0 +1,88 @@
+"""Parameters of algorithms and pipeline stages: which there are, their defaults and limits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jobmanager.core.graph.document_fields import Fields
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    name: str
+    default: int | None
+    """None: it must be given."""
+    least: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    name: str
+    default: float | None
+    least: float = 0.0
+    most: float = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    name: str
+    default: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A column or an expression. It must be given."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A list of columns. It must be given."""
+
+    name: str
+
+
+Parameter = Whole | Real | Flag | Text | Columns
+
+
+def read(fields: Fields, parameters: Sequence[Parameter]) -> dict[str, Any]:
+    """The value of each parameter; whatever is wrong is noted and has a stand-in."""
+    return {parameter.name: _read(fields, parameter) for parameter in parameters}
+
+
+def _read(fields: Fields, parameter: Parameter) -> Any:
+    match parameter:
+        case Whole(name, None, least):
+            return fields.integer(name, least=least) or least
+        case Whole(name, default, least):
+            value = fields.integer(name, default, least=least)
+            return default if value is None else value
+        case Real():
+            return _real(fields, parameter)
+        case Flag(name, default):
+            value = fields.raw(name)
+            if value is not None and not isinstance(value, bool):
+                fields.fault(name, f"{value!r} is not true or false")
+            return value if isinstance(value, bool) else default
+        case Text(name):
+            return fields.text(name)
+        case Columns(name):
+            return fields.names(name, required=True)
+
+
+def _real(fields: Fields, parameter: Real) -> float:
+    value = fields.raw(parameter.name)
+    stand_in = parameter.least if parameter.default is None else parameter.default
+    limits = f"from {parameter.least:g}"
+    if parameter.most != float("inf"):
+        limits += f" to {parameter.most:g}"
+    if value is None:
+        if parameter.default is None:
+            fields.fault(parameter.name, f"missing: a number {limits} is needed")
+        return stand_in
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not parameter.least <= value <= parameter.most or value == float("inf"):
+        fields.fault(parameter.name, f"{value!r} is not a number {limits}")
+        return stand_in
+    return float(value)

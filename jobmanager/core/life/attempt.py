@@ -1,0 +1,246 @@
+"""Attempt lifecycle: one launch of a job on a runner.
+
+    LAUNCHING ──runner registered──▶ STARTING ──queries started──▶ RUNNING
+        │                               │                            │
+        └───────────────┬───────────────┴─────────────┬──────────────┘
+                 cancel requested                     │
+                        ▼                             │
+                    CANCELLING                        │
+                        └──────────────┬──────────────┘
+                                       ▼
+                        FINISHED · CANCELLED · FAILED
+
+Whatever a runner says after its attempt has ended changes nothing: the answer
+tells it that it was superseded. A runner that exits without a last word failed,
+unless it had been told to stop.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple, assert_never
+
+from jobmanager.core.ids import AttemptNumber
+from jobmanager.core.life.effects import (
+    CancelAttempt,
+    Effect,
+    KillRunner,
+    LaunchAttempt,
+    ReleaseRunner,
+    StartAttempt,
+)
+from jobmanager.core.life.failure import Failure, FailureKind
+
+KILL_AFTER_GRACE = timedelta(seconds=10)
+"""How long after the grace of a cancellation the process is killed."""
+
+
+class AttemptStatus(StrEnum):
+    LAUNCHING = "launching"
+    STARTING = "starting"
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    FINISHED = "finished"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self in (AttemptStatus.FINISHED, AttemptStatus.CANCELLED, AttemptStatus.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    number: AttemptNumber
+    status: AttemptStatus
+    launched_at: datetime
+    running_at: datetime | None = None
+    ended_at: datetime | None = None
+    kill_at: datetime | None = None
+    """Cancelling only: when patience ends."""
+    failure: Failure | None = None
+    detail: str | None = None
+    """How it ended, where there is something to say."""
+
+    @property
+    def is_superseded(self) -> bool:
+        """A failed attempt was replaced or will be: its runner must not touch anything any more."""
+        return self.status is AttemptStatus.FAILED or (
+            self.status is AttemptStatus.CANCELLED and self.failure is not None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerRegistered:
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StatePrepared:
+    """Every region is restored, and repartitioned where need be."""
+
+    at: datetime
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueriesStarted:
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequested:
+    at: datetime
+    grace: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFinished:
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptStopped:
+    """Ended at a boundary, with its savepoint complete."""
+
+    at: datetime
+    detail: str
+    is_cancellation: bool = False
+    keeps_runner: bool = False
+    """The runner waits for the job's next attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptCancelled:
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailed:
+    at: datetime
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerExited:
+    """The runner's process is gone."""
+
+    at: datetime
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerWentSilent:
+    """No heartbeat for too long."""
+
+    at: datetime
+    silence: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class GraceEnded:
+    at: datetime
+
+
+AttemptEvent = (
+    RunnerRegistered
+    | StatePrepared
+    | QueriesStarted
+    | CancelRequested
+    | AttemptFinished
+    | AttemptStopped
+    | AttemptCancelled
+    | AttemptFailed
+    | RunnerExited
+    | RunnerWentSilent
+    | GraceEnded
+)
+
+
+class Transition(NamedTuple):
+    attempt: Attempt
+    effects: tuple[Effect, ...] = ()
+
+
+def launch(number: AttemptNumber, at: datetime, *, on_kept_runner: bool = False) -> Transition:
+    """A new attempt. Its runner finds the order to start when it registers, or at once if it
+    is the one that the attempt before left waiting.
+    """
+    if on_kept_runner:
+        started = Attempt(number, AttemptStatus.STARTING, launched_at=at)
+        return Transition(started, (StartAttempt(number),))
+    attempt = Attempt(number, AttemptStatus.LAUNCHING, launched_at=at)
+    return Transition(attempt, (LaunchAttempt(number), StartAttempt(number)))
+
+
+def transition(attempt: Attempt, event: AttemptEvent) -> Transition:
+    if attempt.status.is_terminal:
+        return Transition(attempt)
+    match event:
+        case RunnerRegistered() if attempt.status is AttemptStatus.LAUNCHING:
+            return Transition(replace(attempt, status=AttemptStatus.STARTING))
+        case QueriesStarted() if attempt.status is not AttemptStatus.CANCELLING:
+            running_at = attempt.running_at or event.at
+            return Transition(replace(attempt, status=AttemptStatus.RUNNING, running_at=running_at))
+        case RunnerRegistered() | StatePrepared() | QueriesStarted():
+            return Transition(attempt)  # a repetition, or news that no longer matters
+        case CancelRequested():
+            return _cancel(attempt, event)
+        case AttemptFinished():
+            return _end(attempt, AttemptStatus.FINISHED, event.at)
+        case AttemptStopped():
+            status = AttemptStatus.FINISHED
+            if event.is_cancellation or attempt.status is AttemptStatus.CANCELLING:
+                status = AttemptStatus.CANCELLED
+            stopped, effects = _end(attempt, status, event.at)
+            kept = event.keeps_runner and status is AttemptStatus.FINISHED
+            return Transition(replace(stopped, detail=event.detail), () if kept else effects)
+        case AttemptCancelled():
+            return _end(attempt, AttemptStatus.CANCELLED, event.at)
+        case AttemptFailed():
+            return _fail(attempt, event.failure, event.at)
+        case RunnerExited():
+            return _fail(
+                attempt, _lost(f"the runner's process ended: {event.description}"), event.at
+            )
+        case RunnerWentSilent():
+            seconds = event.silence.total_seconds()
+            return _fail(attempt, _lost(f"no heartbeat for {seconds:.0f} s"), event.at)
+        case GraceEnded():
+            return _kill(attempt, event)
+        case _:
+            assert_never(event)
+
+
+def _cancel(attempt: Attempt, event: CancelRequested) -> Transition:
+    if attempt.status is AttemptStatus.CANCELLING:
+        return Transition(attempt)
+    kill_at = event.at + event.grace + KILL_AFTER_GRACE
+    cancelling = replace(attempt, status=AttemptStatus.CANCELLING, kill_at=kill_at)
+    return Transition(cancelling, (CancelAttempt(attempt.number, event.grace),))
+
+
+def _end(attempt: Attempt, status: AttemptStatus, at: datetime) -> Transition:
+    ended = replace(attempt, status=status, ended_at=at, kill_at=None)
+    return Transition(ended, (ReleaseRunner(attempt.number),))
+
+
+def _fail(attempt: Attempt, failure: Failure, at: datetime) -> Transition:
+    """A failure ends a cancellation too: what was to end has ended."""
+    if attempt.status is AttemptStatus.CANCELLING:
+        status = AttemptStatus.CANCELLED
+    else:
+        status = AttemptStatus.FAILED
+    ended = replace(attempt, status=status, ended_at=at, kill_at=None, failure=failure)
+    return Transition(ended, (KillRunner(attempt.number, failure.message),))
+
+
+def _kill(attempt: Attempt, event: GraceEnded) -> Transition:
+    if attempt.kill_at is None or event.at < attempt.kill_at:
+        return Transition(attempt)
+    ended = replace(attempt, status=AttemptStatus.CANCELLED, ended_at=event.at, kill_at=None)
+    return Transition(ended, (KillRunner(attempt.number, "it did not stop in time"),))
+
+
+def _lost(message: str) -> Failure:
+    return Failure(FailureKind.LOST, message)

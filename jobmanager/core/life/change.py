@@ -1,0 +1,58 @@
+"""What a rescale or an upgrade changes about a job, and which key groups that moves."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jobmanager.core.graph import graph_document
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.traits import is_keyed
+from jobmanager.core.plan import key_groups
+from jobmanager.core.plan.job_plan import layout_of
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A job as it is to run: immutable, a change is another one."""
+
+    number: int
+    document: Mapping[str, Any]
+    parallelism: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    before: Revision
+    after: Revision
+    allow_non_restored_state: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Key groups of a vertex that go from one subtask to another."""
+
+    vertex: str
+    source: int
+    target: int
+    key_groups: Sequence[int]
+
+
+def moves(change: Change) -> list[Move]:
+    """What moves, for every keyed vertex that the job has before and after."""
+    before, after = (graph_document.parse(r.document) for r in (change.before, change.after))
+    kept = _keyed(before) & _keyed(after)
+    return [
+        Move(vertex.id, source, target, groups)
+        for vertex in after.vertices
+        if vertex.id in kept
+        for (source, target), groups in key_groups.moves(
+            layout_of(vertex),
+            change.before.parallelism,
+            change.after.parallelism,
+            after.max_parallelism,
+        ).items()
+    ]
+
+
+def _keyed(graph: JobGraph) -> set[str]:
+    return {vertex.id for vertex in graph.vertices if is_keyed(vertex)}

@@ -1,0 +1,252 @@
+"""Checkpoint lifecycle.
+
+    IN_PROGRESS ──every awaited subtask acked──────────▶ COMPLETED
+         └───────declined, expired, attempt ended──────▶ ABORTED
+
+The awaited subtasks are a set, written down before the barrier is sent: an ack
+that comes twice removes nothing twice, and a subtask that was not awaited has
+no vote. No clock and no I/O here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple, assert_never
+
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, SubtaskRef
+from jobmanager.core.life.effects import (
+    AnnounceCompletion,
+    DiscardCheckpoint,
+    Effect,
+    SendBarrier,
+    StopAttempt,
+    WithdrawBarrier,
+)
+from jobmanager.core.plan.job_plan import SnapshotKind
+
+
+class CheckpointStatus(StrEnum):
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    ABORTED = "aborted"
+
+
+class CheckpointKind(StrEnum):
+    PERIODIC = "periodic"
+    REQUESTED = "requested"
+    SAVEPOINT = "savepoint"
+
+
+class AbortReason(StrEnum):
+    DECLINED_NOT_RUNNING = "declined_not_running"
+    DECLINED_NO_BOUNDARY = "declined_no_boundary_in_time"
+    DECLINED_STORAGE = "declined_storage"
+    DECLINED_SUPERSEDED = "declined_superseded"
+    DECLINED_INTERNAL = "declined_internal"
+    EXPIRED = "expired"
+    ATTEMPT_ENDED = "attempt_ended"
+
+    @property
+    def is_news_of_attempt(self) -> bool:
+        """Not the checkpoint went wrong: the attempt is ending, and will say itself why."""
+        return self in (
+            AbortReason.DECLINED_NOT_RUNNING,
+            AbortReason.DECLINED_SUPERSEDED,
+            AbortReason.ATTEMPT_ENDED,
+        )
+
+
+class AckOutcome(StrEnum):
+    """What became of an ack. Late, repeated and fenced ones are results, not errors."""
+
+    RECORDED = "recorded"
+    COMPLETED = "completed"
+    ALREADY_RECORDED = "already_recorded"
+    TOO_LATE = "too_late"
+    SUPERSEDED = "superseded"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What one subtask wrote for one barrier."""
+
+    kind: SnapshotKind
+    pointer: str | None = None
+    version: int | None = None
+    bytes: int = 0
+    key_groups: tuple[int, ...] = ()
+    offsets: Any = None
+    watermark: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a checkpoint wrote: its manifest names every file."""
+
+    manifest: str
+    batches: Mapping[str, int | None]
+    """Region to the batch whose commit was the barrier; None: it had none yet."""
+    bytes: int
+    new_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    number: CheckpointNumber
+    attempt: AttemptNumber
+    kind: CheckpointKind
+    triggered_at: datetime
+    expires_at: datetime
+    awaiting: Mapping[SubtaskRef, SnapshotKind]
+    snapshots: Mapping[SubtaskRef, Snapshot] = field(default_factory=dict)
+    stored: Stored | None = None
+    """Where its files are, from the first ack on."""
+    status: CheckpointStatus = CheckpointStatus.IN_PROGRESS
+    ended_at: datetime | None = None
+    aborted_because: AbortReason | None = None
+    detail: str | None = None
+
+    @property
+    def is_savepoint(self) -> bool:
+        """Owned by the user: retention and recovery leave it alone."""
+        return self.kind is CheckpointKind.SAVEPOINT
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointOrder:
+    """What a savepoint asks of the runner beyond a barrier."""
+
+    id: str
+    directory: str
+    stops: bool = False
+    drains: bool = False
+    keeps_runner: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierAcked:
+    at: datetime
+    attempt: AttemptNumber
+    snapshots: Mapping[SubtaskRef, Snapshot]
+    stored: Stored
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierDeclined:
+    at: datetime
+    attempt: AttemptNumber
+    reason: AbortReason
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointExpired:
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnded:
+    at: datetime
+    attempt: AttemptNumber
+    detail: str
+
+
+CheckpointEvent = BarrierAcked | BarrierDeclined | CheckpointExpired | AttemptEnded
+
+
+class Transition(NamedTuple):
+    checkpoint: Checkpoint
+    outcome: AckOutcome | None = None
+    effects: tuple[Effect, ...] = ()
+
+
+def trigger(
+    number: CheckpointNumber,
+    attempt: AttemptNumber,
+    kind: CheckpointKind,
+    awaited: Mapping[SubtaskRef, SnapshotKind],
+    at: datetime,
+    expires_at: datetime,
+    order: SavepointOrder | None = None,
+) -> Transition:
+    checkpoint = Checkpoint(number, attempt, kind, at, expires_at, dict(awaited))
+    effect: Effect
+    if order is None:
+        effect = SendBarrier(attempt, number, expires_at)
+    elif order.stops:
+        effect = StopAttempt(
+            attempt,
+            number,
+            expires_at,
+            order.id,
+            order.directory,
+            order.drains,
+            order.keeps_runner,
+        )
+    else:
+        effect = SendBarrier(attempt, number, expires_at, order.id, order.directory)
+    return Transition(checkpoint, None, (effect,))
+
+
+def transition(checkpoint: Checkpoint, event: CheckpointEvent) -> Transition:
+    match event:
+        case BarrierAcked():
+            return _ack(checkpoint, event)
+        case BarrierDeclined() if event.attempt != checkpoint.attempt:
+            return Transition(checkpoint, AckOutcome.SUPERSEDED)
+        case BarrierDeclined():
+            return _abort(checkpoint, event.reason, event.detail, event.at)
+        case CheckpointExpired() if event.at >= checkpoint.expires_at:
+            late = ", ".join(f"{s.vertex}/{s.subtask}" for s in sorted(checkpoint.awaiting))
+            return _abort(checkpoint, AbortReason.EXPIRED, f"no ack of {late} in time", event.at)
+        case CheckpointExpired():
+            return Transition(checkpoint)
+        case AttemptEnded() if event.attempt == checkpoint.attempt:
+            return _abort(checkpoint, AbortReason.ATTEMPT_ENDED, event.detail, event.at)
+        case AttemptEnded():
+            return Transition(checkpoint)
+        case _:
+            assert_never(event)
+
+
+def _ack(checkpoint: Checkpoint, event: BarrierAcked) -> Transition:
+    if event.attempt != checkpoint.attempt:
+        return Transition(checkpoint, AckOutcome.SUPERSEDED)
+    news = {s: v for s, v in event.snapshots.items() if s in checkpoint.awaiting}
+    if not news and all(subtask in checkpoint.snapshots for subtask in event.snapshots):
+        return Transition(checkpoint, AckOutcome.ALREADY_RECORDED)
+    if checkpoint.status is CheckpointStatus.ABORTED:
+        return Transition(checkpoint, AckOutcome.TOO_LATE, _leftovers(checkpoint))
+    if checkpoint.status is CheckpointStatus.COMPLETED:
+        return Transition(checkpoint, AckOutcome.TOO_LATE)
+    acked = replace(
+        checkpoint,
+        awaiting={s: kind for s, kind in checkpoint.awaiting.items() if s not in news},
+        snapshots={**checkpoint.snapshots, **news},
+        stored=event.stored,
+    )
+    if acked.awaiting:
+        return Transition(acked, AckOutcome.RECORDED)
+    completed = replace(acked, status=CheckpointStatus.COMPLETED, ended_at=event.at)
+    announce = AnnounceCompletion(checkpoint.attempt, checkpoint.number)
+    return Transition(completed, AckOutcome.COMPLETED, (announce,))
+
+
+def _abort(checkpoint: Checkpoint, reason: AbortReason, detail: str, at: datetime) -> Transition:
+    if checkpoint.status is not CheckpointStatus.IN_PROGRESS:
+        return Transition(checkpoint, AckOutcome.TOO_LATE)
+    aborted = replace(
+        checkpoint,
+        status=CheckpointStatus.ABORTED,
+        ended_at=at,
+        aborted_because=reason,
+        detail=detail,
+    )
+    withdraw = WithdrawBarrier(checkpoint.attempt, checkpoint.number, detail)
+    return Transition(aborted, AckOutcome.RECORDED, (withdraw, *_leftovers(checkpoint)))
+
+
+def _leftovers(checkpoint: Checkpoint) -> tuple[Effect, ...]:
+    """What an aborted checkpoint may have written goes. A savepoint's directory is the user's."""
+    return () if checkpoint.is_savepoint else (DiscardCheckpoint(checkpoint.number),)

@@ -1,0 +1,59 @@
+"""Whether and when a failed job is started again: a pure function of its failures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import assert_never
+
+from jobmanager.core.graph.job_graph import (
+    ExponentialDelay,
+    FailureRate,
+    FixedDelay,
+    NoRestart,
+    RestartStrategy,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RestartAfter:
+    delay: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    reason: str
+
+
+def decide(strategy: RestartStrategy, failed_at: Sequence[datetime]) -> RestartAfter | GiveUp:
+    """What follows the last of the failures in `failed_at`, which ascend and are not empty."""
+    match strategy:
+        case NoRestart():
+            return GiveUp("restart strategy 'none'")
+        case FixedDelay():
+            if len(failed_at) > strategy.attempts:
+                return GiveUp(f"failed again after {strategy.attempts} restarts")
+            return RestartAfter(strategy.delay)
+        case FailureRate():
+            recent = [at for at in failed_at if at > failed_at[-1] - strategy.interval]
+            if len(recent) > strategy.max_failures:
+                return GiveUp(f"{len(recent)} failures within {strategy.interval}")
+            return RestartAfter(strategy.delay)
+        case ExponentialDelay():
+            in_a_row = _in_a_row(failed_at, strategy.reset_after)
+            if strategy.max_attempts is not None and in_a_row > strategy.max_attempts:
+                return GiveUp(f"failed again after {strategy.max_attempts} restarts in a row")
+            doublings = min(in_a_row - 1, 40)
+            return RestartAfter(min(strategy.initial_delay * 2**doublings, strategy.max_delay))
+        case _:
+            assert_never(strategy)
+
+
+def _in_a_row(failed_at: Sequence[datetime], reset_after: timedelta) -> int:
+    """The failures since the job last went on for `reset_after` without one."""
+    count = 1
+    for earlier, later in reversed(list(pairwise(failed_at))):
+        if later - earlier >= reset_after:
+            break
+        count += 1
+    return count

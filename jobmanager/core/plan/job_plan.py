@@ -1,0 +1,248 @@
+"""The plan of a job graph: tasks, edges, regions and the subtasks that ack barriers.
+
+Pure arithmetic on the graph, shared by the JobManager (whom does a barrier
+await?) and the runner (which Spark queries do I start?), so the two cannot
+disagree.
+
+* A **task** is a chain of vertices joined by forward edges.
+* A **region** is everything behind one sink, or behind several that share their keyed
+  vertices (`regions.py`): one Spark query. A vertex that two regions share runs once in each.
+* A **subtask** acks. A keyed vertex has one for each of its state partitions. A
+  source has one, since Spark keeps one offset a source and query; a sink has
+  one, since a batch is committed once, by the driver.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from jobmanager.core.graph.artifact_vertices import SINGLE, Script, Spark
+from jobmanager.core.graph.inputs import Input, Ship
+from jobmanager.core.graph.job_graph import (
+    GROUPED,
+    Aggregate,
+    GeneratorSource,
+    JobGraph,
+    Mode,
+    OutputMode,
+    Sink,
+    Source,
+    TableSource,
+    Vertex,
+)
+from jobmanager.core.graph.relational_vertices import Join, Reduce, Sql, SqlState
+from jobmanager.core.graph.traits import is_keyed
+from jobmanager.core.graph.window_vertices import Window
+from jobmanager.core.ids import RegionId, SubtaskRef, VertexId
+from jobmanager.core.plan import key_groups
+from jobmanager.core.plan.regions import Query, ancestors, output_mode_of, queries_of
+
+
+class SnapshotKind(StrEnum):
+    """What a subtask's ack speaks of."""
+
+    STATE = "state"
+    OFFSETS = "offsets"
+    SINK = "sink"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    source: VertexId
+    target: VertexId
+    ship: Ship
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    head: VertexId
+    """Its first vertex, which names it."""
+    vertices: tuple[VertexId, ...]
+    parallelism: int
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    id: RegionId
+    vertices: tuple[VertexId, ...]
+    """In an order in which every vertex follows its inputs."""
+    streamed: tuple[VertexId, ...]
+    """The same without what is only read as a whole: the static side of a join."""
+    root: VertexId
+    """The vertex whose rows the query computes: the sink, or where several sinks part."""
+    sinks: tuple[VertexId, ...]
+    """The first names the region."""
+    sources: tuple[VertexId, ...]
+    keyed: tuple[VertexId, ...]
+    output_mode: OutputMode
+    is_bounded: bool
+    """Every source has an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    tasks: tuple[Task, ...]
+    edges: tuple[Edge, ...]
+    regions: tuple[Region, ...]
+
+
+def plan_of(graph: JobGraph, parallelism: int | None = None) -> Plan:
+    """The plan of `graph`, at the parallelism in force (by default the graph's own)."""
+    p = parallelism or graph.parallelism
+    order = in_order(graph)
+    edges = tuple(edge for vertex in order for edge in _edges_into(vertex))
+    return Plan(
+        tasks=tuple(_tasks(order, edges, p)),
+        edges=edges,
+        regions=tuple(_region(graph, query) for query in queries_of(graph)),
+    )
+
+
+def in_order(graph: JobGraph) -> tuple[Vertex, ...]:
+    """The vertices, each after its inputs, otherwise as written. The graph is acyclic."""
+    placed: dict[VertexId, Vertex] = {}
+
+    def place(vertex: Vertex) -> None:
+        for one in vertex.inputs:
+            if one.vertex not in placed:
+                place(graph.vertex(one.vertex))
+        placed.setdefault(vertex.id, vertex)
+
+    for vertex in graph.vertices:
+        place(vertex)
+    return tuple(placed.values())
+
+
+def assignment(graph: JobGraph, parallelism: int) -> dict[tuple[str, int], list[int]]:
+    """Which subtask of which keyed vertex owns which key groups."""
+    return {
+        (vertex.id, subtask): list(
+            key_groups.owned(layout_of(vertex), subtask, parallelism, graph.max_parallelism)
+        )
+        for vertex in graph.vertices
+        if is_keyed(vertex)
+        for subtask in range(key_groups.subtasks(layout_of(vertex), parallelism))
+    }
+
+
+def awaited(graph: JobGraph, parallelism: int) -> dict[SubtaskRef, SnapshotKind]:
+    """The subtasks whose acks complete a checkpoint, and what each speaks of."""
+    return {
+        SubtaskRef(region.id, vertex_id, subtask): kind
+        for region in plan_of(graph, parallelism).regions
+        for vertex_id in region.streamed
+        for kind, count in _participation(graph.vertex(vertex_id), parallelism)
+        for subtask in range(count)
+    }
+
+
+def shared_by_regions(graph: JobGraph, regions: Collection[Region]) -> set[VertexId]:
+    """The vertices where regions part: in several, with a next one that is not in all of those."""
+    within = {
+        vertex.id: {region.id for region in regions if vertex.id in region.vertices}
+        for vertex in graph.vertices
+    }
+    return {
+        one.vertex
+        for vertex in graph.vertices
+        for one in vertex.inputs
+        if len(within[one.vertex]) > 1 and within[vertex.id] != within[one.vertex]
+    }
+
+
+def layout_of(vertex: Vertex) -> key_groups.Layout:
+    """Where Spark keeps this keyed vertex's state."""
+    match vertex:
+        case Aggregate(key=()) | Reduce(key=()) | Sql(state=SqlState.TOTAL):
+            return key_groups.Layout.SINGLE
+        case Spark() | Script() if SINGLE.issuperset(vertex.state):
+            return key_groups.Layout.SINGLE
+        case Window(is_buffered=True):
+            return key_groups.Layout.GROUPED
+        case _ if isinstance(vertex, GROUPED):
+            return key_groups.Layout.GROUPED
+        case _:
+            return key_groups.Layout.HASHED
+
+
+def is_bounded(source: Source, mode: Mode) -> bool:
+    match source.connector:
+        case TableSource():
+            return True
+        case GeneratorSource(rows=rows):
+            return rows is not None
+        case _:
+            return mode is Mode.BATCH
+
+
+def _participation(vertex: Vertex, parallelism: int) -> Iterator[tuple[SnapshotKind, int]]:
+    if isinstance(vertex, Source):
+        yield SnapshotKind.OFFSETS, 1
+    elif isinstance(vertex, Sink):
+        yield SnapshotKind.SINK, 1
+    elif is_keyed(vertex):
+        yield SnapshotKind.STATE, key_groups.subtasks(layout_of(vertex), parallelism)
+
+
+def _parallelism(vertex: Vertex, parallelism: int) -> int:
+    if is_keyed(vertex):
+        return key_groups.subtasks(layout_of(vertex), parallelism)
+    return vertex.parallelism or parallelism
+
+
+def _edges_into(vertex: Vertex) -> Iterator[Edge]:
+    for one in vertex.inputs:
+        yield Edge(one.vertex, vertex.id, ship_of(vertex, one))
+
+
+def ship_of(vertex: Vertex, one: Input) -> Ship:
+    """How the rows of an input travel: as it says, else as follows from the operators."""
+    return one.ship or _default_ship(vertex, one)
+
+
+def _default_ship(vertex: Vertex, one: Input) -> Ship:
+    if is_keyed(vertex):
+        return Ship.HASH
+    if isinstance(vertex, Join):
+        ships = {side.vertex: side.ship or Ship.BROADCAST for side in vertex.inputs}
+        if one.vertex == vertex.static or ships[vertex.static or one.vertex] is Ship.HASH:
+            return ships[vertex.static or one.vertex]
+    return Ship.FORWARD if vertex.parallelism is None else Ship.REBALANCE
+
+
+def _tasks(order: tuple[Vertex, ...], edges: tuple[Edge, ...], parallelism: int) -> Iterator[Task]:
+    chains: dict[VertexId, list[VertexId]] = {}
+    head_of: dict[VertexId, VertexId] = {}
+    width: dict[VertexId, int] = {}
+    for vertex in order:
+        into = [edge for edge in edges if edge.target == vertex.id]
+        if len(into) == 1 and into[0].ship is Ship.FORWARD:
+            head = head_of[into[0].source]
+        else:
+            head = vertex.id
+            width[head] = _parallelism(vertex, parallelism)
+        head_of[vertex.id] = head
+        chains.setdefault(head, []).append(vertex.id)
+    for head, vertices in chains.items():
+        yield Task(head, tuple(vertices), width[head])
+
+
+def _region(graph: JobGraph, query: Query) -> Region:
+    behind = set[VertexId]().union(
+        *(ancestors(graph, sink, with_static=True) for sink in query.sinks)
+    )
+    vertices = tuple(v for v in in_order(graph) if v.id in behind)
+    behind = set[VertexId]().union(*(ancestors(graph, sink) for sink in query.sinks))
+    streamed = [v for v in vertices if v.id in behind]
+    sources = [v for v in streamed if isinstance(v, Source)]
+    return Region(
+        id=RegionId(query.sinks[0]),
+        vertices=tuple(v.id for v in vertices),
+        streamed=tuple(v.id for v in streamed),
+        root=query.root,
+        sinks=query.sinks,
+        sources=tuple(v.id for v in sources),
+        keyed=tuple(v.id for v in streamed if is_keyed(v)),
+        output_mode=output_mode_of(graph, query.sinks[0]),
+        is_bounded=all(is_bounded(source, graph.mode) for source in sources),
+    )

@@ -1,0 +1,88 @@
+"""Key groups: the unit in which keyed state is assigned, snapshotted and moved.
+
+A key belongs to one of `max_parallelism` key groups for the life of the job:
+`pmod(spark_hash(key), max_parallelism)`. Spark keeps a key in state partition
+`pmod(spark_hash(key), parallelism)`. Where parallelism divides max_parallelism
+the two agree, and the owner of a group is simply `group % parallelism`.
+Rescaling changes which subtask owns a group, never which group owns a key.
+
+A keyed vertex without a key is one group for Spark, in one state partition:
+there subtask 0 owns every group, whatever the parallelism.
+
+A keyed vertex that is Python code is called once for a key group, and keeps one
+value for all keys of it. There the group's number is Spark's key, and the owner
+is the hash of that number modulo parallelism.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from functools import cache
+
+from jobmanager.core.plan import spark_hash
+
+
+class Layout(StrEnum):
+    """Where Spark keeps the keyed state of a vertex."""
+
+    HASHED = "hashed"
+    """State partition = key group modulo parallelism."""
+    SINGLE = "single"
+    """No key: one state partition holds everything."""
+    GROUPED = "grouped"
+    """The key group is itself Spark's key: state partition = its hash modulo parallelism."""
+
+
+def subtasks(layout: Layout, parallelism: int) -> int:
+    """How many state partitions a vertex of this layout has."""
+    return 1 if layout is Layout.SINGLE else parallelism
+
+
+def owner(layout: Layout, key_group: int, parallelism: int) -> int:
+    """The subtask that owns `key_group`."""
+    match layout:
+        case Layout.SINGLE:
+            return 0
+        case Layout.HASHED:
+            return key_group % parallelism
+        case Layout.GROUPED:
+            return spark_hash.hash_int(key_group) % parallelism
+
+
+def owned(layout: Layout, subtask: int, parallelism: int, max_parallelism: int) -> Sequence[int]:
+    """The key groups that `subtask` owns."""
+    match layout:
+        case Layout.SINGLE:
+            return range(max_parallelism)
+        case Layout.HASHED:
+            return range(subtask, max_parallelism, parallelism)
+        case Layout.GROUPED:
+            return _grouped(parallelism, max_parallelism)[subtask]
+
+
+@cache
+def _grouped(parallelism: int, max_parallelism: int) -> Sequence[Sequence[int]]:
+    """The key groups of each subtask, in one pass over all groups."""
+    found: list[list[int]] = [[] for _ in range(parallelism)]
+    for group in range(max_parallelism):
+        found[owner(Layout.GROUPED, group, parallelism)].append(group)
+    return found
+
+
+def moves(
+    layout: Layout, before: int, after: int, max_parallelism: int
+) -> Mapping[tuple[int, int], Sequence[int]]:
+    """The key groups that get another owner from one parallelism to the other, by the old
+    owner and the new one.
+    """
+    found: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for group in range(max_parallelism):
+        old, new = owner(layout, group, before), owner(layout, group, after)
+        if old != new:
+            found[old, new].append(group)
+    return found
+
+
+def divisors(max_parallelism: int) -> list[int]:
+    """Every parallelism that `max_parallelism` key groups allow."""
+    return [p for p in range(1, max_parallelism + 1) if max_parallelism % p == 0]

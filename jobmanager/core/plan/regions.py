@@ -1,0 +1,110 @@
+"""Which sinks share a Spark query.
+
+A Spark query has one output, and `foreachBatch` may write that to several places. So sinks
+that have the same keyed vertices behind them and the same mode, and one vertex all their
+rows come through after those, are one region: what is shared is computed and kept once, and
+what is left is done with each batch.
+
+A region is called after its first sink. Sinks that share no keyed vertex are regions of
+their own: each fails and recovers by itself.
+
+    bids ─▶ revenue ─┬─▶ large ─▶ alerts      root: revenue
+                     └─▶ all                  sinks: alerts, all
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jobmanager.core.graph.artifact_vertices import Script
+from jobmanager.core.graph.job_graph import JobGraph, Mode, OutputMode, Sink, Source
+from jobmanager.core.graph.traits import emits_updates, is_keyed, streamed_inputs
+from jobmanager.core.ids import VertexId
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One Spark query."""
+
+    root: VertexId
+    """The vertex whose rows it computes: the sink, or where several sinks part."""
+    sinks: tuple[VertexId, ...]
+
+
+def queries_of(graph: JobGraph) -> tuple[Query, ...]:
+    """The queries of the graph, in the order of their first sinks."""
+    return tuple(_queries(graph))
+
+
+def query_of(graph: JobGraph, sink: VertexId) -> Query:
+    """The query that writes to `sink`."""
+    return next(one for one in queries_of(graph) if sink in one.sinks)
+
+
+def output_mode_of(graph: JobGraph, sink: VertexId) -> OutputMode:
+    """What of a changing result the sink is given."""
+    vertex = graph.vertex(sink)
+    if isinstance(vertex, Sink) and vertex.mode is not None:
+        return vertex.mode
+    for one in ancestors(graph, sink):
+        if isinstance(script := graph.vertex(one), Script):
+            return OutputMode(script.output_mode)
+    updates = any(emits_updates(graph.vertex(one)) for one in ancestors(graph, sink))
+    return OutputMode.UPDATE if updates else OutputMode.APPEND
+
+
+def ancestors(
+    graph: JobGraph,
+    vertex: VertexId,
+    without: VertexId | None = None,
+    *,
+    with_static: bool = False,
+) -> set[VertexId]:
+    """The vertex, and every vertex its rows come through, if none came through `without`; of
+    what is read as a whole beside a stream nothing, unless asked.
+    """
+    found: set[VertexId] = set()
+    ahead = [vertex]
+    while ahead:
+        one = ahead.pop()
+        if one not in found and one != without:
+            found.add(one)
+            into = graph.vertex(one)
+            inputs = into.inputs if with_static else streamed_inputs(into)
+            ahead.extend(each.vertex for each in inputs)
+    return found
+
+
+def _queries(graph: JobGraph) -> Iterator[Query]:
+    groups: dict[object, list[VertexId]] = {}
+    for vertex in graph.vertices:
+        if isinstance(vertex, Sink):
+            keyed = _keyed(graph, ancestors(graph, vertex.id))
+            shares = graph.mode is Mode.STREAMING and bool(keyed)
+            key = (keyed, output_mode_of(graph, vertex.id)) if shares else vertex.id
+            groups.setdefault(key, []).append(vertex.id)
+    for sinks in groups.values():
+        root = _last_common(graph, sinks) if len(sinks) > 1 else sinks[0]
+        if root is None:
+            yield from (Query(sink, (sink,)) for sink in sinks)
+        else:
+            yield Query(root, tuple(sinks))
+
+
+def _keyed(graph: JobGraph, vertices: set[VertexId]) -> frozenset[VertexId]:
+    return frozenset(one for one in vertices if is_keyed(graph.vertex(one)))
+
+
+def _last_common(graph: JobGraph, sinks: Sequence[VertexId]) -> VertexId | None:
+    """The last vertex that all rows of all these sinks come through, all keyed vertices done."""
+    behind = [ancestors(graph, sink) for sink in sinks]
+    common = set.intersection(*behind)
+    cuts = [one for one in common if all(_is_cut(graph, sink, one) for sink in sinks)]
+    # of two cuts one is behind the other
+    return max(cuts, key=lambda one: len(ancestors(graph, one)), default=None)
+
+
+def _is_cut(graph: JobGraph, sink: VertexId, vertex: VertexId) -> bool:
+    """Whether no row comes to the sink but through the vertex, and no keyed vertex after it."""
+    beside = ancestors(graph, sink, without=vertex)
+    found = [graph.vertex(one) for one in beside]
+    return not any(isinstance(one, Source) or is_keyed(one) for one in found)

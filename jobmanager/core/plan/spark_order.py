@@ -1,0 +1,45 @@
+"""The order in which Spark numbers the parts of a region's query.
+
+Seen in Spark 4.3: both the sources of an `offsets` file and the stateful operators
+(`state/<number>`) are numbered in pre-order from the query's last vertex, left input first.
+A vertex that is reached along two paths is there twice. What is read as a whole beside a
+stream, the static side of a join, has neither.
+"""
+
+from collections.abc import Iterator
+
+from jobmanager.core.graph.artifact_vertices import Script, Spark
+from jobmanager.core.graph.job_graph import JobGraph, Source, Vertex
+from jobmanager.core.graph.traits import is_keyed, streamed_inputs
+from jobmanager.core.ids import VertexId
+from jobmanager.core.plan.regions import query_of
+
+
+def sources(graph: JobGraph, sink: VertexId) -> list[VertexId]:
+    """The source of each line of an `offsets` file."""
+    return [v.id for v in _pre_order(graph, _root(graph, sink)) if isinstance(v, Source)]
+
+
+def keyed(graph: JobGraph, sink: VertexId) -> list[VertexId]:
+    """The keyed vertex of each of Spark's stateful operators."""
+    return [
+        v.id
+        for v in _pre_order(graph, _root(graph, sink))
+        if is_keyed(v)
+        for _ in range(_operators(v))
+    ]
+
+
+def _operators(vertex: Vertex) -> int:
+    """How many of Spark's stateful operators a keyed vertex is, one after the other."""
+    return len(vertex.state) if isinstance(vertex, Spark | Script) else 1
+
+
+def _root(graph: JobGraph, sink: VertexId) -> Vertex:
+    return graph.vertex(query_of(graph, sink).root)
+
+
+def _pre_order(graph: JobGraph, vertex: Vertex) -> Iterator[Vertex]:
+    yield vertex
+    for one in streamed_inputs(vertex):
+        yield from _pre_order(graph, graph.vertex(one.vertex))

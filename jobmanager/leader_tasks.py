@@ -1,0 +1,134 @@
+"""What a JobManager does while it leads, and only then: the loops, and watching runners.
+
+It begins by adopting the runners that are there. When it ends, their processes go on, and
+nothing is decided any more; the next leader does the same from what Postgres says.
+"""
+
+import asyncio
+
+import structlog
+
+from jobmanager.core.ids import RunnerId
+from jobmanager.core.life.lease import Term
+from jobmanager.launchers.local import LocalLauncher
+from jobmanager.loops.checkpoint_timer import CheckpointTimer
+from jobmanager.loops.dispatch import DispatchLoop
+from jobmanager.loops.pruner import Pruner
+from jobmanager.loops.reaper import Reaper
+from jobmanager.loops.sampler import EVERY_SECONDS, SampleAging, Sampler
+from jobmanager.loops.ticker import tick
+from jobmanager.loops.warm_pool import WarmPool
+from jobmanager.loops.watchdog import Watchdog
+from jobmanager.services import runners
+from jobmanager.services.clock import utc_now
+from jobmanager.services.dispatch import Dispatcher
+from jobmanager.services.ports import HistoryEntry, SnapshotStorage, UnitsOfWork
+from jobmanager.services.wakeups import Wakeups
+from jobmanager.settings import Settings
+
+_log = structlog.get_logger(__name__)
+_END_WITHIN = 2.0
+_PRUNE_EVERY = 600.0
+_TRY_AGAIN_AFTER = 0.5
+_SHARE = 0.1
+"""Of the time, for what looks at every job."""
+
+
+class LeaderTasks:
+    """Begun with each leadership, ended with it."""
+
+    def __init__(
+        self,
+        units: UnitsOfWork,
+        launcher: LocalLauncher,
+        storage: SnapshotStorage,
+        wakeups: Wakeups,
+        settings: Settings,
+    ) -> None:
+        self._units = units
+        self._launcher = launcher
+        self._storage = storage
+        self._wakeups = wakeups
+        self._settings = settings
+        self._stop = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        launcher.on_exit(self._runner_exited)
+
+    def begin(self, term: Term, url: str) -> None:
+        self._stop = stop = asyncio.Event()
+        units, launcher, settings = self._units, self._launcher, self._settings
+        timeout = settings.heartbeat_timeout
+        dispatcher = Dispatcher(units, launcher, self._storage)
+        dispatch = DispatchLoop(units, dispatcher, utc_now)
+        timer = CheckpointTimer(units, utc_now)
+        # Made now: what was not heard before we led does not count as silence.
+        reaper = Reaper(units, launcher, utc_now, timeout, settings.start_timeout)
+        watchdog = Watchdog(units, utc_now, timeout, settings.stall_after)
+        pruner = Pruner(units, utc_now, settings.keep_checkpoint_rows, settings.keep_history)
+        warm = WarmPool(launcher, settings.warm_runners, utc_now)
+        self._tasks = [
+            asyncio.create_task(self._adopt(term, url), name="adopt"),
+            asyncio.create_task(tick("dispatch", dispatch, 1.0, stop, self._wakeups.outbox)),
+            asyncio.create_task(tick("checkpoint timer", timer, 0.1, stop)),
+            asyncio.create_task(tick("reaper", reaper, 0.5, stop, share=_SHARE)),
+            asyncio.create_task(tick("watchdog", watchdog, 1.0, stop, share=_SHARE)),
+            asyncio.create_task(tick("pruner", pruner, _PRUNE_EVERY, stop)),
+            asyncio.create_task(tick("sampler", Sampler(units, utc_now), EVERY_SECONDS, stop)),
+            asyncio.create_task(tick("aging", SampleAging(units, utc_now), _PRUNE_EVERY, stop)),
+            asyncio.create_task(tick("warm pool", warm, 1.0, stop)),
+        ]
+
+    async def end(self) -> None:
+        """Returns when nothing of it is under way. What cannot end in time is broken off:
+        all it could still do is to be refused by Postgres.
+        """
+        self._stop.set()
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=_END_WITHIN)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        await self._launcher.end_warm()
+        await self._launcher.close()
+        self._wakeups.ring_all()  # who waits here for directives has to ask the new leader
+
+    async def _adopt(self, term: Term, url: str) -> None:
+        """Watches the runners that are there, whoever started them, and says so in the
+        history of the jobs that live.
+        """
+        while not self._stop.is_set():
+            try:
+                await self._note_leader(term, url)
+                async with self._units() as uow:
+                    alive = [one for one in await uow.runners.alive() if one.pid is not None]
+            except Exception as error:
+                _log.warning("runners not adopted yet", error=str(error))
+                await asyncio.sleep(_TRY_AGAIN_AFTER)
+                continue
+            for runner in alive:
+                await self._launcher.watch(runner)
+            _log.info("runners adopted", term=term, runners=[str(one.id) for one in alive])
+            return
+
+    async def _note_leader(self, term: Term, url: str) -> None:
+        async with self._units() as uow:
+            for job_id in await uow.jobs.live():
+                entry = HistoryEntry(utc_now(), "leader_changed", f"{url} leads, in term {term}")
+                await uow.history.add(job_id, entry)
+            await uow.commit()
+
+    async def _runner_exited(self, runner_id: RunnerId, description: str) -> None:
+        """Told once, so it has to be written down, however long Postgres is away. Where we
+        lose the lead meanwhile, the next leader sees it by itself.
+        """
+        while True:
+            try:
+                async with self._units() as uow:
+                    runner = await uow.runners.get(runner_id)
+                last_word = await self._storage.last_word(runner.job_id, runner.attempt)
+                await runners.exited(self._units(), runner_id, description, last_word, utc_now())
+                return
+            except Exception as error:
+                _log.warning("exit not recorded yet", runner=str(runner_id), error=str(error))
+                await asyncio.sleep(1)

@@ -1,0 +1,73 @@
+"""Requests that come at the same time, answered together.
+
+With hundreds of runners a transaction for each request is most of what a server does. So what
+comes while one round is under way waits for the next, and a round is one transaction. A lone
+request is answered at once, or nearly so.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+
+
+@dataclass(eq=False)
+class PendingRequest(Generic[Asked, Answer]):
+    """One request, until it has its answer."""
+
+    asked: Asked
+    answer: asyncio.Future[Answer] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+    @property
+    def is_open(self) -> bool:
+        """False: it has its answer, or who asked is gone."""
+        return not self.answer.done()
+
+    def settle(self, answer: Answer) -> None:
+        if self.is_open:
+            self.answer.set_result(answer)
+
+    def refuse(self, error: Exception) -> None:
+        if self.is_open:
+            self.answer.set_exception(error)
+
+
+class RequestBatcher(Generic[Asked, Answer]):
+    """`serve` settles or refuses all it is given. What it raises is the answer to the rest."""
+
+    def __init__(
+        self,
+        serve: Callable[[Sequence[PendingRequest[Asked, Answer]]], Awaitable[None]],
+        gather_seconds: float,
+    ) -> None:
+        self._serve = serve
+        self._gather_seconds = gather_seconds
+        self._waiting: list[PendingRequest[Asked, Answer]] = []
+        self._serving: asyncio.Task[None] | None = None
+
+    async def ask(self, asked: Asked) -> Answer:
+        waiting: PendingRequest[Asked, Answer] = PendingRequest(asked)
+        self._waiting.append(waiting)
+        if self._serving is None or self._serving.done():
+            self._serving = asyncio.create_task(self._serve_all(), name="gathering")
+        return await waiting.answer
+
+    async def _serve_all(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(self._gather_seconds)
+            round_, self._waiting = [one for one in self._waiting if one.is_open], []
+            if not round_:
+                continue
+            try:
+                await self._serve(round_)
+            except Exception as error:
+                for one in round_:
+                    one.refuse(error)
+            else:
+                for one in round_:
+                    one.refuse(AssertionError("a request was left without an answer"))

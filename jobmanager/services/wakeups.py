@@ -1,0 +1,57 @@
+"""Bells: wake those who wait for news of a job, in this process.
+
+A bell only saves waiting. Whoever misses one finds the news in Postgres at the
+next look, so a ring may be lost and nothing else is.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from jobmanager.core.ids import JobId
+
+
+class Wakeups:
+    def __init__(self) -> None:
+        self._waiting: dict[JobId, set[asyncio.Event]] = {}
+        self.outbox = asyncio.Event()
+        """Set when there may be effects for the JobManager."""
+
+    def ring(self, jobs: Iterable[JobId]) -> None:
+        self.outbox.set()
+        for job_id in jobs:
+            for event in self._waiting.get(job_id, ()):
+                event.set()
+
+    def ring_all(self) -> None:
+        self.ring(list(self._waiting))
+
+    def listen(self, job_id: JobId) -> "WakeupListener":
+        return WakeupListener(self._waiting, job_id)
+
+
+class WakeupListener:
+    """From entering the block on, no ring is missed."""
+
+    def __init__(self, waiting: dict[JobId, set[asyncio.Event]], job_id: JobId) -> None:
+        self._waiting = waiting
+        self._job_id = job_id
+        self._event = asyncio.Event()
+
+    def __enter__(self) -> "WakeupListener":
+        self._waiting.setdefault(self._job_id, set()).add(self._event)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        events = self._waiting[self._job_id]
+        events.discard(self._event)
+        if not events:
+            del self._waiting[self._job_id]
+
+    async def wait(self, seconds: float) -> bool:
+        """Whether the bell rang within `seconds`."""
+        try:
+            await asyncio.wait_for(self._event.wait(), seconds)
+        except TimeoutError:
+            return False
+        self._event.clear()
+        return True

@@ -1,0 +1,62 @@
+"""What a window operator keeps for a key group, and when it wants to be called again."""
+
+import pickle
+from dataclasses import dataclass, field
+from typing import Any
+
+from taskrunner.core.end_of_time import END_OF_TIME_MS
+
+_VERSION = 1
+
+
+class UnreadableState(Exception):
+    """State that another version of Headgate wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """When a call is: event time in microseconds, processing time in milliseconds."""
+
+    watermark_us: int
+    processing_ms: int
+
+    @property
+    def is_end(self) -> bool:
+        """No row will come any more."""
+        return self.watermark_us >= END_OF_TIME_MS * 1000
+
+
+@dataclass(slots=True)
+class WindowState:
+    """The windows of all keys of a group."""
+
+    keys: dict[Any, Any] = field(default_factory=dict)
+    due_us: int | None = None
+    """The earliest event time at which something is to do, or some time before it."""
+    tick_ms: int | None = None
+    """The same in processing time."""
+
+    def expect(self, due_us: int) -> None:
+        if self.due_us is None or due_us < self.due_us:
+            self.due_us = due_us
+
+    def expect_tick(self, tick_ms: int) -> None:
+        if self.tick_ms is None or tick_ms < self.tick_ms:
+            self.tick_ms = tick_ms
+
+
+def read(state: bytes | None) -> WindowState:
+    if state is None:
+        return WindowState()
+    version, keys, due_us, tick_ms = pickle.loads(state)
+    if version != _VERSION:
+        raise UnreadableState(
+            f"windows were written in version {version}, and this Headgate reads {_VERSION}"
+        )
+    return WindowState(keys, due_us, tick_ms)
+
+
+def write(book: WindowState) -> bytes | None:
+    if not book.keys:
+        return None
+    return pickle.dumps((_VERSION, book.keys, book.due_us, book.tick_ms), protocol=5)

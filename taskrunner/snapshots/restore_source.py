@@ -1,0 +1,127 @@
+"""What a job was started from, or last rescaled or upgraded from: a savepoint, its own or
+another job's, or a checkpoint of another job.
+
+It is only read, and every byte of it is checked before anything starts.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.ids import JobId, RegionId
+from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.manifest import Ancestor, Manifest, SnapshotFile
+from jobmanager.files.open_storage import open_files
+from jobmanager.files.snapshot_files import SnapshotFiles, StoreFailed, damage
+from jobmanager.protocol.messages import RestorePoint
+from taskrunner.core import restorability
+from taskrunner.core.restore import SavedRegion
+from taskrunner.snapshots import durable
+from taskrunner.snapshots.layout import JobLayout
+
+
+class RestoreRefused(Exception):
+    """The job cannot start from its restore point: this is damaged, or does not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreSource:
+    """A restore point that was found whole and fitting."""
+
+    name: str
+    files: SnapshotFiles
+    manifest: Manifest
+    graph: JobGraph
+    """Of the job that starts from it."""
+
+    def region(self, region: RegionId) -> SavedRegion:
+        known = self.manifest.regions.get(region)
+        return SavedRegion(self.name, known is not None, known.batch if known else None)
+
+    def clone(self, region: RegionId, target: Path, layout: JobLayout) -> None:
+        """Rebuilds the region's Spark checkpoint directory for a job in another place."""
+        for file in self._wanted(region):
+            copy = target / file.path
+            if file.path == "metadata":
+                # a query of its own: Spark runs no two of one id side by side
+                durable.write(copy, json.dumps({"id": str(uuid4())}))
+            elif file.path.startswith("sources/"):
+                text = self.files.read(file.location).decode()
+                durable.write(copy, _moved(text, self.job, layout))
+            else:
+                self.files.fetch(file, copy)
+
+    @property
+    def job(self) -> JobId:
+        return self.manifest.job
+
+    def _wanted(self, region: RegionId) -> Iterator[SnapshotFile]:
+        known = self.manifest.regions[region]
+        has_no_state = restorability.drops_state(known, self.graph, region)
+        for file in known.files:
+            if not (has_no_state and file.path.startswith("state/")):
+                yield file
+
+
+def open_restore_source(point: RestorePoint, graph: JobGraph) -> RestoreSource:
+    """Reads and checks a restore point. Raises `RestoreRefused` with everything that is wrong."""
+    files = open_files(point.root)
+    where = f"{files.uri}/{point.manifest}"
+    try:
+        manifest = manifests.from_json(files.read(point.manifest).decode())
+    except FileNotFoundError:
+        raise RestoreRefused(f"{point.name} cannot be restored: {where} is missing") from None
+    except StoreFailed:
+        raise  # it may answer the next attempt
+    except (OSError, UnicodeError, manifests.InvalidManifest) as error:
+        raise RestoreRefused(f"{point.name} cannot be restored: {where}: {error}") from error
+    found = restorability.objections(
+        manifest, graph, allow_non_restored_state=point.allow_non_restored_state
+    ) or list(_damage(files, manifest))
+    if found:
+        more = f" (and {len(found) - 5} more)" if len(found) > 5 else ""
+        raise RestoreRefused(f"{point.name} cannot be restored: {'; '.join(found[:5])}{more}")
+    return RestoreSource(point.name, files, manifest, graph)
+
+
+def write_lineage(layout: JobLayout, job: JobId, origin: RestoreSource) -> None:
+    """Writes down what the job goes back to: the restore point may be gone one day.
+
+    A job that goes on from a state of its own has the ancestors it always had.
+    """
+    if origin.job == job and origin.manifest.savepoint is None:
+        return  # a checkpoint does not say them
+    ancestors = tuple(one for one in origin.manifest.lineage if one.job != job)
+    text = json.dumps(manifests.lineage_document(ancestors), indent=1)
+    durable.write(layout.lineage, text)
+
+
+def read_lineage(layout: JobLayout) -> tuple[Ancestor, ...]:
+    """The jobs that this one goes back to; none: it was started from scratch."""
+    try:
+        text = layout.lineage.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ()
+    return manifests.lineage_of(json.loads(text))
+
+
+def _damage(files: SnapshotFiles, manifest: Manifest) -> Iterator[str]:
+    """Each file that is not what the manifest says, by its name."""
+    for file in {file.location: file for file in manifest.files()}.values():
+        if fault := damage(files, file):
+            yield f"{file.location} {fault}"
+
+
+def _moved(log: str, job: JobId, layout: JobLayout) -> str:
+    """A source's log with the rows of `table` sources where the new job keeps them.
+
+    Spark knows an input file by its path: rows that were read already would be new to it,
+    and rows that were found and not yet read would be looked for in the old job's place.
+    """
+    rows = re.compile(rf'"file:[^"]*/jobs/{job.hex}/(inputs/[^"/]+/rows\.json)"')
+    home = layout.directory.as_uri()
+    return rows.sub(lambda found: f'"{home}/{found[1]}"', log)

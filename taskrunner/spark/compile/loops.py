@@ -1,0 +1,274 @@
+"""Loops inside of a batch job: rounds, their end, and how far back a lost round goes.
+
+What a round gives is kept by Spark's executors, cut off from how it was made: else the plan of
+round n would be n times as long, or 2ⁿ times where a body uses its input twice. Every few
+rounds it is also written to files. If an executor is lost with what it kept, the loop goes
+back to the last round in files, or to its beginning, whose rows Spark can make again.
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Lock
+from typing import Any, Protocol
+
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, Row
+
+from jobmanager.protocol.messages import LoopProgress
+from taskrunner import logs
+from taskrunner.spark.compile.frames import column
+from taskrunner.spark.compile.invalid_vertex import InvalidVertex
+
+CUT_EVERY = 10
+"""Rounds from one that is written to files to the next."""
+_MOST_REWINDS = 3
+"""In a row, without a round in files in between."""
+_LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+log = logs.get("loops")
+
+Frames = tuple[DataFrame, ...]
+"""What goes round."""
+Keep = Callable[[DataFrame], DataFrame]
+"""Computes the rows of a frame, once, and gives them as a frame without a past."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    rows: int
+    """That the round gave, or that it changed."""
+    is_last: bool
+
+
+Judge = Callable[[], Verdict]
+Step = Callable[[Frames, Keep], tuple[Frames, Judge]]
+"""One round: what it makes of the frames, and whether it was the last."""
+
+
+class LoopStopped(Exception):
+    """The job is to end, and the loop with it."""
+
+
+class LoopFailed(Exception):
+    """A round could not be computed, or what comes before the first: the cause says why."""
+
+    def __init__(self, name: str, number: int) -> None:
+        super().__init__(f"{name} failed in round {number}")
+
+
+class Loops(Protocol):
+    """Runs loops, or only looks at what they would do."""
+
+    def rounds(self, name: str, start: Frames, step: Step, most: int) -> Frames: ...
+
+    def reused(self, frames: Iterable[DataFrame]) -> list[DataFrame]:
+        """The same frames, which every round of a loop will read."""
+        ...
+
+    def value(self, name: str, frame: DataFrame) -> Row | None:
+        """The one row of a frame; None where nothing is to be computed."""
+        ...
+
+
+class AnalysedLoops:
+    """Puts together one round of each loop for Spark to analyse, and runs none."""
+
+    def rounds(self, name: str, start: Frames, step: Step, most: int) -> Frames:
+        frames, _ = step(start, lambda frame: frame)
+        return frames
+
+    def reused(self, frames: Iterable[DataFrame]) -> list[DataFrame]:
+        return list(frames)
+
+    def value(self, name: str, frame: DataFrame) -> Row | None:
+        return None
+
+
+class RunningLoops:
+    """The loops of one attempt of a batch job. One thread runs them, any may stop them."""
+
+    def __init__(
+        self, directory: Path, cut_every: int = CUT_EVERY, keep: Keep | None = None
+    ) -> None:
+        self._directory = directory
+        self._cut_every = cut_every
+        self._keep = keep or _on_executors
+        self._stopping = Event()
+        self._lock = Lock()
+        self._progress: dict[str, LoopProgress] = {}
+        self._reused: list[DataFrame] = []
+        self._kept: list[DataFrame] = []
+
+    def stop(self) -> None:
+        """No round begins any more."""
+        self._stopping.set()
+
+    def progress(self) -> list[LoopProgress]:
+        with self._lock:
+            return list(self._progress.values())
+
+    def rounds(self, name: str, start: Frames, step: Step, most: int) -> Frames:
+        number, state, written, rewinds = 0, start, (0, start), 0
+        previous: list[DataFrame] = []
+        while number < most:
+            kept: list[DataFrame] = []
+            began = time.monotonic()
+            try:
+                self._check()
+                following, judge = step(state, self._keeping(kept))
+                verdict = judge()
+            except (LoopStopped, AnalysisException, InvalidVertex):
+                _release(kept)
+                raise
+            except Exception as error:
+                _release(kept)
+                self._check()  # what was cancelled has failed, but for a good reason
+                if _LOST not in str(error) or rewinds == _MOST_REWINDS:
+                    raise LoopFailed(name, number + 1) from error
+                rewinds += 1
+                log.warning("loop_rewound", loop=name, iteration=number + 1, to=written[0])
+                number, state = written
+                continue
+            number += 1
+            self._note(name, number, most, verdict, began)
+            _release(previous)
+            state, previous = following, kept
+            if verdict.is_last:
+                break
+            if number % self._cut_every == 0 and number < most:
+                state, rewinds = self._write(name, number, state), 0
+                written = (number, state)
+        self._note_end(name)
+        self._kept.extend(previous)
+        return state
+
+    def reused(self, frames: Iterable[DataFrame]) -> list[DataFrame]:
+        """Kept for as long as the attempt runs; Spark can make them again."""
+        found = list(frames)
+        for frame in found:
+            if not frame.storageLevel.useMemory:
+                self._reused.append(frame.persist())
+        return found
+
+    def value(self, name: str, frame: DataFrame) -> Row | None:
+        self._check()
+        try:
+            return frame.first()
+        except AnalysisException:
+            raise
+        except Exception as error:
+            self._check()
+            raise LoopFailed(name, 0) from error
+
+    def close(self) -> None:
+        """Lets go of everything that was kept."""
+        _release(self._kept)
+        try:
+            for frame in self._reused:
+                frame.unpersist()
+        except Exception as error:  # Spark itself may be what failed, and has let go then
+            log.warning("not_let_go", reason=f"{type(error).__name__}: {error}")
+        self._kept, self._reused = [], []
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _check(self) -> None:
+        if self._stopping.is_set():
+            raise LoopStopped
+
+    def _keeping(self, kept: list[DataFrame]) -> Keep:
+        def keep(frame: DataFrame) -> DataFrame:
+            self._check()
+            rows = self._keep(frame)
+            kept.append(rows)
+            return rows
+
+        return keep
+
+    def _write(self, name: str, number: int, state: Frames) -> Frames:
+        """The same frames, from files. Those of earlier rounds are no longer needed."""
+        directory = self._directory / name
+        earlier = list(directory.glob("round-*"))
+        read: list[DataFrame] = []
+        for position, frame in enumerate(state):
+            place = (directory / f"round-{number}" / str(position)).as_uri()
+            frame.write.mode("overwrite").parquet(place)
+            read.append(frame.sparkSession.read.schema(frame.schema).parquet(place))
+        for one in earlier:
+            shutil.rmtree(one, ignore_errors=True)
+        return tuple(read)
+
+    def _note(self, name: str, number: int, most: int, verdict: Verdict, began: float) -> None:
+        took = int((time.monotonic() - began) * 1000)
+        log.info("iteration", loop=name, iteration=number, rows=verdict.rows, duration_ms=took)
+        with self._lock:
+            self._progress[name] = LoopProgress(
+                vertex=name,
+                iteration=number,
+                max_iterations=most,
+                rows=verdict.rows,
+                duration_ms=took,
+                is_converged=verdict.is_last,
+            )
+
+    def _note_end(self, name: str) -> None:
+        with self._lock:
+            ended = self._progress[name].model_copy(update={"is_running": False})
+            self._progress[name] = ended
+        converged = ended.is_converged
+        log.info("loop_ended", loop=name, iterations=ended.iteration, is_converged=converged)
+
+
+def delta_rounds(
+    loops: Loops,
+    name: str,
+    solution: DataFrame,
+    workset: DataFrame,
+    key: Sequence[str],
+    advance: Callable[[DataFrame, DataFrame, Keep], tuple[DataFrame, DataFrame]],
+    most: int,
+    judge: Callable[[DataFrame], bool] = lambda delta: False,
+) -> DataFrame:
+    """The solution set when the workset is empty.
+
+    `advance` makes the delta and the next workset out of the solution set and the workset, both
+    kept already. `judge` may end the loop earlier, from the delta of a round.
+    """
+
+    def step(state: Frames, keep: Keep) -> tuple[Frames, Judge]:
+        known, todo = state
+        delta, following = advance(known, todo, keep)
+        merged = keep(_merged(known, delta, key))
+
+        def verdict() -> Verdict:
+            rows = following.count()
+            return Verdict(rows, rows == 0 or judge(delta))
+
+        return (merged, following), verdict
+
+    return loops.rounds(name, (solution, workset), step, most)[0]
+
+
+def _merged(solution: DataFrame, delta: DataFrame, key: Sequence[str]) -> DataFrame:
+    """The solution set with the rows of the delta in place of those of the same keys."""
+    keys = delta.select(*(column(name).alias(f"__headgate_{name}") for name in key))
+    same = [column(name).eqNullSafe(column(f"__headgate_{name}")) for name in key]
+    kept = solution.join(keys, same, "left_anti")
+    return kept.unionByName(delta)
+
+
+def _on_executors(frame: DataFrame) -> DataFrame:
+    return frame.localCheckpoint(eager=True)
+
+
+def _release(frames: Iterable[DataFrame]) -> None:
+    """Frees what executors hold of kept frames. Spark would too, some time after nobody has
+    them any more; where its inner parts are others than in 4.3, that must do.
+    """
+    for frame in frames:
+        with suppress(Py4JError, TypeError, AttributeError):
+            plan: Any = frame._jdf.queryExecution().analyzed()
+            plan.rdd().unpersist(False)

@@ -1,0 +1,124 @@
+"""Saved models: directories that are whole, whatever is killed.
+
+    <path>/CURRENT               the name of the version that `model: <path>` means
+    <path>/<job>-<vertex>/       one version: a PipelineModel as Spark writes it
+    <path>/.<version>-<uuid>     a version before it is whole
+
+A version never changes and is never deleted: a stream that began with it can go on. Saving
+to a path that is there adds a version and makes it the current one, in one step.
+"""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+from pyspark.errors import PySparkException
+from pyspark.ml import Pipeline, PipelineModel
+from pyspark.sql import DataFrame
+
+from jobmanager.core.graph.batch_vertices import Ml
+from jobmanager.core.ids import JobId, VertexId
+from taskrunner import logs
+from taskrunner.sinks.directory import Guard
+from taskrunner.snapshots import durable
+from taskrunner.spark.compile.invalid_vertex import InvalidVertex
+from taskrunner.spark.compile.ml import FitFailed
+
+CURRENT = "CURRENT"
+log = logs.get("models")
+
+
+@dataclass(frozen=True, slots=True)
+class SeenModels:
+    """Loads models and fits none: for looking at a graph, and for streams."""
+
+    resolve: Callable[[str], Path]
+    loaded: dict[str, PipelineModel] = field(default_factory=dict)
+    """What was current when it was first asked for."""
+
+    def load(self, vertex: VertexId, path: str) -> PipelineModel:
+        if path not in self.loaded:
+            self.loaded[path] = self._load(vertex, path)
+        return self.loaded[path]
+
+    def _load(self, vertex: VertexId, path: str) -> PipelineModel:
+        place = self.resolve(path)
+        pointer = place / CURRENT
+        version = place / pointer.read_text().strip() if pointer.exists() else place
+        if not (version / "metadata").is_dir():
+            raise InvalidVertex(
+                vertex, f"there is no saved model at {place}: save one there in batch mode", "model"
+            )
+        return PipelineModel.load(version.as_uri())
+
+    def fitted(self, vertex: Ml, pipeline: Pipeline, rows: DataFrame) -> PipelineModel | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class JobModels:
+    """The models of one attempt of a batch job."""
+
+    resolve: Callable[[str], Path]
+    job: JobId
+    guard: Guard
+    """Held while something is published: no other attempt has taken over."""
+    scratch: Path
+    """Where all of Spark can write what the models need while the batch lasts."""
+
+    def load(self, vertex: VertexId, path: str) -> PipelineModel:
+        return SeenModels(self.resolve).load(vertex, path)
+
+    def fitted(self, vertex: Ml, pipeline: Pipeline, rows: DataFrame) -> PipelineModel | None:
+        version = f"{self.job.hex}-{vertex.id}"
+        place = self.resolve(vertex.save) if vertex.save else None
+        if place is not None and (place / version).is_dir():
+            # an earlier attempt was this far: the same model, and maybe not yet the current one
+            self._make_current(place, version)
+            return PipelineModel.load((place / version).as_uri())
+        if place is not None:
+            _check_place(vertex.id, place)
+        is_kept = rows.storageLevel.useMemory
+        try:
+            # ALS writes down here what it has so far: else twenty rounds overflow the stack
+            durable.make_directory(self.scratch)
+            rows.sparkSession.sparkContext.setCheckpointDir(self.scratch.as_uri())
+            # which reads them again and again
+            model = pipeline.fit(rows if is_kept else rows.persist())
+        except PySparkException as error:
+            raise FitFailed(vertex.id) from error
+        finally:
+            if not is_kept:
+                rows.unpersist()
+        if place is not None:
+            self._save(model, place, version)
+        return model
+
+    def _save(self, model: PipelineModel, place: Path, version: str) -> None:
+        durable.make_directory(place)
+        draft = place / f".{version}-{uuid4().hex}"
+        try:
+            model.write().save(draft.as_uri())
+            durable.sync_all(path for path in draft.rglob("*") if path.is_file())
+            with self.guard():
+                draft.rename(place / version)
+                durable.write(place / CURRENT, f"{version}\n")
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        log.info("model_saved", path=str(place), version=version)
+
+    def _make_current(self, place: Path, version: str) -> None:
+        with self.guard():
+            durable.write(place / CURRENT, f"{version}\n")
+
+
+def _check_place(vertex: VertexId, place: Path) -> None:
+    """Raises `InvalidVertex` where there is something that is not ours."""
+    if not place.exists() or (place / CURRENT).exists():
+        return
+    if not place.is_dir() or any(not one.name.startswith(".") for one in place.iterdir()):
+        raise InvalidVertex(
+            vertex, f"{place} has other things in it than models: save somewhere else", "save"
+        )

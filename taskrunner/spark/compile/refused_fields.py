@@ -1,0 +1,30 @@
+"""Which fields of a vertex Spark refuses: it says what is wrong, and not where it was written."""
+
+from collections.abc import Iterator, Sequence
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from jobmanager.core.errors import Fault
+from jobmanager.core.graph.expressions import columns_of, expressions_of
+from jobmanager.core.graph.job_graph import Vertex
+from taskrunner.core import spark_messages
+
+
+def faults_of(vertex: Vertex, inputs: Sequence[DataFrame]) -> list[Fault]:
+    """Every field that Spark refuses by itself, or none."""
+    return list(_refused(vertex, inputs[0])) if len(inputs) == 1 else []
+
+
+def _refused(vertex: Vertex, rows: DataFrame) -> Iterator[Fault]:
+    for field, name in columns_of(vertex):
+        if name not in rows.columns:
+            there = ", ".join(rows.columns)
+            yield Fault(vertex.id, field, f"there is no column {name!r}, only {there}")
+    for field, text in expressions_of(vertex):
+        try:
+            # one that aggregates is analysed as if all rows were one group
+            rows.select(sql.expr(text))
+        except PySparkException as error:
+            yield Fault(vertex.id, field, spark_messages.telling(str(error)))

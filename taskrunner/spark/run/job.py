@@ -1,0 +1,229 @@
+"""A job on Spark: restored, compiled, and its regions ready to start."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Protocol, assert_never
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from jobmanager.core.graph.artifact_vertices import Script, ScriptSink
+from jobmanager.core.graph.job_graph import (
+    BlackholeSink,
+    ConsoleSink,
+    FilesSink,
+    Mode,
+    PythonSink,
+    Sink,
+    Visibility,
+)
+from jobmanager.core.ids import RegionId, VertexId
+from jobmanager.core.plan.job_plan import Region, plan_of
+from jobmanager.protocol.messages import RegionProgress, RepartitionedRegion
+from taskrunner import logs
+from taskrunner.core.restore import FromScratch, Restore
+from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.sinks.outputs import Output
+from taskrunner.snapshots.clone import Past
+from taskrunner.snapshots.fence import Fence
+from taskrunner.snapshots.snapshot import AttemptContext
+from taskrunner.spark.compile.compiler import Compiler, InvalidVertex
+from taskrunner.spark.compile.models import JobModels, SeenModels
+from taskrunner.spark.compile.sources import Sources
+from taskrunner.spark.run.batch_region import BatchRegion
+from taskrunner.spark.run.batch_sinks import (
+    BatchSink,
+    Discarded,
+    ExactlyOnceFiles,
+    PythonWriter,
+    Shared,
+    Shown,
+)
+from taskrunner.spark.run.batch_work import BatchWork
+from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.run.region_query import Phase, RegionQuery
+from taskrunner.spark.scripts.script_program import scripts_of
+from taskrunner.spark.scripts.script_sinks import ScriptBatches
+from taskrunner.spark.state.restoring import Restoring
+
+SPARK_VERSION: str = pyspark.__version__
+log = logs.get("job")
+
+
+class RegionRun(Protocol):
+    """One region under way, streaming or batch."""
+
+    output_rows: int
+    error: BaseException | None
+    phase: Phase
+
+    @property
+    def id(self) -> RegionId: ...
+    def start(self) -> None: ...
+    def poll(self) -> Phase: ...
+    def ask_to_stop(self) -> bool: ...
+    def await_stop(self, within: timedelta) -> bool: ...
+    def stop(self) -> None: ...
+    def progress(self) -> RegionProgress: ...
+
+
+class SparkJob:
+    """One attempt of one job in a Spark session."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        subject: AttemptContext,
+        places: JobPaths,
+        fence: Fence,
+        past: Past,
+    ) -> None:
+        self._spark = spark
+        self._subject = subject
+        self._places = places
+        self._fence = fence
+        self._restoring = Restoring(spark, subject, places, past)
+        self._scripts = scripts_of(spark, places)
+        self.held_sinks: dict[RegionId, list[SinkDirectory]] = {}
+        """Those whose output waits for its checkpoint."""
+        self.regions: list[RegionRun] = []
+
+    @property
+    def restored(self) -> Mapping[RegionId, Restore]:
+        """Where each region was started from."""
+        return self._restoring.chosen
+
+    @property
+    def repartitioned(self) -> Sequence[RepartitionedRegion]:
+        return self._restoring.repartitioned
+
+    def prepare(self, check: Callable[[], None] = lambda: None) -> None:
+        """Restores and compiles every region. The epoch must have been raised.
+
+        `check` is called before each region, and raises to give up.
+        """
+        graph = self._subject.graph
+        sources = Sources(
+            self._spark,
+            graph.mode,
+            self._subject.parallelism,
+            self._places.resolve,
+            self._places.layout,
+            datetime.now(UTC),
+        )
+        regions = plan_of(graph, self._subject.parallelism).regions
+        self._restoring.settle_outputs(self._outputs(regions), self._fence.holding)
+        models = SeenModels(self._places.resolve)
+        work = self._batch_work(sources, regions) if graph.mode is Mode.BATCH else None
+        for region in regions:
+            check()
+            compiler = Compiler(
+                graph,
+                self._subject.parallelism,
+                sources.read,
+                script=self._scripts.rows,
+                models=models,
+            )
+            self.regions.append(self._region(region, compiler, work))
+
+    def show_everything(self) -> None:
+        """A bounded job has ended: nothing it wrote waits for a checkpoint any more."""
+        for sinks in self.held_sinks.values():
+            for sink in sinks:
+                sink.show_up_to(2**63)
+
+    def _batch_work(self, sources: Sources, regions: Sequence[Region]) -> BatchWork:
+        subject = self._subject
+        directory = self._places.layout.rounds(subject.attempt)
+        models = JobModels(
+            self._places.resolve, subject.job, self._fence.holding, directory / "fits"
+        )
+        return BatchWork(
+            subject.graph, subject.parallelism, sources.read, regions, models, directory
+        )
+
+    def _region(self, region: Region, compiler: Compiler, work: BatchWork | None) -> RegionRun:
+        """In a batch job the compiler only looks for faults: its region compiles again in its
+        turn, and then runs the loops in front of its sink.
+        """
+        sinks = [self._sink(one) for one in region.sinks]
+        rows = compiler.rows_of(region)
+        directories = [self._sink_directory(sink) for sink in sinks]
+        found = [one for one in directories if one is not None]
+        writers = list(map(self._batch_sink, sinks, directories))
+        if work is not None:
+            for directory in found:
+                directory.recover(last_kept=0, last_visible=0)
+            self._restoring.chosen[region.id] = FromScratch("a batch job starts over")
+            is_done = bool(found) and all(one.state_of(0) is not None for one in found)
+            return BatchRegion(self._spark, region, work, writers[0], is_done)
+        self._restoring.restore(region, sinks, found)
+        self.held_sinks[region.id] = [
+            directory
+            for sink, directory in zip(sinks, directories, strict=True)
+            if directory is not None and _is_held(sink)
+        ]
+        place = self._places.layout.spark_checkpoint_dir(self._subject.attempt, region.id)
+        writer = writers[0] if len(sinks) == 1 else self._shared(region, sinks, writers, compiler)
+        return RegionQuery(self._spark, self._subject.graph, region, rows, writer, place)
+
+    def _shared(
+        self,
+        region: Region,
+        sinks: Sequence[Sink],
+        writers: Sequence[BatchSink],
+        compiler: Compiler,
+    ) -> BatchSink:
+        """One sink that gives each batch to all sinks of the region."""
+        rows_for = [partial(compiler.rows_after, region.root, sink) for sink in sinks]
+        return Shared(list(zip(rows_for, writers, strict=True)))
+
+    def _outputs(self, regions: Sequence[Region]) -> list[Output]:
+        sinks = [self._sink(one) for region in regions for one in region.sinks]
+        return [
+            (sink.id, self._places.resolve(sink.connector.path))
+            for sink in sinks
+            if isinstance(sink.connector, FilesSink)
+        ]
+
+    def _sink(self, vertex_id: VertexId) -> Sink:
+        sink = self._subject.graph.vertex(vertex_id)
+        assert isinstance(sink, Sink)
+        return sink
+
+    def _sink_directory(self, sink: Sink) -> SinkDirectory | None:
+        if not isinstance(sink.connector, FilesSink):
+            return None
+        return SinkDirectory(
+            self._places.resolve(sink.connector.path),
+            self._subject.job,
+            sink.id,
+            self._subject.attempt,
+            self._fence.holding,
+        )
+
+    def _batch_sink(self, sink: Sink, directory: SinkDirectory | None) -> BatchSink:
+        match sink.connector:
+            case FilesSink():
+                assert directory is not None
+                is_held = _is_held(sink) and self._subject.graph.mode is Mode.STREAMING
+                return ExactlyOnceFiles(sink, sink.connector, directory, is_held)
+            case ConsoleSink():
+                return Shown(lambda text: log.info("console", sink=sink.id, text=text))
+            case BlackholeSink():
+                return Discarded()
+            case PythonSink():
+                return PythonWriter(sink, sink.connector, self._spark, self._subject.job.hex)
+            case ScriptSink():
+                script = self._subject.graph.vertex(sink.inputs[0].vertex)
+                if not isinstance(script, Script):
+                    raise InvalidVertex(sink.id, "connector script is for the queries of scripts")
+                return ScriptBatches(self._scripts.writer(script))
+            case _:
+                assert_never(sink.connector)
+
+
+def _is_held(sink: Sink) -> bool:
+    files = sink.connector
+    return isinstance(files, FilesSink) and files.visibility is Visibility.CHECKPOINT

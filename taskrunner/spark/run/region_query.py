@@ -1,0 +1,294 @@
+"""One region's streaming query: start, stop at a batch boundary, drain.
+
+    RUNNING ──its sources gave all──▶ DRAINING ──last windows emitted──▶ FINISHED
+       └──asked to stop──▶ STOPPED           any ──query failed──▶ FAILED
+
+A bounded region without windows has nothing to drain and goes to FINISHED at once.
+"""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from jobmanager.core.durations import milliseconds
+from jobmanager.core.graph.artifact_vertices import Script
+from jobmanager.core.graph.job_graph import JobGraph, Source, SourceConnector
+from jobmanager.core.graph.traits import goes_by_the_clock, waits_for_time
+from jobmanager.core.ids import RegionId, VertexId
+from jobmanager.core.plan.job_plan import Region
+from jobmanager.protocol.messages import RegionProgress
+from taskrunner.core import exhaustion
+from taskrunner.core.end_of_time import END_OF_TIME_MS
+from taskrunner.snapshots.snapshot import offsets_by_source
+from taskrunner.snapshots.spark_log import SparkLog
+from taskrunner.spark.run.accumulators import Totals
+from taskrunner.spark.run.batch_sinks import BatchSink
+from taskrunner.spark.run.progress import ProgressMeter
+
+_NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+_POLL_SECONDS = 0.02
+_LOOK_MS = 1000
+_BOUNDARY = timedelta(minutes=10)
+"""How long the last batches of a bounded region may take."""
+
+
+class Phase(StrEnum):
+    RUNNING = "running"
+    DRAINING = "draining"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+class RegionQuery:
+    """The query of one region in one attempt. `poll` moves it on; one thread drives it."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        graph: JobGraph,
+        region: Region,
+        rows: DataFrame,
+        sink: BatchSink,
+        spark_checkpoint_dir: Path,
+    ) -> None:
+        self.region = region
+        self.log = SparkLog(spark_checkpoint_dir)
+        self.phase = Phase.RUNNING
+        self.error: BaseException | None = None
+        self.output_rows = 0
+        self.query: StreamingQuery | None = None
+        self._spark = spark
+        self._graph = graph
+        self._rows = rows
+        self._sink = sink
+        self._meter = ProgressMeter(graph, region.id, self.log)
+        self._connectors = _connectors(graph, region)
+        vertices = [graph.vertex(vertex) for vertex in region.streamed]
+        self._waits = any(map(waits_for_time, vertices))
+        self._has_clock = any(map(goes_by_the_clock, vertices))
+        self._totals = Totals(spark, region.id, spark_checkpoint_dir)
+        self._script = next((one for one in vertices if isinstance(one, Script)), None)
+        self._is_last = False
+        """Whether the batch under way was asked to be the last."""
+
+    @property
+    def id(self) -> RegionId:
+        return self.region.id
+
+    def start(self, *, one_batch: bool = False) -> None:
+        """Starts the query from where its directory says, for all batches or just the next."""
+        # others have nothing to emit when time moves and no rows come
+        self._spark.conf.set(_NO_DATA_BATCHES, str(self._waits).lower())
+        writer = (
+            self._rows.writeStream.queryName(f"{self.id}-{uuid4().hex[:8]}")
+            .outputMode(self.region.output_mode)
+            .option("checkpointLocation", self.log.directory.as_uri())
+            .foreachBatch(self._take_batch)
+        )
+        interval = milliseconds(self._batch_interval)
+        if self._has_clock and not interval:
+            # for the time of day Spark looks again and again, without a pause
+            interval = _LOOK_MS
+        if one_batch:
+            writer = writer.trigger(once=True)
+        elif self._ends_by_itself:
+            writer = writer.trigger(availableNow=True)
+        elif interval:
+            writer = writer.trigger(processingTime=f"{interval} milliseconds")
+        self._is_last = False
+        self._totals.begin()
+        if self.query is None:
+            self._totals.restore(self.log.last_committed())
+        self.query = writer.start()
+
+    def poll(self) -> Phase:
+        """Moves on if there is reason to, and says where it is."""
+        if self.phase in (Phase.RUNNING, Phase.DRAINING):
+            if not self._is_active():
+                self._settle_end()
+            elif self.region.is_bounded and self._is_exhausted():
+                self._finish()
+        return self.phase
+
+    def ask_to_stop(self) -> bool:
+        """Lets the batch under way be the last. False: this Spark cannot; use `stop`."""
+        if self.query is None or not self._is_active():
+            return True
+        self._is_last = True
+        return _terminate_after_batch(self._spark, self.query)
+
+    def await_stop(self, within: timedelta) -> bool:
+        """Whether the query ended after a batch and in time. It is stopped in any case."""
+        ended = self._await(within)
+        self.stop()
+        return ended and self.error is None
+
+    def stop(self) -> None:
+        """Stops the query, if need be in the middle of a batch."""
+        self._is_last = False
+        if self.query is not None:
+            self.query.stop()
+        if self.phase in (Phase.RUNNING, Phase.DRAINING):
+            self.phase = Phase.STOPPED
+
+    def has_ended(self, within: timedelta) -> bool:
+        """Whether the query ended in time, by itself or as it was asked to; it may have failed."""
+        if not self._await(within):
+            return False
+        if self.error is not None or (self.query and self.query.exception() is not None):
+            self._fail()
+        return True
+
+    def drain_one_batch(self, mark: Callable[[int], None]) -> bool:
+        """Starts the batch that emits every open window, or one that has to come before it.
+
+        False: there is nothing (more) to emit. The query must have ended. `mark` is told
+        the last batch before it.
+        """
+        last = self.log.last_committed()
+        if not self._waits or last is None or self._is_drained():
+            return False
+        if self.log.last_begun() == last:
+            mark(last)
+            self.log.begin_last_batch(clocks_too=self._has_clock)
+        self.start(one_batch=True)
+        return True
+
+    def progress(self) -> RegionProgress:
+        is_active = self.phase in (Phase.RUNNING, Phase.DRAINING)
+        found = self._meter.read(self.query, is_active, self.output_rows)
+        return found.model_copy(update={"accumulators": self._totals.read()})
+
+    def offsets(self) -> dict[VertexId, Any]:
+        """Each source's offset after the last committed batch."""
+        batch = self.log.last_committed()
+        return {} if batch is None else offsets_by_source(self._graph, self.id, self.log, batch)
+
+    def _take_batch(self, rows: DataFrame, batch: int) -> None:
+        try:
+            if self._is_last:
+                _forget_interrupt(self._spark)
+            self.output_rows += self._sink.write(rows, batch)
+            self._totals.add(batch)
+        except BaseException as error:
+            self.error = error  # as it was here: through the JVM only its text comes back
+            raise
+
+    def _is_active(self) -> bool:
+        return self.query is not None and bool(self.query.isActive)
+
+    def _is_exhausted(self) -> bool:
+        return exhaustion.all_exhausted(self._connectors, self.offsets())
+
+    def _finish(self) -> None:
+        """The sources gave all: emits what is open, then ends at a boundary."""
+        if self._waits and not self._is_drained():
+            if self.phase is Phase.RUNNING:
+                self._begin_draining()
+            return
+        self._end_at_boundary()
+        if self.phase is not Phase.FAILED:
+            self.phase = Phase.FINISHED
+
+    def _is_drained(self) -> bool:
+        batch = self.log.last_committed()
+        return batch is not None and self.log.offsets(batch).watermark_ms >= END_OF_TIME_MS
+
+    def _begin_draining(self) -> None:
+        self._end_at_boundary()
+        if self.phase is Phase.FAILED:
+            return
+        if self.log.last_begun() == self.log.last_committed():
+            self.log.begin_last_batch(clocks_too=self._has_clock)
+            self.phase = Phase.DRAINING
+        self.start()
+
+    def _end_at_boundary(self) -> None:
+        if self.ask_to_stop():
+            self._await(_BOUNDARY)
+        if self.query is not None:
+            error = self.query.exception()
+            self.query.stop()
+            if error is not None:
+                self._fail()
+
+    @property
+    def _batch_interval(self) -> timedelta:
+        if self._script is not None and self._script.batch_interval is not None:
+            return self._script.batch_interval
+        return self._graph.execution.batch_interval
+
+    @property
+    def _ends_by_itself(self) -> bool:
+        return self._script is not None and self._script.available_now
+
+    def _settle_end(self) -> None:
+        """The query is over: it was to read what was there, or something went wrong."""
+        error = self.query.exception() if self.query is not None else None
+        if self._ends_by_itself and self.query is not None and error is None:
+            self._await(_BOUNDARY)
+            self.phase = Phase.FINISHED
+        else:
+            self._fail()
+
+    def _fail(self) -> None:
+        self.phase = Phase.FAILED
+        if self.error is None and self.query is not None:
+            self.error = self.query.exception() or RuntimeError("the query ended by itself")
+
+    def _await(self, within: timedelta) -> bool:
+        """Whether the query's thread ended in time.
+
+        `isActive` and `awaitTermination` say so as soon as it was asked to, long before.
+        """
+        deadline = time.monotonic() + within.total_seconds()
+        while self.query is not None and _has_thread(self.query):
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL_SECONDS)
+        return True
+
+
+def _connectors(graph: JobGraph, region: Region) -> dict[VertexId, SourceConnector]:
+    sources = (graph.vertex(vertex) for vertex in region.sources)
+    return {one.id: one.connector for one in sources if isinstance(one, Source)}
+
+
+def _has_thread(query: StreamingQuery) -> bool:
+    """Whether the thread that runs the batches lives. A private API, so it may be missing."""
+    try:
+        execution: Any = query._jsq.streamingQuery()
+        return bool(execution.queryExecutionThread().isAlive())
+    except (Py4JError, AttributeError, TypeError):
+        return bool(query.isActive)
+
+
+def _forget_interrupt(spark: SparkSession) -> None:
+    """Lets this very batch go on, whose thread calls us.
+
+    Spark interrupts itself when it has planned a batch and finds that the query is to end.
+    """
+    jvm: Any = spark._jvm
+    jvm.java.lang.Thread.interrupted()
+
+
+def _terminate_after_batch(spark: SparkSession, query: StreamingQuery) -> bool:
+    """Ends the query's loop after the batch under way. A private API, so it may be missing."""
+    try:
+        jvm: Any = spark._jvm
+        execution: Any = query._jsq.streamingQuery()
+        runtime = jvm.org.apache.spark.sql.execution.streaming.runtime
+        terminated = getattr(getattr(runtime, "TERMINATED$"), "MODULE$")
+        execution.state().set(terminated)
+    except (Py4JError, AttributeError, TypeError):
+        return False
+    return True

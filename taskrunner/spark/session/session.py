@@ -1,0 +1,209 @@
+"""The Spark session of a runner: settings, start and end."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from taskrunner import logs
+from taskrunner.spark.session import class_archive
+from taskrunner.spark.session.priming import prime
+
+Session = SparkSession
+"""For those who only pass it on."""
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+_STATE_STORE = "spark.sql.streaming.stateStore"
+_JVM_EXIT_SECONDS = 10
+_NAME = "spark.app.name"
+"""Only a name: a session keeps the one it was opened with."""
+log = logs.get("session")
+
+STREAMING_SETTINGS: Mapping[str, str] = {
+    f"{_STATE_STORE}.providerClass": f"{_STREAMING}.state.RocksDBStateStoreProvider",
+    f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+    f"{_STATE_STORE}.checkpointFormatVersion": "2",
+    # the default one forks a process for each file on a local disk
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    # counting rows costs a third of a state-heavy job
+    f"{_STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
+    # a snapshot more often: fewer changelogs in a checkpoint
+    f"{_STATE_STORE}.maintenanceInterval": "20s",
+    "spark.sql.streaming.numRecentProgressUpdates": "32",
+}
+
+
+def settings(
+    *, name: str, master: str, parallelism: int, extra: Mapping[str, str]
+) -> dict[str, str]:
+    """All the settings of a job's session; `extra` ones are the job's own and win."""
+    chosen = {
+        "spark.app.name": name,
+        "spark.master": master,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "WARN",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(parallelism),
+        # what other readers take for a time; Spark's default is the old INT96
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        **STREAMING_SETTINGS,
+    }
+    if not _is_on_this_machine(master):
+        # executors elsewhere must find the driver: Spark's own choice, or the job's
+        del chosen["spark.driver.host"], chosen["spark.driver.bindAddress"]
+    return chosen | dict(extra)
+
+
+def open_session(chosen: Mapping[str, str], *, records: bool = False) -> SparkSession:
+    """Starts the JVM and the session. Python workers run on this very interpreter. `records`:
+    an archive of its classes may be made of it.
+    """
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder
+    for key, value in class_archive.with_archive(chosen, records=records).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def close_session(spark: SparkSession) -> None:
+    """Stops Spark and sees to it that its JVM ends. A session opened later has another."""
+    gateway: Any = SparkContext._gateway
+    try:
+        spark.stop()
+    finally:
+        _forget()
+        if gateway is not None:
+            _end_jvm(gateway)
+
+
+def primed_session(master: str, is_wanted: Callable[[], bool]) -> "WarmSession":
+    """A session for whatever job comes, which has done the first of everything already.
+
+    Priming is left out where `is_wanted` says that the job is there.
+    """
+    session = WarmSession()
+    chosen = settings(name="headgate", master=master, parallelism=2, extra={})
+    spark = session.open(chosen, records=True)
+    for name, prepare in (("primed", prime), ("archived", class_archive.save)):
+        if is_wanted():
+            break
+        try:
+            prepare(spark)
+        except Exception as error:  # it is only slower without
+            log.warning(f"not_{name}", reason=f"{type(error).__name__}: {error}")
+    return session
+
+
+@dataclass(frozen=True, slots=True)
+class Heap:
+    """The JVM's own view."""
+
+    used_bytes: int
+    max_bytes: int
+    java_version: str
+    slots: int
+    """Tasks at the same time."""
+
+
+class WarmSession:
+    """The session of a runner, kept from one attempt to the next where the settings allow it."""
+
+    def __init__(self) -> None:
+        self._spark: SparkSession | None = None
+        self._chosen: Mapping[str, str] = {}
+
+    def open(self, chosen: Mapping[str, str], *, records: bool = False) -> SparkSession:
+        """A session with these settings: the one there is, or a new one."""
+        if self._spark is not None and not self._can_become(self._spark, chosen):
+            self.close()
+        if self._spark is None:
+            self._spark = open_session(chosen, records=records)
+        else:
+            self._become(self._spark, chosen)
+        self._chosen = dict(chosen)
+        return self._spark
+
+    def heap(self) -> Heap | None:
+        """None: there is no JVM, or it does not answer."""
+        spark = self._spark
+        if spark is None:
+            return None
+        try:
+            runtime: Any = spark.sparkContext._jvm
+            found = runtime.java.lang.Runtime.getRuntime()
+            used = found.totalMemory() - found.freeMemory()
+            return Heap(
+                used_bytes=used,
+                max_bytes=found.maxMemory(),
+                java_version=str(runtime.java.lang.System.getProperty("java.version")),
+                slots=spark.sparkContext.defaultParallelism,
+            )
+        except Exception as error:  # it is ending, or has ended
+            log.debug("heap_not_read", reason=f"{type(error).__name__}: {error}")
+            return None
+
+    def close(self) -> None:
+        spark, self._spark = self._spark, None
+        if spark is None:
+            return
+        try:
+            close_session(spark)
+        except Exception as error:  # its JVM may be what failed
+            log.warning("session_not_closed", reason=f"{type(error).__name__}: {error}")
+
+    def _can_become(self, spark: SparkSession, chosen: Mapping[str, str]) -> bool:
+        try:
+            is_there = not spark.sparkContext._jsc.sc().isStopped()
+            return is_there and all(map(spark.conf.isModifiable, self._changed(chosen)))
+        except Exception as error:  # its JVM is gone
+            log.warning("session_lost", reason=f"{type(error).__name__}: {error}")
+            return False
+
+    def _become(self, spark: SparkSession, chosen: Mapping[str, str]) -> None:
+        for key in self._changed(chosen):
+            if key in chosen:
+                spark.conf.set(key, chosen[key])
+            else:
+                spark.conf.unset(key)
+
+    def _changed(self, chosen: Mapping[str, str]) -> set[str]:
+        keys = (self._chosen.keys() | chosen.keys()) - {_NAME}
+        return {key for key in keys if self._chosen.get(key) != chosen.get(key)}
+
+
+def _forget() -> None:
+    """PySpark keeps the session of a process in its classes. Where the JVM was killed its own
+    `stop` does not come so far as to forget it, and the next session would be the dead one.
+    """
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
+
+
+def _end_jvm(gateway: Any) -> None:
+    gateway.shutdown()
+    process = getattr(gateway, "proc", None)
+    if process is None:
+        return
+    process.stdin.close()  # which the JVM takes as the end of its parent
+    try:
+        process.wait(_JVM_EXIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _is_on_this_machine(master: str) -> bool:
+    return master.startswith("local") or "//127.0.0.1" in master or "//localhost" in master

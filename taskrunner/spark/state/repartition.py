@@ -1,0 +1,82 @@
+"""Fitting a clone to another parallelism, before any query has seen it.
+
+Spark fixes the number of state partitions at a query's first batch, and has an offline
+rewrite of all state for another number, as a new batch that reads nothing. Its sinks
+never see that batch.
+
+What the rewrite does not do, and is done here:
+
+* An operator without a key has one partition, whatever the number (`Layout.SINGLE`). The
+  rewrite moves its state to wherever the empty key hashes to, where no query looks.
+* A region without hashed state cannot be rewritten, and needs not be; but its log holds
+  Spark to the old number of shuffle partitions too.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from jobmanager.core.plan.key_groups import Layout, subtasks
+from taskrunner.snapshots import spark_state
+from taskrunner.snapshots.restore_source import RestoreRefused
+from taskrunner.snapshots.spark_log import SparkLog
+
+
+class RepartitionFailed(Exception):
+    """Spark did not rewrite the state, or not as the plan says."""
+
+
+def repartition(
+    spark: SparkSession, directory: Path, layouts: Sequence[Layout], parallelism: int
+) -> int | None:
+    """Rewrites the state in `directory`, whose last batch is committed, for `parallelism`.
+
+    `layouts` are those of its stateful operators. Returns the batch that was written as; None:
+    there was nothing to rewrite. Raises `RestoreRefused` or `RepartitionFailed`.
+    """
+    log = SparkLog(directory)
+    if not {Layout.HASHED, Layout.GROUPED} & set(layouts):
+        log.set_shuffle_partitions(parallelism)
+        return None
+    _rewrite(spark, directory, parallelism)
+    batch = log.last_committed()
+    assert batch is not None
+    for operator, layout in enumerate(layouts):
+        if layout is Layout.SINGLE:
+            spark_state.gather(directory, batch, operator)
+    _check(directory, batch, layouts, parallelism)
+    return batch
+
+
+def _rewrite(spark: SparkSession, directory: Path, parallelism: int) -> None:
+    """A private API, so it may be missing."""
+    try:
+        rewrite = spark._streamingCheckpointManager.repartition
+    except (AttributeError, Py4JError) as error:
+        raise RestoreRefused(
+            f"Spark {spark.version} cannot rewrite state for parallelism {parallelism}: start the "
+            "job with the parallelism that its restore point was written with"
+        ) from error
+    try:
+        rewrite(directory.as_uri(), parallelism)
+    except (PySparkException, Py4JError) as error:
+        raise RepartitionFailed(
+            f"Spark could not rewrite the state for parallelism {parallelism}"
+        ) from error
+
+
+def _check(directory: Path, batch: int, layouts: Sequence[Layout], parallelism: int) -> None:
+    found = [(one.operator, one.partition) for one in spark_state.state_of(directory, batch)]
+    wanted = [
+        (operator, partition)
+        for operator, layout in enumerate(layouts)
+        for partition in range(subtasks(layout, parallelism))
+    ]
+    if found != wanted:
+        raise RepartitionFailed(
+            f"after the rewrite for parallelism {parallelism} Spark has state partitions "
+            f"{found} instead of {wanted}"
+        )

@@ -1,0 +1,118 @@
+"""Putting a region where its new attempt starts from: its state, and its output to go with it."""
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from jobmanager.core.graph.job_graph import FilesSink, Sink
+from jobmanager.core.ids import RegionId, VertexId
+from jobmanager.core.plan import spark_order
+from jobmanager.core.plan.job_plan import Region, layout_of
+from jobmanager.core.plan.key_groups import Layout
+from jobmanager.protocol.messages import RepartitionedRegion
+from taskrunner import logs
+from taskrunner.core import restore
+from taskrunner.core.restore import FromSavepoint, FromScratch, Restore
+from taskrunner.sinks.continuation import continue_output
+from taskrunner.sinks.directory import Guard, SinkDirectory
+from taskrunner.sinks.outputs import Output, note_outputs, withdraw_abandoned
+from taskrunner.snapshots.clone import Clones, Past
+from taskrunner.snapshots.snapshot import AttemptContext
+from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.state.repartition import repartition
+
+log = logs.get("restore")
+
+
+class Restoring:
+    """Restores the regions of one attempt. The epoch must have been raised."""
+
+    def __init__(
+        self, spark: SparkSession, subject: AttemptContext, places: JobPaths, past: Past
+    ) -> None:
+        self._spark = spark
+        self._subject = subject
+        self._places = places
+        self._past = past
+        self._clones = Clones(places.layout, subject.attempt, past)
+        self.chosen: dict[RegionId, Restore] = {}
+        """Where each region was started from."""
+        self.repartitioned: list[RepartitionedRegion] = []
+
+    def settle_outputs(self, outputs: Collection[Output], guard: Guard) -> None:
+        """Takes back what attempts that were rolled back wrote elsewhere than this one does."""
+        layout, job, origin = self._places.layout, self._subject.job, self._past.origin
+        if origin is not None and origin.job == job:
+            withdraw_abandoned(layout, job, outputs, origin.manifest.attempt, guard)
+        note_outputs(layout, outputs)
+
+    def restore(
+        self, region: Region, sinks: Sequence[Sink], outputs: Collection[SinkDirectory]
+    ) -> None:
+        """Makes the region's Spark checkpoint directory, and takes back later output.
+
+        The directory gets its name last: the attempt after one that died here finds nothing,
+        and does all of it again.
+        """
+        choice = self._clones.choose(region.id)
+        draft = self._clones.draft(region.id, choice)
+        if isinstance(choice, FromSavepoint):
+            choice = self._fit(region, choice, draft)
+        if isinstance(choice, FromSavepoint | FromScratch):
+            for sink in sinks:
+                self._continue_output(sink)
+        for output in outputs:
+            output.recover(restore.last_kept_batch(choice), self._last_visible(region, choice))
+        self._clones.finish(region.id)
+        self.chosen[region.id] = choice
+        log.info("region_restored", region=region.id, why=choice.why)
+
+    def _fit(self, region: Region, choice: FromSavepoint, draft: Path) -> FromSavepoint:
+        """Has the state rewritten if it was written for another parallelism."""
+        assert self._past.origin is not None
+        written, wanted = self._past.origin.manifest.parallelism, self._subject.parallelism
+        if written == wanted:
+            return choice
+        began = time.monotonic()
+        batch = repartition(self._spark, draft, self._layouts(region), wanted)
+        if batch is None:
+            return choice
+        self.repartitioned.append(
+            RepartitionedRegion(
+                region=region.id,
+                from_parallelism=written,
+                to_parallelism=wanted,
+                batch=batch,
+                duration_ms=round(1000 * (time.monotonic() - began)),
+            )
+        )
+        why = f"{choice.why}; its state was repartitioned from {written} to {wanted}"
+        return replace(choice, why=why)
+
+    def _layouts(self, region: Region) -> Sequence[Layout]:
+        """Of the region's stateful operators, in Spark's order."""
+        graph = self._subject.graph
+        keyed = spark_order.keyed(graph, VertexId(region.id))
+        return [layout_of(graph.vertex(vertex)) for vertex in keyed]
+
+    def _continue_output(self, sink: Sink) -> None:
+        """Withdraws what the jobs that this one goes on with published after its start. For a
+        state of its own it did so when it first started.
+        """
+        origin, job = self._past.origin, self._subject.job
+        if origin is None or origin.job == job or not isinstance(sink.connector, FilesSink):
+            return
+        directory = self._places.resolve(sink.connector.path)
+        lineage = origin.manifest.lineage
+        continue_output(directory, job, sink.id, lineage, self._places.guard_of)
+
+    def _last_visible(self, region: Region, choice: Restore) -> int | None:
+        """The last batch that a checkpoint or savepoint covers for certain."""
+        if isinstance(choice, FromSavepoint):
+            return choice.batch  # whoever completed it may have died before it showed anything
+        completed = self._past.completed
+        known = completed.regions.get(region.id) if completed else None
+        return known.batch if known else None
