@@ -17,7 +17,7 @@ from jobmanager import server
 from jobmanager.core.ids import JobManagerId, RunnerId
 from jobmanager.launchers import processes
 from jobmanager.launchers.local import LocalLauncher
-from jobmanager.services.ports import Launched, Runner
+from jobmanager.services.ports.runners import Launched, Runner
 from jobmanager.settings import Settings
 
 

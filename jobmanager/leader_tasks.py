@@ -10,6 +10,7 @@ import structlog
 
 from jobmanager.core.ids import RunnerId
 from jobmanager.core.life.lease import Term
+from jobmanager.core.life.records import HistoryEntry
 from jobmanager.launchers.local import LocalLauncher
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
@@ -22,7 +23,8 @@ from jobmanager.loops.watchdog import Watchdog
 from jobmanager.services import runners
 from jobmanager.services.clock import utc_now
 from jobmanager.services.dispatch import Dispatcher
-from jobmanager.services.ports import HistoryEntry, SnapshotStorage, UnitsOfWork
+from jobmanager.services.ports.storage import SnapshotStorage
+from jobmanager.services.ports.unit_of_work import UnitsOfWork
 from jobmanager.services.wakeups import Wakeups
 from jobmanager.settings import Settings
 

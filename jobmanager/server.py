@@ -44,7 +44,7 @@ from jobmanager.services.directive_polls import DirectivePolls
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL, EventHub
 from jobmanager.services.heartbeats import Heartbeats
-from jobmanager.services.ports import JobManager
+from jobmanager.services.ports.leadership import JobManager
 from jobmanager.services.wakeups import Wakeups
 from jobmanager.settings import Settings
 from jobmanager.storage.files import FileSnapshotStorage

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from jobmanager.api.context import Ctx, JobIdPath, Uow
 from jobmanager.core.ids import CheckpointNumber
+from jobmanager.core.life.records import StoredCheckpoint
 from jobmanager.services import checkpoints
-from jobmanager.services.ports import StoredCheckpoint
 
 router = APIRouter(tags=["checkpoints"])
 Number = Annotated[int, Path(ge=1, le=2**62)]

@@ -18,14 +18,11 @@ from jobmanager.services.directive_polls import DirectivePolls
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.events import EventHub
 from jobmanager.services.heartbeats import Heartbeats
-from jobmanager.services.ports import (
-    Actor,
-    Inspector,
-    SnapshotStorage,
-    UnitOfWork,
-    UnitsOfWork,
-    WhoLeads,
-)
+from jobmanager.services.ports.history import Actor
+from jobmanager.services.ports.inspection import Inspector
+from jobmanager.services.ports.leadership import WhoLeads
+from jobmanager.services.ports.storage import SnapshotStorage
+from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
 from jobmanager.services.wakeups import Wakeups
 
 

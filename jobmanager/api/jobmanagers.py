@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from jobmanager.api.context import Ctx
-from jobmanager.services.ports import Election, JobManager
+from jobmanager.services.ports.leadership import Election, JobManager
 
 router = APIRouter(tags=["jobmanagers"])
 

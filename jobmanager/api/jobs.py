@@ -17,8 +17,8 @@ from jobmanager.api.graph_body import GRAPH_BODY, settled_document
 from jobmanager.core.errors import InvalidJobGraph, UnsupportedRequest
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import JobId, RegionId
+from jobmanager.core.life.records import RestorePoint
 from jobmanager.services import analyses, artifacts, events, jobs, restore_points
-from jobmanager.services.ports import RestorePoint
 
 router = APIRouter(tags=["jobs"])
 

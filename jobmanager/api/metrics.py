@@ -25,7 +25,8 @@ from jobmanager.core.life.health import Health
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.lease import Term
 from jobmanager.services.events import EventHub
-from jobmanager.services.ports import Figures, JobFigures, UnitsOfWork
+from jobmanager.services.ports.figures import Figures, JobFigures
+from jobmanager.services.ports.unit_of_work import UnitsOfWork
 
 router = APIRouter(tags=["health"])
 _KEEP_SECONDS = 1.0

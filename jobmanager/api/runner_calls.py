@@ -30,7 +30,8 @@ from jobmanager.core.life.checkpoint import AckOutcome, BarrierAcked, Snapshot, 
 from jobmanager.core.plan.job_plan import SnapshotKind
 from jobmanager.protocol import messages
 from jobmanager.services import batched_checkpoints, checkpoints, runners
-from jobmanager.services.ports import Actor, Runner
+from jobmanager.services.ports.history import Actor
+from jobmanager.services.ports.runners import Runner
 
 Read = TypeVar("Read", bound=BaseModel)
 

@@ -19,7 +19,7 @@ from jobmanager.core.ids import (
 from jobmanager.core.life.checkpoint import AbortReason, BarrierDeclined
 from jobmanager.protocol import messages
 from jobmanager.services import checkpoints, runners
-from jobmanager.services.ports import Runner
+from jobmanager.services.ports.runners import Runner
 
 router = APIRouter(tags=["runners"])
 runner_calls.add_to(router)

@@ -11,7 +11,7 @@ from jobmanager.api.context import Ctx, JobIdPath, Uow
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.errors import MalformedRequest
 from jobmanager.core.sample import PHASES
-from jobmanager.services.ports import SeriesPoint
+from jobmanager.services.ports.figures import SeriesPoint
 
 router = APIRouter(tags=["jobs"])
 _FINEST = timedelta(seconds=10)

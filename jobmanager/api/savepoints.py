@@ -14,8 +14,8 @@ from jobmanager.api.savepoint_targets import target_of
 from jobmanager.core.errors import OperationNotFound
 from jobmanager.core.ids import OperationId, SavepointId
 from jobmanager.core.life.change import moves
+from jobmanager.core.life.records import Savepoint, StoredOperation
 from jobmanager.services import adoptions, savepoints
-from jobmanager.services.ports import Savepoint, StoredOperation
 
 router = APIRouter(tags=["savepoints"])
 IdPath = Annotated[str, Path(description="32 hexadecimal digits")]

@@ -9,8 +9,9 @@ from pydantic import BaseModel
 from jobmanager.api.flink import states
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.life.job import JobStatus
+from jobmanager.core.life.records import StoredAttempt, StoredCheckpoint, StoredJob
 from jobmanager.core.sample import lag_ms
-from jobmanager.services.ports import Runner, StoredAttempt, StoredCheckpoint, StoredJob
+from jobmanager.services.ports.runners import Runner
 
 
 class RunnerResponse(BaseModel):

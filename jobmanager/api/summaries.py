@@ -13,7 +13,7 @@ from jobmanager.api.status import LastCheckpoint, lag_of
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.errors import MalformedRequest
 from jobmanager.core.ids import JobId
-from jobmanager.services.ports import JobSummary, SummaryFilter
+from jobmanager.services.ports.figures import JobSummary, SummaryFilter
 
 router = APIRouter(tags=["jobs"])
 SPARKLINE = timedelta(minutes=5)

@@ -14,7 +14,7 @@ from jobmanager.api.state import Service
 from jobmanager.core.ids import OperationId
 from jobmanager.core.snapshots.upgrade import UpgradePlan
 from jobmanager.services import changes
-from jobmanager.services.ports import Actor
+from jobmanager.services.ports.history import Actor
 from jobmanager.services.trials import SparkTrials
 
 router = APIRouter(tags=["jobs"])

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from jobmanager.core.errors import InspectorUnavailable
 from jobmanager.launchers import processes
 from jobmanager.protocol.inspection import Answer, AnswerBody, Question, QuestionBody, Ready
-from jobmanager.services.ports import InspectorStatus
+from jobmanager.services.ports.inspection import InspectorStatus
 
 _log = structlog.get_logger(__name__)
 _LONGEST_LINE = 256 * 1024 * 1024

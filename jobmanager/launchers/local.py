@@ -22,7 +22,7 @@ import structlog
 
 from jobmanager.core.ids import RunnerId
 from jobmanager.launchers import processes
-from jobmanager.services.ports import Launched, Runner
+from jobmanager.services.ports.runners import Launched, Runner
 
 _log = structlog.get_logger(__name__)
 OnExit = Callable[[RunnerId, str], Awaitable[None]]

@@ -2,7 +2,7 @@
 
 from jobmanager.services import batched_checkpoints, checkpoints
 from jobmanager.services.clock import Clock
-from jobmanager.services.ports import UnitsOfWork
+from jobmanager.services.ports.unit_of_work import UnitsOfWork
 
 
 class CheckpointTimer:

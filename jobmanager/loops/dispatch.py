@@ -9,7 +9,8 @@ from jobmanager.core.life.effects import ForJobManager, LaunchAttempt
 from jobmanager.services import runners
 from jobmanager.services.clock import Clock
 from jobmanager.services.dispatch import Dispatcher
-from jobmanager.services.ports import OutboxEntry, UnitsOfWork
+from jobmanager.services.ports.outbox import OutboxEntry
+from jobmanager.services.ports.unit_of_work import UnitsOfWork
 
 _log = structlog.get_logger(__name__)
 _LAUNCH_TRIES = 3

@@ -27,7 +27,7 @@ from jobmanager.core.life.lease import (
     Term,
     TimePassed,
 )
-from jobmanager.services.ports import Election, JobManager, Leases
+from jobmanager.services.ports.leadership import Election, JobManager, Leases
 
 _log = structlog.get_logger(__name__)
 _LOOK_EVERY = 1.0

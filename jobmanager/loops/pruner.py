@@ -4,7 +4,7 @@ import asyncio
 from datetime import timedelta
 
 from jobmanager.services.clock import Clock
-from jobmanager.services.ports import UnitsOfWork
+from jobmanager.services.ports.unit_of_work import UnitsOfWork
 
 _BATCH = 500
 """Rows in one transaction: nobody waits long for a lock."""

@@ -6,7 +6,8 @@ from jobmanager.core.life.attempt import Attempt
 from jobmanager.core.life.operation import SAVEPOINT
 from jobmanager.services import changes, checkpoints, jobs, runners
 from jobmanager.services.clock import Clock
-from jobmanager.services.ports import Launcher, Runner, UnitsOfWork
+from jobmanager.services.ports.runners import Launcher, Runner
+from jobmanager.services.ports.unit_of_work import UnitsOfWork
 
 LINGER = timedelta(seconds=20)
 """How long a runner may take to leave after its attempt has ended."""

@@ -6,7 +6,7 @@ from jobmanager.core import sample
 from jobmanager.core.ids import JobId
 from jobmanager.core.sample import Reading, Sample
 from jobmanager.services.clock import Clock
-from jobmanager.services.ports import UnitsOfWork
+from jobmanager.services.ports.unit_of_work import UnitsOfWork
 
 EVERY_SECONDS = 10.0
 _KEPT = (

@@ -5,7 +5,7 @@ from datetime import timedelta
 from jobmanager.core.life.health import Limits
 from jobmanager.services import health
 from jobmanager.services.clock import Clock
-from jobmanager.services.ports import UnitsOfWork
+from jobmanager.services.ports.unit_of_work import UnitsOfWork
 
 
 class Watchdog:

@@ -182,7 +182,7 @@ class LoopProgress(Message):
 
     vertex: str
     iteration: int
-    """Rounds done."""
+    """BatchedCheckpoints done."""
     max_iterations: int
     rows: int
     """That the last round gave or, where a loop only touches what changed, that it left to do."""

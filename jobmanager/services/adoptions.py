@@ -12,13 +12,16 @@ from uuid import uuid4
 
 from jobmanager.core.errors import InspectorUnavailable, NotAdoptable
 from jobmanager.core.ids import CheckpointNumber, SavepointId
+from jobmanager.core.life.records import Savepoint
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.protocol.inspection import AdoptCheckpoint, Adopted, Refusal
 from jobmanager.services import artifacts, jobs
 from jobmanager.services.clock import Clock
-from jobmanager.services.ports import Inspector, Savepoint, SnapshotStorage, UnitsOfWork
+from jobmanager.services.ports.inspection import Inspector
+from jobmanager.services.ports.storage import SnapshotStorage
+from jobmanager.services.ports.unit_of_work import UnitsOfWork
 
 TIME_FOR_AN_ADOPTION = timedelta(minutes=30)
 _UNAVAILABLE = ("not_in_time", "internal")

@@ -7,7 +7,7 @@ from typing import Any
 from jobmanager.core.errors import Fault, InspectorUnavailable, InvalidJobGraph
 from jobmanager.core.ids import RegionId
 from jobmanager.protocol.inspection import Analysed, AnalyseGraph, Refusal
-from jobmanager.services.ports import Inspector
+from jobmanager.services.ports.inspection import Inspector
 
 _TIME_FOR_AN_ANALYSIS = timedelta(minutes=2)
 

@@ -23,7 +23,8 @@ from jobmanager.core.graph.module_names import ModuleNames
 from jobmanager.core.ids import ArtifactId
 from jobmanager.core.snapshots.garbage import Garbage, Judgement, Limits, judge_unknown_artifact
 from jobmanager.files.installed_modules import installed_module
-from jobmanager.services.ports import ArtifactFiles, UnitOfWork, UnitsOfWork
+from jobmanager.services.ports.artifacts import ArtifactFiles
+from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
 
 _SETTLED = timedelta(hours=1)
 """A file of an upload under way has no row yet: so long it is left alone."""

@@ -18,15 +18,9 @@ from jobmanager.core.life.effects import DiscardAttempts, DiscardCheckpoint
 from jobmanager.core.life.retention import superfluous
 from jobmanager.core.plan import job_plan
 from jobmanager.services.checkpoints import Acknowledged, facts
-from jobmanager.services.ports import (
-    Actor,
-    Completed,
-    DueCheckpoint,
-    Triggered,
-    Unacked,
-    UnitOfWork,
-    UnitsOfWork,
-)
+from jobmanager.services.ports.checkpoints import Completed, DueCheckpoint, Triggered, Unacked
+from jobmanager.services.ports.history import Actor
+from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
 from jobmanager.services.request_batching import PendingRequest, RequestBatcher
 
 _MOST_AT_ONCE = 200
@@ -39,10 +33,10 @@ async def trigger_due(uow: UnitOfWork, now: datetime) -> Sequence[JobId]:
     be looked at one by one.
     """
     async with uow:
-        due = await uow.rounds.due(now, _MOST_AT_ONCE)
+        due = await uow.batched_checkpoints.due(now, _MOST_AT_ONCE)
         triggered = [_trigger(one, now) for one in due.plain]
         if triggered:
-            await uow.rounds.trigger(triggered)
+            await uow.batched_checkpoints.trigger(triggered)
             for one, made in zip(due.plain, triggered, strict=True):
                 awaited = made.checkpoint.awaiting
                 told = facts(one.graph.name, made.checkpoint, now, awaited)
@@ -92,7 +86,7 @@ class Acks:
     async def _take(self, batch: Sequence[PendingRequest[Ack, Acknowledged | None]]) -> None:
         async with self._units(Actor.RUNNER) as uow:
             asked = {one.asked.job_id: one.asked.checkpoint for one in batch}
-            found = await uow.rounds.unacked(asked)
+            found = await uow.batched_checkpoints.unacked(asked)
             taken: dict[JobId, PendingRequest[Ack, Acknowledged | None]] = {}
             completed: list[Completed] = []
             for one in batch:
@@ -102,7 +96,7 @@ class Acks:
                     taken[done.job_id] = one
                     completed.append(done)
             if completed:
-                await uow.rounds.complete(completed)
+                await uow.batched_checkpoints.complete(completed)
                 for done in completed:
                     acked, at = done.checkpoint.snapshots, done.at
                     told = facts(found[done.job_id].graph.name, done.checkpoint, at, acked)

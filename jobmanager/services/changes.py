@@ -24,9 +24,11 @@ from jobmanager.core.life.attempt import AttemptFailed
 from jobmanager.core.life.change import Change, Revision
 from jobmanager.core.life.failure import Failure, FailureKind
 from jobmanager.core.life.operation import OperationKind
+from jobmanager.core.life.records import StoredJob, StoredOperation
 from jobmanager.core.snapshots.upgrade import UpgradePlan, Verdict, plan_upgrade
 from jobmanager.services import artifacts, lifecycle, savepoints
-from jobmanager.services.ports import StoredJob, StoredOperation, Trials, UnitOfWork
+from jobmanager.services.ports.inspection import Trials
+from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 
 @dataclass(frozen=True, slots=True)

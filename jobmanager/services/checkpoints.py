@@ -24,17 +24,13 @@ from jobmanager.core.life.checkpoint import (
 from jobmanager.core.life.effects import DiscardAttempts, DiscardCheckpoint, DisposeSavepoint
 from jobmanager.core.life.failure import Failure, FailureKind
 from jobmanager.core.life.job import JobStatus
+from jobmanager.core.life.records import HistoryEntry, StoredJob
 from jobmanager.core.life.retention import superfluous
 from jobmanager.core.plan import job_plan
 from jobmanager.core.snapshots.manifest import FILE_NAME
 from jobmanager.services import lifecycle, operations
-from jobmanager.services.ports import (
-    HistoryEntry,
-    SnapshotStorage,
-    StoredJob,
-    UnitOfWork,
-    Verification,
-)
+from jobmanager.services.ports.storage import SnapshotStorage, Verification
+from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 
 async def request(uow: UnitOfWork, job_id: JobId, now: datetime) -> CheckpointNumber:

@@ -9,7 +9,8 @@ from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.protocol.messages import Directive
 from jobmanager.services import directives
 from jobmanager.services.directives import RunSettings
-from jobmanager.services.ports import Mailbox, UnitOfWork, UnitsOfWork
+from jobmanager.services.ports.outbox import Mailbox
+from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
 from jobmanager.services.request_batching import PendingRequest, RequestBatcher
 from jobmanager.services.runners import token_hash
 from jobmanager.services.wakeups import Wakeups

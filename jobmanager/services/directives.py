@@ -7,9 +7,11 @@ from uuid import UUID
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.core.life import effects
+from jobmanager.core.life.records import StoredJob
 from jobmanager.core.snapshots.storage_uri import below
 from jobmanager.protocol import messages
-from jobmanager.services.ports import OutboxEntry, StoredJob, UnitOfWork
+from jobmanager.services.ports.outbox import OutboxEntry
+from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,11 @@ from jobmanager.core.life.effects import (
     KillRunner,
     LaunchAttempt,
 )
+from jobmanager.core.life.records import HistoryEntry
 from jobmanager.services import runners
-from jobmanager.services.ports import (
-    HistoryEntry,
-    Launched,
-    Launcher,
-    Runner,
-    SnapshotStorage,
-    UnitsOfWork,
-)
+from jobmanager.services.ports.runners import Launched, Launcher, Runner
+from jobmanager.services.ports.storage import SnapshotStorage
+from jobmanager.services.ports.unit_of_work import UnitsOfWork
 
 
 class Dispatcher:

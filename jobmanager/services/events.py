@@ -19,7 +19,8 @@ import structlog
 from jobmanager.core.errors import TooManyStreams
 from jobmanager.core.ids import JobId
 from jobmanager.core.sample import lag_ms
-from jobmanager.services.ports import LiveProgress, Recorded, UnitsOfWork
+from jobmanager.services.ports.history import LiveProgress, Recorded
+from jobmanager.services.ports.unit_of_work import UnitsOfWork
 
 _log = structlog.get_logger(__name__)
 PROGRESS, PROGRESS_SUMMARY = "progress", "progress_summary"

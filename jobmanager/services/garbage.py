@@ -11,11 +11,13 @@ from uuid import UUID
 
 from jobmanager.core.errors import CheckpointNotFound, StorageUnavailable
 from jobmanager.core.ids import CheckpointNumber, JobId
+from jobmanager.core.life.records import Savepoint
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.snapshots import garbage
 from jobmanager.core.snapshots.garbage import Garbage, GarbageKind, JobFacts, Judgement, Limits
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage
-from jobmanager.services.ports import Remains, Savepoint, Sweep, UnitOfWork, UnitsOfWork
+from jobmanager.services.ports.storage import Remains, Sweep
+from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
 
 _PAGE = 500
 

@@ -8,7 +8,9 @@ from typing import Any
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.ids import JobId
 from jobmanager.core.life.health import Diagnosis, Limits, RegionVitals, Vitals, diagnose
-from jobmanager.services.ports import HistoryEntry, RunningJob, UnitOfWork
+from jobmanager.core.life.records import HistoryEntry
+from jobmanager.services.ports.jobs import RunningJob
+from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 
 def examine(

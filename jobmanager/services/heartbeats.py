@@ -19,7 +19,10 @@ from jobmanager.core.life.attempt import AttemptStatus
 from jobmanager.protocol import messages
 from jobmanager.services import runners
 from jobmanager.services.clock import Clock
-from jobmanager.services.ports import Actor, NotedProgress, RunnerAtWork, UnitsOfWork
+from jobmanager.services.ports.history import Actor
+from jobmanager.services.ports.jobs import NotedProgress
+from jobmanager.services.ports.runners import RunnerAtWork
+from jobmanager.services.ports.unit_of_work import UnitsOfWork
 from jobmanager.services.request_batching import PendingRequest, RequestBatcher
 
 _GATHER_SECONDS = 0.2

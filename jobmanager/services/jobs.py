@@ -9,9 +9,10 @@ from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import CheckpointNumber, JobId
 from jobmanager.core.life import job as jobs
+from jobmanager.core.life.records import HistoryEntry, RestorePoint, StoredJob
 from jobmanager.core.plan.job_plan import assignment
 from jobmanager.services import artifacts, lifecycle
-from jobmanager.services.ports import HistoryEntry, RestorePoint, StoredJob, UnitOfWork
+from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 
 def check(document: Mapping[str, Any], parallelism: int | None) -> tuple[JobGraph, int]:

@@ -15,8 +15,10 @@ from jobmanager.core.life import checkpoint as checkpoints
 from jobmanager.core.life import job as jobs
 from jobmanager.core.life.effects import DiscardAttempts
 from jobmanager.core.life.health import Health
+from jobmanager.core.life.records import HistoryEntry, StoredAttempt, StoredJob
 from jobmanager.services import operations
-from jobmanager.services.ports import HistoryEntry, Runner, StoredAttempt, StoredJob, UnitOfWork
+from jobmanager.services.ports.runners import Runner
+from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 CANCEL_GRACE = timedelta(seconds=30)
 

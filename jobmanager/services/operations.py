@@ -38,16 +38,11 @@ from jobmanager.core.life.operation import (
     PhaseEnded,
     PhaseFailed,
 )
+from jobmanager.core.life.records import HistoryEntry, RestorePoint, StoredJob, StoredOperation
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.plan.job_plan import SnapshotKind, assignment, plan_of
 from jobmanager.core.snapshots.manifest import FILE_NAME
-from jobmanager.services.ports import (
-    HistoryEntry,
-    RestorePoint,
-    StoredJob,
-    StoredOperation,
-    UnitOfWork,
-)
+from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 _PROOF_EVERY = timedelta(seconds=1)
 """How soon after a checkpoint that proved nothing the next one of a changed job is taken."""

@@ -14,12 +14,14 @@ from jobmanager.core.errors import SavepointInUse, SinkInUse, UnusableRestorePoi
 from jobmanager.core.graph.job_graph import FilesSink, JobGraph, Sink
 from jobmanager.core.ids import CheckpointNumber, JobId, SavepointId
 from jobmanager.core.life.checkpoint import CheckpointStatus
+from jobmanager.core.life.records import RestorePoint
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.snapshots.manifest import FILE_NAME
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path, normal
 from jobmanager.files.open_storage import require_shared
 from jobmanager.services.directives import RunSettings
-from jobmanager.services.ports import RestorePoint, SnapshotStorage, UnitOfWork
+from jobmanager.services.ports.storage import SnapshotStorage
+from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 
 async def of_savepoint(uow: UnitOfWork, named: str) -> RestorePoint:

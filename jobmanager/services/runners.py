@@ -11,9 +11,11 @@ from jobmanager.core.errors import WrongRunnerToken
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.core.life import attempt as attempts
 from jobmanager.core.life.failure import Failure, FailureKind
+from jobmanager.core.life.records import StoredJob
 from jobmanager.protocol import messages
 from jobmanager.services import lifecycle
-from jobmanager.services.ports import Runner, StoredJob, UnitOfWork
+from jobmanager.services.ports.runners import Runner
+from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 
 def token_hash(token: str) -> str:

@@ -21,18 +21,12 @@ from jobmanager.core.life.checkpoint import CheckpointKind, SavepointOrder
 from jobmanager.core.life.effects import DisposeSavepoint
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.operation import OperationKind
+from jobmanager.core.life.records import HistoryEntry, Savepoint, StoredJob, StoredOperation
 from jobmanager.core.life.savepoint import SavepointStatus, directory_name
 from jobmanager.core.snapshots.manifest import FILE_NAME
 from jobmanager.services import checkpoints
-from jobmanager.services.ports import (
-    HistoryEntry,
-    Savepoint,
-    SnapshotStorage,
-    StoredJob,
-    StoredOperation,
-    UnitOfWork,
-    Verification,
-)
+from jobmanager.services.ports.storage import SnapshotStorage, Verification
+from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from jobmanager.core.graph.script_graph import (
 )
 from jobmanager.core.ids import ArtifactId
 from jobmanager.protocol.inspection import DescribeScript, Refusal, ScriptDescribed
-from jobmanager.services.ports import Inspector, UnitsOfWork
+from jobmanager.services.ports.inspection import Inspector
+from jobmanager.services.ports.unit_of_work import UnitsOfWork
 
 TIME_FOR_A_SCRIPT = timedelta(minutes=2)
 _UNAVAILABLE = ("not_in_time", "internal")

@@ -42,7 +42,9 @@ from jobmanager.protocol.inspection import (
     TryGraph,
 )
 from jobmanager.services.directives import RunSettings
-from jobmanager.services.ports import Inspector, SnapshotStorage, UnitsOfWork
+from jobmanager.services.ports.inspection import Inspector
+from jobmanager.services.ports.storage import SnapshotStorage
+from jobmanager.services.ports.unit_of_work import UnitsOfWork
 
 TIME_FOR_AN_ANSWER = timedelta(minutes=2)
 _TRIES = 3

@@ -8,7 +8,7 @@ from pathlib import Path
 from jobmanager.core.errors import StorageUnavailable
 from jobmanager.core.ids import ArtifactId
 from jobmanager.files.artifacts import ArtifactShelf
-from jobmanager.services.ports import FoundArtifact
+from jobmanager.services.ports.artifacts import FoundArtifact
 
 
 class SharedArtifactFiles:

@@ -19,7 +19,7 @@ from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, below
 from jobmanager.files.open_storage import open_files
 from jobmanager.files.snapshot_files import SnapshotFiles, StoreFailed, damage
-from jobmanager.services.ports import Verification
+from jobmanager.services.ports.storage import Verification
 from jobmanager.storage.artifacts import SharedArtifactFiles
 from jobmanager.storage.pool_lock import pool_locked
 from jobmanager.storage.sweep import StorageSweep, pooled_by

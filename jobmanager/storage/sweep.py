@@ -30,7 +30,7 @@ from jobmanager.core.snapshots.storage_uri import below, is_local, local_path
 from jobmanager.files.local_files import LocalFiles
 from jobmanager.files.open_storage import open_files
 from jobmanager.files.snapshot_files import SnapshotFiles
-from jobmanager.services.ports import Remains
+from jobmanager.services.ports.storage import Remains
 from jobmanager.storage.pool_lock import pool_locked
 
 Answer = TypeVar("Answer")

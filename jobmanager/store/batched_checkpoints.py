@@ -19,7 +19,13 @@ from jobmanager.core.ids import (
 )
 from jobmanager.core.life.checkpoint import Checkpoint, CheckpointKind
 from jobmanager.core.plan.job_plan import SnapshotKind
-from jobmanager.services.ports import Completed, DueCheckpoint, DueCheckpoints, Triggered, Unacked
+from jobmanager.services.ports.checkpoints import (
+    Completed,
+    DueCheckpoint,
+    DueCheckpoints,
+    Triggered,
+    Unacked,
+)
 from jobmanager.store import mapping
 from jobmanager.store.checkpoints import ACK
 

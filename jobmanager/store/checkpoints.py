@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from jobmanager.core.errors import CheckpointNotFound
 from jobmanager.core.ids import CheckpointNumber, JobId
 from jobmanager.core.life.checkpoint import Checkpoint, CheckpointKind, CheckpointStatus
-from jobmanager.services.ports import StoredCheckpoint
+from jobmanager.core.life.records import StoredCheckpoint
 from jobmanager.store import mapping
 from jobmanager.store.tables import CheckpointRow, JobRow, KeyGroupsRow, SubtaskRow
 

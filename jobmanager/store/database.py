@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import (
 )
 
 from jobmanager.core.ids import JobId
-from jobmanager.services.ports import Actor
+from jobmanager.services.ports.history import Actor
 from jobmanager.store import schema
 from jobmanager.store.leases import PostgresLeases
 from jobmanager.store.outages import outages_named

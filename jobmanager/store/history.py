@@ -21,8 +21,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
 from jobmanager.core.life.health import Health
+from jobmanager.core.life.records import HistoryEntry
 from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL
-from jobmanager.services.ports import Actor, HistoryEntry, LiveProgress, Recorded
+from jobmanager.services.ports.history import Actor, LiveProgress, Recorded
 from jobmanager.store.tables import AttemptRow, HistoryRow, JobRow
 
 _ORDER_LOCK = 0x4849_5354

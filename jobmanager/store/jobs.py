@@ -14,15 +14,9 @@ from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RunnerId
 from jobmanager.core.life.attempt import Attempt
 from jobmanager.core.life.checkpoint import CheckpointKind, CheckpointStatus
 from jobmanager.core.life.job import JobStatus
-from jobmanager.services.ports import (
-    Launched,
-    NotedProgress,
-    Runner,
-    RunnerAtWork,
-    RunningJob,
-    StoredAttempt,
-    StoredJob,
-)
+from jobmanager.core.life.records import StoredAttempt, StoredJob
+from jobmanager.services.ports.jobs import NotedProgress, RunningJob
+from jobmanager.services.ports.runners import Launched, Runner, RunnerAtWork
 from jobmanager.store import mapping
 from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow, RunnerRow
 

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
 from jobmanager.core.errors import NotLeading
 from jobmanager.core.ids import JobManagerId
 from jobmanager.core.life.lease import Candidate, Lease, Term
-from jobmanager.services.ports import Election, JobManager
+from jobmanager.services.ports.leadership import Election, JobManager
 from jobmanager.store.outages import outages_named
 from jobmanager.store.tables import JobManagerRow, LeaseRow
 

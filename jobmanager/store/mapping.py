@@ -31,14 +31,9 @@ from jobmanager.core.life.circuit_breaker import Streak
 from jobmanager.core.life.failure import Failure, FailureKind
 from jobmanager.core.life.health import Health
 from jobmanager.core.life.job import Desired, Job, JobStatus
+from jobmanager.core.life.records import RestorePoint, StoredAttempt, StoredCheckpoint, StoredJob
 from jobmanager.core.plan.job_plan import SnapshotKind
-from jobmanager.services.ports import (
-    RestorePoint,
-    Runner,
-    StoredAttempt,
-    StoredCheckpoint,
-    StoredJob,
-)
+from jobmanager.services.ports.runners import Runner
 from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow, RunnerRow, SubtaskRow
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.core.life.effects import Effect
-from jobmanager.services.ports import Mailbox, OutboxEntry
+from jobmanager.services.ports.outbox import Mailbox, OutboxEntry
 from jobmanager.store import effect_codec
 from jobmanager.store.tables import OutboxRow
 

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.ids import JobId
 from jobmanager.core.sample import PHASES, Sample
-from jobmanager.services.ports import SeriesPoint
+from jobmanager.services.ports.figures import SeriesPoint
 from jobmanager.store.tables import SampleRow
 
 _BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)

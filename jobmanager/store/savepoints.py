@@ -12,8 +12,8 @@ from jobmanager.core.errors import SavepointNotFound
 from jobmanager.core.ids import CheckpointNumber, JobId, OperationId, SavepointId
 from jobmanager.core.life.change import Change, Revision
 from jobmanager.core.life.operation import Operation, OperationKind, OperationStatus, Phase
+from jobmanager.core.life.records import Savepoint, StoredOperation
 from jobmanager.core.life.savepoint import SavepointStatus
-from jobmanager.services.ports import Savepoint, StoredOperation
 from jobmanager.store.tables import OperationRow, SavepointRow
 
 

@@ -12,7 +12,7 @@ from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.health import Health
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.operation import OperationStatus
-from jobmanager.services.ports import Figures, JobFigures
+from jobmanager.services.ports.figures import Figures, JobFigures
 from jobmanager.store.tables import (
     AttemptRow,
     CheckpointRow,

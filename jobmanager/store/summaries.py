@@ -12,7 +12,7 @@ from jobmanager.core.ids import JobId
 from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.health import Health
 from jobmanager.core.life.job import JobStatus
-from jobmanager.services.ports import JobSummary, SummaryFilter
+from jobmanager.services.ports.figures import JobSummary, SummaryFilter
 from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow
 
 _STATE = case((JobRow.health == Health.HEALTHY, JobRow.status), else_=JobRow.health)

@@ -29,7 +29,7 @@ from jobmanager.core.life.job import Desired, JobStatus
 from jobmanager.core.life.operation import OperationKind, OperationStatus
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.plan.job_plan import SnapshotKind
-from jobmanager.services.ports import Actor
+from jobmanager.services.ports.history import Actor
 
 
 class Table(DeclarativeBase):

@@ -7,23 +7,14 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 
 from jobmanager.core.ids import JobId
 from jobmanager.core.life.lease import Term
-from jobmanager.services.ports import (
-    Actor,
-    Artifacts,
-    Attempts,
-    Checkpoints,
-    History,
-    Jobs,
-    KeyGroups,
-    Operations,
-    Outbox,
-    Rounds,
-    Runners,
-    Samples,
-    Savepoints,
-    Statistics,
-    Summaries,
-)
+from jobmanager.services.ports.artifacts import Artifacts
+from jobmanager.services.ports.checkpoints import BatchedCheckpoints, Checkpoints
+from jobmanager.services.ports.figures import Samples, Statistics, Summaries
+from jobmanager.services.ports.history import Actor, History
+from jobmanager.services.ports.jobs import Attempts, Jobs, KeyGroups
+from jobmanager.services.ports.outbox import Outbox
+from jobmanager.services.ports.runners import Runners
+from jobmanager.services.ports.savepoints import Operations, Savepoints
 from jobmanager.store.artifacts import PostgresArtifacts
 from jobmanager.store.batched_checkpoints import PostgresRounds
 from jobmanager.store.checkpoints import PostgresCheckpoints, PostgresKeyGroups
@@ -50,7 +41,7 @@ class PostgresUnitOfWork:
     attempts: Attempts
     runners: Runners
     checkpoints: Checkpoints
-    rounds: Rounds
+    batched_checkpoints: BatchedCheckpoints
     savepoints: Savepoints
     operations: Operations
     artifacts: Artifacts
@@ -80,7 +71,7 @@ class PostgresUnitOfWork:
         self.attempts = PostgresAttempts(self._session)
         self.runners = PostgresRunners(self._session)
         self.checkpoints = PostgresCheckpoints(self._session)
-        self.rounds = PostgresRounds(self._session)
+        self.batched_checkpoints = PostgresRounds(self._session)
         self.savepoints = PostgresSavepoints(self._session)
         self.operations = PostgresOperations(self._session)
         self.artifacts = PostgresArtifacts(self._session)

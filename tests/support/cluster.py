@@ -35,7 +35,9 @@ from jobmanager.services.directives import RunSettings
 from jobmanager.services.dispatch import Dispatcher
 from jobmanager.services.events import EventHub
 from jobmanager.services.heartbeats import Heartbeats
-from jobmanager.services.ports import InspectorStatus, JobManager, Launched, Runner
+from jobmanager.services.ports.inspection import InspectorStatus
+from jobmanager.services.ports.leadership import JobManager
+from jobmanager.services.ports.runners import Launched, Runner
 from jobmanager.services.wakeups import Wakeups
 from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import Database

@@ -9,8 +9,9 @@ from jobmanager.api.context import JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import task_id
 from jobmanager.api.problems import FLINK
 from jobmanager.core.errors import TaskNotFound
+from jobmanager.core.life.records import StoredAttempt
 from jobmanager.core.plan.job_plan import plan_of
-from jobmanager.services.ports import StoredAttempt, UnitOfWork
+from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 router = APIRouter(tags=[FLINK])
 _WORDS = {"sum": "Counter", "lowest": "Minimum", "highest": "Maximum"}

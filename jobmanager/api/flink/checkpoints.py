@@ -13,8 +13,8 @@ from jobmanager.api.problems import FLINK
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.ids import CheckpointNumber
 from jobmanager.core.life.checkpoint import CheckpointStatus
+from jobmanager.core.life.records import StoredAttempt, StoredCheckpoint, StoredJob
 from jobmanager.core.plan.job_plan import Task, plan_of
-from jobmanager.services.ports import StoredAttempt, StoredCheckpoint, StoredJob
 
 router = APIRouter(tags=[FLINK])
 _HISTORY = 100

@@ -12,9 +12,9 @@ from jobmanager.api.flink import states
 from jobmanager.api.flink.plan_shapes import plan_document, task_id, task_name
 from jobmanager.api.problems import FLINK
 from jobmanager.core.errors import UnsupportedRequest
+from jobmanager.core.life.records import StoredAttempt, StoredJob
 from jobmanager.core.plan.job_plan import Task, plan_of
 from jobmanager.services import analyses, jobs
-from jobmanager.services.ports import StoredAttempt, StoredJob
 
 router = APIRouter(tags=[FLINK])
 

@@ -17,9 +17,10 @@ from jobmanager.core.errors import MalformedRequest, NothingToChange, OperationN
 from jobmanager.core.graph.traits import is_keyed
 from jobmanager.core.ids import OperationId
 from jobmanager.core.life.operation import OperationStatus
+from jobmanager.core.life.records import StoredJob
 from jobmanager.core.plan.job_plan import Task, plan_of
 from jobmanager.services import changes
-from jobmanager.services.ports import Actor, StoredJob
+from jobmanager.services.ports.history import Actor
 
 router = APIRouter(tags=[FLINK])
 

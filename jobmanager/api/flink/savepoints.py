@@ -13,9 +13,10 @@ from jobmanager.api.savepoint_targets import target_of
 from jobmanager.core.errors import OperationNotFound, SavepointNotFound
 from jobmanager.core.ids import JobId, SavepointId
 from jobmanager.core.life.operation import OperationKind, OperationStatus
+from jobmanager.core.life.records import Savepoint, StoredOperation
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.services import savepoints
-from jobmanager.services.ports import Savepoint, StoredOperation, UnitOfWork
+from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 router = APIRouter(tags=[FLINK])
 

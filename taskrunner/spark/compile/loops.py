@@ -25,7 +25,7 @@ from taskrunner.spark.compile.frames import column
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
 CUT_EVERY = 10
-"""Rounds from one that is written to files to the next."""
+"""BatchedCheckpoints from one that is written to files to the next."""
 _MOST_REWINDS = 3
 """In a row, without a round in files in between."""
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"

@@ -15,9 +15,10 @@ import pytest
 
 from jobmanager.api import events as event_routes
 from jobmanager.core.ids import JobId
+from jobmanager.core.life.records import HistoryEntry
 from jobmanager.services import events, jobs
 from jobmanager.services.events import EventHub
-from jobmanager.services.ports import Actor, HistoryEntry
+from jobmanager.services.ports.history import Actor
 from jobmanager.store.database import Database, open_database
 from tests.integration.api.test_changes import AT_FOUR, next_attempt, proved, rescale, stopped
 from tests.support.builders import NOW, a_document

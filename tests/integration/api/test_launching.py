@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobmanager.services.ports import Launched
+from jobmanager.services.ports.runners import Launched
 from tests.support.builders import a_document
 from tests.support.cluster import Cluster, PlayedRunner
 

@@ -14,7 +14,7 @@ from jobmanager.core.ids import JobId, JobManagerId
 from jobmanager.core.life.lease import Candidate, Term
 from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.services import jobs
-from jobmanager.services.ports import JobManager
+from jobmanager.services.ports.leadership import JobManager
 from jobmanager.store.database import Database, open_database
 from jobmanager.store.leases import check_term
 from tests.support.builders import NOW, a_document

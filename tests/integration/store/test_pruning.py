@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import text
 
 from jobmanager.core.ids import JobId
+from jobmanager.core.life.records import HistoryEntry
 from jobmanager.loops.pruner import Pruner
 from jobmanager.services import jobs
-from jobmanager.services.ports import HistoryEntry
 from jobmanager.store.database import Database
 from tests.support.builders import NOW, a_document, after
 from tests.support.cluster import EVERYONE, Cluster

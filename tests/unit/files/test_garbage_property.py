@@ -32,7 +32,7 @@ from jobmanager.core.snapshots.garbage import JobFacts, Judgement, Limits
 from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.files.open_storage import open_files
 from jobmanager.files.snapshot_files import SnapshotFiles, damage
-from jobmanager.services.ports import Remains
+from jobmanager.services.ports.storage import Remains
 from jobmanager.storage.files import FileSnapshotStorage
 from taskrunner.core.restore import FromScratch
 from taskrunner.snapshots.clone import Clones, Past, read_manifest

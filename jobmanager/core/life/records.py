@@ -1,0 +1,132 @@
+"""What is known of a job beside the state of its machines, as use cases load and save it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.ids import (
+    FIRST_ATTEMPT,
+    AttemptNumber,
+    CheckpointNumber,
+    JobId,
+    OperationId,
+    SavepointId,
+)
+from jobmanager.core.life.attempt import Attempt
+from jobmanager.core.life.change import Change
+from jobmanager.core.life.checkpoint import Checkpoint
+from jobmanager.core.life.health import Health
+from jobmanager.core.life.job import Job
+from jobmanager.core.life.operation import Operation
+from jobmanager.core.life.savepoint import SavepointStatus
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePoint:
+    """What a job is started from: a savepoint, or a checkpoint of another job."""
+
+    root: str
+    """URI that the locations in the manifest are relative to."""
+    manifest: str
+    name: str
+    job: str
+    """Who wrote it, 32 hexadecimal digits."""
+    checkpoint: int | None = None
+    """The number, where it is a checkpoint: it stays as long as it is needed."""
+    savepoint: str | None = None
+    allow_non_restored_state: bool = False
+    claim: bool = False
+    """It is the job's own, and goes when the job has a checkpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    id: SavepointId
+    job_id: JobId | None
+    """None: it was adopted, and no job of ours wrote it."""
+    checkpoint: CheckpointNumber
+    directory: str
+    status: SavepointStatus
+    created_at: datetime
+    parallelism: int
+    max_parallelism: int
+    graph_revision: int
+    parent: str | None = None
+    completed_at: datetime | None = None
+    disposed_at: datetime | None = None
+    failure: str | None = None
+    bytes: int | None = None
+    regions: Mapping[str, Any] | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOperation:
+    id: OperationId
+    job_id: JobId
+    savepoint_id: SavepointId
+    operation: Operation
+    created_at: datetime
+    change: Change | None = None
+    """Of a rescale or an upgrade."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredJob:
+    """A job with what was submitted and what the shell keeps about it."""
+
+    id: JobId
+    job: Job
+    document: Mapping[str, Any]
+    graph: JobGraph
+    revision: int
+    parallelism: int
+    submitted_at: datetime
+    ended_at: datetime | None
+    status_times: Mapping[str, int]
+    next_checkpoint: CheckpointNumber
+    next_checkpoint_at: datetime | None
+    failed_checkpoints: int
+    restore_point: RestorePoint | None = None
+    """What it was started from, or last rescaled or upgraded from."""
+    base_attempt: AttemptNumber = FIRST_ATTEMPT
+    """What attempts before this one left behind is not gone back to."""
+    health: Health = Health.HEALTHY
+    """Other than healthy only while it runs."""
+    health_reason: str | None = None
+    health_since: datetime | None = None
+
+    @property
+    def state(self) -> str:
+        """What people are shown. RUNNING means running: else it is stalled or degraded."""
+        return self.job.status if self.health is Health.HEALTHY else self.health
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAttempt:
+    job_id: JobId
+    attempt: Attempt
+    restored: Sequence[Mapping[str, Any]] | None
+    progress: Sequence[Mapping[str, Any]] | None
+    """One entry a region, as the runner reported it."""
+    progress_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheckpoint:
+    job_id: JobId
+    checkpoint: Checkpoint
+    acked_at: Mapping[Any, datetime]
+    discarded_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    at: datetime
+    kind: str
+    cause: str
+    attempt: AttemptNumber | None = None
+    checkpoint: CheckpointNumber | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)

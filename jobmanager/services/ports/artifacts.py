@@ -1,0 +1,48 @@
+"""Artifacts: their rows in the database, and their contents in storage."""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from jobmanager.core.artifact import Artifact
+from jobmanager.core.ids import (
+    ArtifactId,
+    JobId,
+)
+
+
+class Artifacts(Protocol):
+    async def add(self, artifact: Artifact) -> None: ...
+    async def get(self, artifact_id: ArtifactId) -> Artifact: ...
+    async def hold(self, artifact_id: ArtifactId, *, to_delete: bool = False) -> Artifact | None:
+        """The same, None where there is none; until the commit nobody deletes it, or uses it."""
+
+    async def named(self, name: str) -> Artifact | None:
+        """The one that was uploaded last under that name."""
+
+    async def all(self, limit: int, before: datetime | None) -> Sequence[Artifact]: ...
+    async def ids(self) -> Set[ArtifactId]: ...
+    async def delete(self, artifact_id: ArtifactId) -> None: ...
+    async def users(self, artifact_id: ArtifactId) -> Sequence[JobId]:
+        """The jobs that have not ended and have it in their graph."""
+
+
+class ArtifactFiles(Protocol):
+    """The contents of artifacts, in the storage that all JobManagers and runners share."""
+
+    async def put(self, artifact_id: ArtifactId, name: str, content: bytes) -> None:
+        """Durable when it returns. What is there already stays."""
+
+    async def remove(self, artifact_id: ArtifactId) -> None: ...
+    async def found(self) -> Mapping[ArtifactId, "FoundArtifact"]: ...
+    async def read_local(self, path: str) -> bytes:
+        """A file on the server's machine. Raises `OSError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundArtifact:
+    path: str
+    """A URI."""
+    bytes: int
+    changed_at: datetime

@@ -1,0 +1,62 @@
+"""The history of jobs, and what their runners last reported."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol
+
+from jobmanager.core.ids import (
+    AttemptNumber,
+    JobId,
+)
+from jobmanager.core.life.records import HistoryEntry
+
+
+class Actor(StrEnum):
+    """Whose message or decision it was that moved things."""
+
+    CLIENT = "client"
+    RUNNER = "runner"
+    JOBMANAGER = "jobmanager"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A history entry as it was kept."""
+
+    id: int
+    """Ascends in the order in which entries became visible, over all jobs."""
+    job_id: JobId
+    job_name: str
+    job_state: str
+    """At present, not at the time of the entry."""
+    actor: Actor
+    entry: HistoryEntry
+
+
+@dataclass(frozen=True, slots=True)
+class LiveProgress:
+    """What the runner of a live job last said."""
+
+    job_id: JobId
+    job_name: str
+    job_state: str
+    attempt: AttemptNumber
+    at: datetime
+    regions: Sequence[Mapping[str, Any]]
+
+
+class History(Protocol):
+    async def add(self, job_id: JobId, *entries: HistoryEntry) -> None: ...
+    async def announce(self, job_id: JobId, kind: str, facts: Mapping[str, Any]) -> None:
+        """Tells those who listen just now, when this is committed. It is kept nowhere."""
+
+    async def after(
+        self, after: int, limit: int, job_id: JobId | None = None
+    ) -> Sequence[Recorded]: ...
+    async def before(self, before: int | None, limit: int, job_id: JobId) -> Sequence[Recorded]: ...
+    async def newest(self) -> int: ...
+    async def progress(self) -> Sequence[LiveProgress]: ...
+    async def prune(self, before: datetime, limit: int) -> int:
+        """Forgets old entries of jobs that have ended; how many."""

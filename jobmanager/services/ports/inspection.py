@@ -1,0 +1,38 @@
+"""What the JobManager asks of Spark without a job: state, trials of another graph."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from jobmanager.core.ids import (
+    JobId,
+)
+from jobmanager.core.life.change import Change
+from jobmanager.core.snapshots.upgrade import SparkVerdict
+from jobmanager.protocol.inspection import AnswerBody, QuestionBody
+
+
+class Trials(Protocol):
+    """Gives Spark a graph and a copy of the newest checkpoint, and says what it made of them."""
+
+    async def judge(self, job_id: JobId, change: Change) -> Sequence[SparkVerdict]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class InspectorStatus:
+    state: str
+    """stopped, starting or ready."""
+    pid: int | None
+    spark_version: str | None
+    log_path: str
+
+
+class Inspector(Protocol):
+    """Reads state, with a Spark session of its own."""
+
+    async def ask(self, question: QuestionBody, within: timedelta) -> AnswerBody:
+        """Raises `InspectorUnavailable` where no answer comes, with the reason."""
+        ...
+
+    def status(self) -> InspectorStatus: ...

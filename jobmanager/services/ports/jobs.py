@@ -1,0 +1,74 @@
+"""Jobs, their attempts and their key groups, in the database."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from jobmanager.core.ids import (
+    AttemptNumber,
+    CheckpointNumber,
+    JobId,
+)
+from jobmanager.core.life.attempt import Attempt
+from jobmanager.core.life.records import StoredAttempt, StoredJob
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A job that runs, with what its health is judged by."""
+
+    stored: StoredJob
+    attempt: StoredAttempt
+    heartbeat_at: datetime | None
+    checkpointed_at: datetime | None
+    """When its newest checkpoint or savepoint completed."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotedProgress:
+    job_id: JobId
+    attempt: AttemptNumber
+    regions: Sequence[Mapping[str, Any]]
+
+
+class Jobs(Protocol):
+    async def add(self, job: StoredJob, idempotency_key: str | None) -> None: ...
+    async def get(self, job_id: JobId) -> StoredJob: ...
+    async def get_for_update(self, job_id: JobId) -> StoredJob: ...
+    async def with_idempotency_key(self, key: str) -> StoredJob | None: ...
+    async def save(self, job: StoredJob) -> None: ...
+    async def all(self) -> Sequence[StoredJob]: ...
+    async def live(self) -> Sequence[JobId]: ...
+    async def restart_due(self, now: datetime) -> Sequence[JobId]: ...
+    async def running(self, only: JobId | None = None) -> Sequence[RunningJob]: ...
+    async def pinned(self, job_id: JobId) -> frozenset[CheckpointNumber]: ...
+    async def started_from(self, directory: str) -> Sequence[JobId]: ...
+
+
+class Attempts(Protocol):
+    async def add(self, job_id: JobId, attempt: Attempt) -> None: ...
+    async def get(self, job_id: JobId, number: AttemptNumber) -> StoredAttempt: ...
+    async def save(self, job_id: JobId, attempt: Attempt) -> None: ...
+    async def of_job(self, job_id: JobId) -> Sequence[StoredAttempt]: ...
+    async def newest(self) -> Sequence[StoredAttempt]: ...
+    async def grace_ended(self, now: datetime) -> Sequence[tuple[JobId, AttemptNumber]]: ...
+    async def note_restored(
+        self, job_id: JobId, number: AttemptNumber, restored: Sequence[Mapping[str, Any]]
+    ) -> None: ...
+    async def note_progress(
+        self,
+        job_id: JobId,
+        number: AttemptNumber,
+        progress: Sequence[Mapping[str, Any]],
+        at: datetime,
+    ) -> None: ...
+    async def note_progress_of(self, progress: Sequence[NotedProgress], at: datetime) -> None:
+        """Of all whose rows nobody else holds just now."""
+
+
+class KeyGroups(Protocol):
+    async def replace(
+        self, job_id: JobId, owned: Mapping[tuple[str, int], Sequence[int]]
+    ) -> None: ...
+    async def of_job(self, job_id: JobId) -> Mapping[tuple[str, int], Sequence[int]]: ...

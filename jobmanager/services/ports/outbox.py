@@ -1,0 +1,47 @@
+"""The outbox: effects that were decided and are not known to be carried out."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from jobmanager.core.ids import (
+    AttemptNumber,
+    JobId,
+    RunnerId,
+)
+from jobmanager.core.life.effects import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxEntry:
+    id: int
+    job_id: JobId
+    effect: Effect
+    tries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mailbox:
+    """What waits for a runner."""
+
+    job_id: JobId
+    attempt: AttemptNumber
+    token_hash: str
+    entries: list[OutboxEntry]
+
+
+class Outbox(Protocol):
+    async def add(
+        self, job_id: JobId, effects: Iterable[Effect], at: datetime, *, rings: bool = True
+    ) -> None:
+        """To be written when the transaction is committed. `rings`: who waits is woken."""
+
+    async def due(self, now: datetime, limit: int) -> Sequence[OutboxEntry]: ...
+    async def done(self, entries: Sequence[int]) -> None: ...
+    async def postpone(self, entry_id: int, until: datetime, error: str) -> None: ...
+    async def mailboxes(self, runners: Sequence[RunnerId]) -> Mapping[RunnerId, Mailbox]: ...
+    async def taken(self, up_to: Mapping[tuple[JobId, AttemptNumber], int]) -> None:
+        """The runners of these attempts have their directives up to there."""
+
+    async def forget(self, job_id: JobId, attempt: AttemptNumber) -> None: ...

@@ -1,0 +1,88 @@
+"""Runners: their rows in the database, and their processes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from jobmanager.core.ids import (
+    AttemptNumber,
+    JobId,
+    RunnerId,
+)
+from jobmanager.core.life.attempt import Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    id: RunnerId
+    job_id: JobId
+    attempt: AttemptNumber
+    token_hash: str
+    host: str
+    log_path: str
+    launched_at: datetime
+    pid: int | None = None
+    process_started_at: float | None = None
+    spark_version: str | None = None
+    registered_at: datetime | None = None
+    heartbeat_at: datetime | None = None
+    exited_at: datetime | None = None
+    exit_description: str | None = None
+    versions: Mapping[str, Any] = field(default_factory=dict)
+    memory: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerAtWork:
+    """A runner, and what became of the attempt it has."""
+
+    runner: Runner
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    host: str
+    pid: int
+    process_started_at: float
+    log_path: str
+
+
+class Runners(Protocol):
+    async def add(self, runner: Runner) -> None: ...
+    async def get(self, runner_id: RunnerId) -> Runner: ...
+    async def save(self, runner: Runner) -> None: ...
+    async def note_process(self, runner_id: RunnerId, process: Launched) -> None: ...
+    async def note_heartbeat(
+        self, runner_id: RunnerId, at: datetime, memory: Mapping[str, Any] | None = None
+    ) -> None: ...
+    async def note_heartbeats(
+        self, heard: Mapping[RunnerId, Mapping[str, Any] | None], at: datetime
+    ) -> None:
+        """Of all whose rows nobody else holds just now, with the memory that each says it takes."""
+        ...
+
+    async def at_work(
+        self, only: Sequence[RunnerId] | None = None
+    ) -> Mapping[RunnerId, RunnerAtWork]:
+        """These, or all that are not known to be gone."""
+        ...
+
+    async def of_attempt(self, job_id: JobId, attempt: AttemptNumber) -> Runner | None: ...
+    async def alive(self) -> Sequence[Runner]: ...
+    async def all(self, limit: int) -> Sequence[Runner]: ...
+
+
+class Launcher(Protocol):
+    """Starts and ends runners."""
+
+    def host(self) -> str: ...
+    def log_path(self, runner_id: RunnerId) -> str: ...
+    def reserve(self) -> RunnerId | None: ...
+    async def launch(self, runner_id: RunnerId, token: str) -> Launched: ...
+    async def find(self, runner: Runner) -> Launched | None:
+        """Its process, where it runs on this machine, whoever started it."""
+
+    async def kill(self, runner: Runner) -> str: ...
+    async def watch(self, runner: Runner) -> None: ...

@@ -1,0 +1,39 @@
+"""A transaction, and everything that can be loaded and saved within the transaction."""
+
+from typing import Protocol, Self
+
+from jobmanager.services.ports.artifacts import Artifacts
+from jobmanager.services.ports.checkpoints import BatchedCheckpoints, Checkpoints
+from jobmanager.services.ports.figures import Samples, Statistics, Summaries
+from jobmanager.services.ports.history import Actor, History
+from jobmanager.services.ports.jobs import Attempts, Jobs, KeyGroups
+from jobmanager.services.ports.outbox import Outbox
+from jobmanager.services.ports.runners import Runners
+from jobmanager.services.ports.savepoints import Operations, Savepoints
+
+
+class UnitOfWork(Protocol):
+    """One transaction. What is not committed never happened."""
+
+    jobs: Jobs
+    attempts: Attempts
+    runners: Runners
+    checkpoints: Checkpoints
+    batched_checkpoints: BatchedCheckpoints
+    savepoints: Savepoints
+    operations: Operations
+    artifacts: Artifacts
+    key_groups: KeyGroups
+    outbox: Outbox
+    history: History
+    statistics: Statistics
+    samples: Samples
+    summaries: Summaries
+
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(self, *exc_info: object) -> None: ...
+    async def commit(self) -> None: ...
+
+
+class UnitsOfWork(Protocol):
+    def __call__(self, actor: Actor = Actor.JOBMANAGER) -> UnitOfWork: ...
