@@ -20,6 +20,7 @@ from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import JobGraph, Mode
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
 from jobmanager.core.plan.job_plan import plan_of
+from jobmanager.core.progress import RegionProgress
 from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.protocol.messages import (
     AttemptCancelled,
@@ -31,7 +32,6 @@ from jobmanager.protocol.messages import (
     Barrier,
     CheckpointAborted,
     CheckpointCompleted,
-    RegionProgress,
     Run,
     Stop,
 )

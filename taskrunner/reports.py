@@ -1,7 +1,8 @@
 """What an attempt reports: where its regions started from, and why it failed."""
 
 from jobmanager.core.ids import RegionId
-from jobmanager.protocol.messages import Failure, RestoredRegion
+from jobmanager.core.progress import RestoredRegion
+from jobmanager.protocol.messages import Failure
 from taskrunner import logs
 from taskrunner.core import failures, restore
 from taskrunner.core.restore import (

@@ -19,11 +19,11 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jobmanager.api.status import lag_of
 from jobmanager.core.errors import StoreUnavailable
 from jobmanager.core.life.health import Health
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.lease import Term
+from jobmanager.core.progress import largest_lag_ms
 from jobmanager.services.events import EventHub
 from jobmanager.services.ports.figures import Figures, JobFigures
 from jobmanager.services.ports.unit_of_work import UnitsOfWork
@@ -221,7 +221,7 @@ _OF_A_JOB = {
 
 
 def _values(job: JobFigures, now: datetime) -> dict[str, float | None]:
-    regions, lag = job.progress, lag_of(job.progress)
+    regions, lag = job.progress, largest_lag_ms(job.progress)
     return {
         "healthy": float(job.is_healthy),
         "restarts": job.restarts,
@@ -233,13 +233,13 @@ def _values(job: JobFigures, now: datetime) -> dict[str, float | None]:
         "checkpoint_last_bytes": job.checkpoint_bytes,
         "checkpoint_failures": job.failed_checkpoints,
         "lag_seconds": None if lag is None else lag / 1000,
-        "unmoved_seconds": max((one.get("unmoved_ms") or 0 for one in regions), default=0) / 1000,
+        "unmoved_seconds": max((one.unmoved_ms or 0 for one in regions), default=0) / 1000,
         "batch_duration_seconds": (
-            max((one["batch_duration_ms"] for one in regions), default=0) / 1000
+            max((one.batch_duration_ms for one in regions), default=0) / 1000
         ),
-        "input_rows_per_second": sum(one["input_rows_per_second"] for one in regions),
-        "processed_rows_per_second": sum(one["processed_rows_per_second"] for one in regions),
-        "state_bytes": sum(one["state_bytes"] for one in regions),
+        "input_rows_per_second": sum(one.input_rows_per_second for one in regions),
+        "processed_rows_per_second": sum(one.processed_rows_per_second for one in regions),
+        "state_bytes": sum(one.state_bytes for one in regions),
     }
 
 

@@ -1,8 +1,6 @@
 """The native status of a job."""
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from pydantic import BaseModel
 
@@ -10,7 +8,7 @@ from jobmanager.api.flink import states
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.records import StoredAttempt, StoredCheckpoint, StoredJob
-from jobmanager.core.sample import lag_ms
+from jobmanager.core.progress import RegionProgress, RestoredRegion, largest_lag_ms
 from jobmanager.services.ports.runners import Runner
 
 
@@ -38,8 +36,8 @@ class StatusResponse(BaseModel):
     running_since: datetime | None
     attempt: int
     runner: RunnerResponse | None
-    region_states: list[dict[str, Any]]
-    restored: list[dict[str, Any]]
+    region_states: list[RegionProgress]
+    restored: list[RestoredRegion]
     last_checkpoint: LastCheckpoint | None
     restarts: int
     lag: int | None
@@ -62,11 +60,11 @@ def status_of(
         running_since=job.since if job.status is JobStatus.RUNNING else None,
         attempt=job.attempt,
         runner=_runner(runner),
-        region_states=[dict(one) for one in attempt.progress or ()],
-        restored=[dict(one) for one in attempt.restored or ()],
+        region_states=list(attempt.progress or ()),
+        restored=list(attempt.restored or ()),
         last_checkpoint=_last(last),
         restarts=len(job.failed_at) - (job.status is JobStatus.FAILED),
-        lag=lag_of(attempt.progress or ()),
+        lag=largest_lag_ms(attempt.progress or ()),
     )
 
 
@@ -87,9 +85,3 @@ def _last(found: StoredCheckpoint | None) -> LastCheckpoint | None:
         duration_ms=milliseconds(checkpoint.ended_at - checkpoint.triggered_at),
         bytes=checkpoint.stored.bytes if checkpoint.stored else 0,
     )
-
-
-def lag_of(progress: Sequence[Mapping[str, Any]]) -> int | None:
-    """Milliseconds between the slowest region's watermark and its last batch; None: unknown."""
-    lags = [lag for one in progress if (lag := lag_ms(one)) is not None]
-    return max(lags) if lags else None

@@ -9,10 +9,11 @@ from fastapi import APIRouter, Header, Query, Response
 from pydantic import BaseModel, Field
 
 from jobmanager.api.context import Ctx, Uow, hex_id
-from jobmanager.api.status import LastCheckpoint, lag_of
+from jobmanager.api.status import LastCheckpoint
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.errors import MalformedRequest
 from jobmanager.core.ids import JobId
+from jobmanager.core.progress import largest_lag_ms
 from jobmanager.services.ports.figures import JobSummary, SummaryFilter
 
 router = APIRouter(tags=["jobs"])
@@ -115,7 +116,7 @@ def _item(one: JobSummary, recent: list[float]) -> SummaryItem:
         failed_checkpoints=one.failed_checkpoints,
         restored_from=one.restored_from,
         traffic=_traffic(one),
-        lag=lag_of(one.progress),
+        lag=largest_lag_ms(one.progress),
         last_checkpoint=_last(one),
         recent=recent,
     )
@@ -125,10 +126,10 @@ def _traffic(one: JobSummary) -> Traffic | None:
     if not one.progress:
         return None
     return Traffic(
-        input_rows=sum(region["input_rows"] for region in one.progress),
-        output_rows=sum(region["output_rows"] for region in one.progress),
-        input_rows_per_second=sum(region["input_rows_per_second"] for region in one.progress),
-        is_idle=all(region.get("is_idle") for region in one.progress),
+        input_rows=sum(region.input_rows for region in one.progress),
+        output_rows=sum(region.output_rows for region in one.progress),
+        input_rows_per_second=sum(region.input_rows_per_second for region in one.progress),
+        is_idle=all(region.is_idle for region in one.progress),
     )
 
 

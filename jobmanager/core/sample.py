@@ -8,9 +8,9 @@ summed over longer spans and no rate comes out wrong.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from jobmanager.core.durations import milliseconds
+from jobmanager.core.progress import RegionProgress, lag_ms
 
 PHASES = {
     "latestOffset": "latest_offset_ms",
@@ -57,19 +57,18 @@ class Sample:
     lag_ms: int | None
 
 
-def reading_of(progress: Mapping[str, Any], attempt: int, at: datetime) -> Reading:
-    """`progress` is a region's, as it was stored."""
-    spent = progress.get("phases_ms") or {}
+def reading_of(progress: RegionProgress, attempt: int, at: datetime) -> Reading:
+    spent = progress.phases_ms
     return Reading(
         attempt=attempt,
         at=at,
-        input_rows=progress["input_rows"],
-        output_rows=progress["output_rows"],
-        batches=progress.get("measured_batches", 0),
-        busy_ms=progress.get("busy_ms", 0),
+        input_rows=progress.input_rows,
+        output_rows=progress.output_rows,
+        batches=progress.measured_batches,
+        busy_ms=progress.busy_ms,
         phases_ms={ours: spent.get(sparks, 0) for sparks, ours in PHASES.items()},
-        state_rows=progress.get("state_rows", 0),
-        state_bytes=progress.get("state_bytes", 0),
+        state_rows=progress.state_rows,
+        state_bytes=progress.state_bytes,
         lag_ms=lag_ms(progress),
     )
 
@@ -93,16 +92,6 @@ def between(before: Reading, after: Reading) -> Sample | None:
         state_rows=after.state_rows,
         state_bytes=after.state_bytes,
         lag_ms=after.lag_ms,
-    )
-
-
-def lag_ms(progress: Mapping[str, Any]) -> int | None:
-    """Milliseconds between a region's watermark and its last batch; None: unknown."""
-    if not progress.get("watermark") or not progress.get("progressed_at"):
-        return None
-    return milliseconds(
-        datetime.fromisoformat(progress["progressed_at"])
-        - datetime.fromisoformat(progress["watermark"])
     )
 
 

@@ -27,7 +27,7 @@ class Sampler:
     async def run_once(self) -> None:
         async with self._units() as uow:
             found = {
-                (one.job_id, str(region["region"])): sample.reading_of(region, one.attempt, one.at)
+                (one.job_id, region.region): sample.reading_of(region, one.attempt, one.at)
                 for one in await uow.history.progress()
                 for region in one.regions
             }

@@ -26,7 +26,7 @@ async def tick(
     share: float = 1.0,
 ) -> None:
     """A round each `every` seconds, and at once when `wake` is set. Errors end a round only.
-    BatchedCheckpoints take at most a `share` of the time: where there are many jobs they are fewer.
+    Rounds take at most a `share` of the time: where there are many jobs they are fewer.
     """
     while not stop.is_set():
         if wake is not None:

@@ -21,6 +21,8 @@ from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
+from jobmanager.core.progress import RegionProgress, RestoredRegion
+
 PROTOCOL_VERSION = 1
 
 
@@ -172,101 +174,6 @@ class Directives(Message):
 # ── what a runner reports ─────────────────────────────────────────────────────
 
 
-class AccumulatorValue(Message):
-    merge: Literal["sum", "lowest", "highest"]
-    value: int | float
-
-
-class LoopProgress(Message):
-    """How far a loop inside of a batch job is."""
-
-    vertex: str
-    iteration: int
-    """BatchedCheckpoints done."""
-    max_iterations: int
-    rows: int
-    """That the last round gave or, where a loop only touches what changed, that it left to do."""
-    duration_ms: int
-    """Of the last round."""
-    is_converged: bool
-    is_running: bool = True
-
-
-class SourceProgress(Message):
-    """What Spark says of one source of a region, in its last report."""
-
-    vertex: str
-    input_rows_per_second: float = 0.0
-    processed_rows_per_second: float = 0.0
-    backlog_rows: int | None = None
-    """Rows that are there and not read; None: the source does not say."""
-
-
-class OperatorProgress(Message):
-    """What Spark says of one stateful operator of a region, in its last report."""
-
-    vertex: str
-    operator: str
-    """Spark's name for what it does."""
-    updated_rows: int = 0
-    """In the last batch."""
-    dropped_rows: int = 0
-    """In the last batch: they came later than the watermark allows."""
-    state_rows: int = 0
-    """0 where Spark does not count them."""
-    state_bytes: int = 0
-    """Of memory."""
-    commit_ms: int = 0
-
-
-class RegionProgress(Message):
-    region: str
-    batch: int | None
-    """The last committed batch."""
-    batches: int = 0
-    """Committed by this attempt."""
-    is_active: bool
-    is_idle: bool = False
-    """It has looked for input since its last batch, and found none."""
-    input_rows: int = 0
-    """Read by this attempt so far."""
-    output_rows: int = 0
-    """Given to the sink by this attempt so far."""
-    input_rows_per_second: float = 0.0
-    processed_rows_per_second: float = 0.0
-    batch_duration_ms: int = 0
-    watermark: AwareDatetime | None = None
-    state_rows: int = 0
-    state_bytes: int = 0
-    offsets: dict[str, Any] = {}
-    """Source vertex to Spark's offset of it."""
-    progressed_at: AwareDatetime | None = None
-    """When the last batch was committed."""
-    input_waiting: bool | None = None
-    """Whether there is input that no committed batch has; None: unknown."""
-    batch_started_at: AwareDatetime | None = None
-    """When the batch under way began; None: there is none."""
-    unmoved_ms: int | None = None
-    """How long nothing was committed though there was something to do. 0: it moves, or it is
-    idle. A duration, so that clocks that differ do not matter."""
-    median_batch_ms: int = 0
-    """Of the last batches with input."""
-    accumulators: dict[str, dict[str, AccumulatorValue]] = {}
-    """Vertex to name to what users' code added up in committed batches, of all attempts."""
-    activity: str | None = None
-    """What Spark says it is doing."""
-    loops: list[LoopProgress] = []
-    """Of a batch job."""
-    busy_ms: int = 0
-    """Spent on batches by this attempt so far."""
-    measured_batches: int = 0
-    """How many batches `phases_ms` is about."""
-    phases_ms: dict[str, int] = {}
-    """What these batches spent their time on, by Spark's names: `addBatch`, `walCommit` …"""
-    sources: list[SourceProgress] = []
-    operators: list[OperatorProgress] = []
-
-
 class RunnerMemory(Message):
     resident_bytes: int
     """Of the runner's process and all it started."""
@@ -347,17 +254,6 @@ class Failure(Message):
     """The root cause, in one line."""
     stack: str
     region: str | None = None
-
-
-class RestoredRegion(Message):
-    """Where a region's new attempt started from, and why there."""
-
-    region: str
-    origin: Literal["scratch", "attempt", "checkpoint", "savepoint"]
-    batch: int | None
-    source: int | None
-    """Number of the attempt or checkpoint."""
-    why: str
 
 
 class RepartitionedRegion(Message):

@@ -18,7 +18,8 @@ import structlog
 
 from jobmanager.core.errors import TooManyStreams
 from jobmanager.core.ids import JobId
-from jobmanager.core.sample import lag_ms
+from jobmanager.core.progress import largest_lag_ms
+from jobmanager.protocol.progress_json import progress_to_json
 from jobmanager.services.ports.history import LiveProgress, Recorded
 from jobmanager.services.ports.unit_of_work import UnitsOfWork
 
@@ -250,7 +251,7 @@ def _of_progress(one: LiveProgress) -> Event:
         "state": one.job_state,
         "attempt": one.attempt,
         "at": one.at.isoformat(),
-        "regions": [dict(region) for region in one.regions],
+        "regions": progress_to_json(one.regions),
     }
     return Event(PROGRESS, one.job_id, data)
 
@@ -260,14 +261,13 @@ def _summary_of(found: Sequence[LiveProgress]) -> Event:
 
 
 def _line_of(one: LiveProgress) -> dict[str, Any]:
-    lags = [lag for region in one.regions if (lag := lag_ms(region)) is not None]
     return {
         "job": one.job_id.hex,
         "state": one.job_state,
         "attempt": one.attempt,
         "at": one.at.isoformat(),
-        "input_rows": sum(region["input_rows"] for region in one.regions),
-        "output_rows": sum(region["output_rows"] for region in one.regions),
-        "is_idle": all(region.get("is_idle") for region in one.regions),
-        "lag": max(lags) if lags else None,
+        "input_rows": sum(region.input_rows for region in one.regions),
+        "output_rows": sum(region.output_rows for region in one.regions),
+        "is_idle": all(region.is_idle for region in one.regions),
+        "lag": largest_lag_ms(one.regions),
     }

@@ -1,14 +1,13 @@
 """Use case: see whether a running job really runs, and write it down when that changes."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.ids import JobId
 from jobmanager.core.life.health import Diagnosis, Limits, RegionVitals, Vitals, diagnose
 from jobmanager.core.life.records import HistoryEntry
+from jobmanager.core.progress import RegionProgress
 from jobmanager.services.ports.jobs import RunningJob
 from jobmanager.services.ports.unit_of_work import UnitOfWork
 
@@ -23,7 +22,7 @@ def examine(
     vitals = Vitals(
         since=since,
         heard_at=running.heartbeat_at or since,
-        regions=[_region(one) for one in attempt.progress or () if one["is_active"]],
+        regions=[_region(one) for one in attempt.progress or () if one.is_active],
         failed_checkpoints=stored.failed_checkpoints,
         checkpointed_at=running.checkpointed_at,
         checkpointing=stored.graph.checkpointing if streams else None,
@@ -66,12 +65,12 @@ async def _save(uow: UnitOfWork, running: RunningJob, found: Diagnosis, now: dat
         )
 
 
-def _region(said: Mapping[str, Any]) -> RegionVitals:
-    unmoved = said.get("unmoved_ms")
+def _region(said: RegionProgress) -> RegionVitals:
+    unmoved = said.unmoved_ms
     return RegionVitals(
-        region=said["region"],
+        region=said.region,
         unmoved=None if unmoved is None else timedelta(milliseconds=unmoved),
-        median_batch=timedelta(milliseconds=said.get("median_batch_ms") or 0),
-        batch=said["batch"],
-        activity=said.get("activity"),
+        median_batch=timedelta(milliseconds=said.median_batch_ms),
+        batch=said.batch,
+        activity=said.activity,
     )

@@ -78,9 +78,8 @@ class Heartbeats:
                 if found.attempt.status is AttemptStatus.STARTING and beat.said.regions:
                     late.append(beat)  # its report was lost: that is to be decided about
                 elif not found.attempt.status.is_terminal:
-                    regions = [region.model_dump(mode="json") for region in beat.said.regions]
                     progress.append(
-                        NotedProgress(found.runner.job_id, found.runner.attempt, regions)
+                        NotedProgress(found.runner.job_id, found.runner.attempt, beat.said.regions)
                     )
             if good:
                 await uow.runners.note_heartbeats(

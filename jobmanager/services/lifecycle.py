@@ -16,6 +16,7 @@ from jobmanager.core.life import job as jobs
 from jobmanager.core.life.effects import DiscardAttempts
 from jobmanager.core.life.health import Health
 from jobmanager.core.life.records import HistoryEntry, StoredAttempt, StoredJob
+from jobmanager.core.progress import RegionProgress, RestoredRegion
 from jobmanager.services import operations
 from jobmanager.services.ports.runners import Runner
 from jobmanager.services.ports.unit_of_work import UnitOfWork
@@ -80,8 +81,9 @@ async def move_attempt(
 
 def committed_batches(found: StoredAttempt) -> dict[str, int]:
     """Region to its last committed batch, as its runner last said or as it was restored."""
-    known = [*(found.restored or ()), *(found.progress or ())]
-    return {one["region"]: one["batch"] for one in known if one["batch"] is not None}
+    known: list[RestoredRegion | RegionProgress] = [*(found.restored or ())]
+    known.extend(found.progress or ())
+    return {one.region: one.batch for one in known if one.batch is not None}
 
 
 async def launch_attempt(

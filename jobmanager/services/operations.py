@@ -194,7 +194,7 @@ async def checkpoint_completed(
 async def _has_proved_itself(uow: UnitOfWork, stored: StoredJob) -> bool:
     """Every region has committed a batch of its own, or has found that there is no input."""
     progress = (await uow.attempts.get(stored.id, stored.job.attempt)).progress or ()
-    done = {one["region"] for one in progress if one.get("batches") or one.get("is_idle")}
+    done = {one.region for one in progress if one.batches or one.is_idle}
     return done >= {region.id for region in plan_of(stored.graph).regions}
 
 

@@ -77,8 +77,7 @@ async def heartbeat(
             await uow.commit()
             return False
         if not attempt.status.is_terminal:
-            progress = [one.model_dump(mode="json") for one in beat.regions]
-            await uow.attempts.note_progress(runner.job_id, runner.attempt, progress, now)
+            await uow.attempts.note_progress(runner.job_id, runner.attempt, beat.regions, now)
         if attempt.status is attempts.AttemptStatus.STARTING and beat.regions:
             # Its report was lost, say because no server was there: regions only have
             # progress once their queries have started.
@@ -98,8 +97,7 @@ async def report(
         stored = await uow.jobs.get_for_update(runner.job_id)
         before = (await uow.attempts.get(runner.job_id, number)).attempt
         if isinstance(said.body, messages.AttemptRunning) and not before.status.is_terminal:
-            restored = [one.model_dump(mode="json") for one in said.body.restored]
-            await uow.attempts.note_restored(runner.job_id, number, restored)
+            await uow.attempts.note_restored(runner.job_id, number, said.body.restored)
         await lifecycle.move_attempt(uow, stored, number, event_of(said, now), now)
         await uow.commit()
     return before.is_superseded

@@ -22,6 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
 from jobmanager.core.life.health import Health
 from jobmanager.core.life.records import HistoryEntry
+from jobmanager.protocol.progress_json import progress_from_json
 from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL
 from jobmanager.services.ports.history import Actor, LiveProgress, Recorded
 from jobmanager.store.tables import AttemptRow, HistoryRow, JobRow
@@ -127,7 +128,12 @@ class PostgresHistory:
         )
         return [
             LiveProgress(
-                JobId(job_id), name, _state(status, health), AttemptNumber(number), at, regions
+                JobId(job_id),
+                name,
+                _state(status, health),
+                AttemptNumber(number),
+                at,
+                progress_from_json(regions),
             )
             for job_id, name, status, health, number, at, regions in rows
         ]

@@ -15,6 +15,8 @@ from jobmanager.core.life.attempt import Attempt
 from jobmanager.core.life.checkpoint import CheckpointKind, CheckpointStatus
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.records import StoredAttempt, StoredJob
+from jobmanager.core.progress import RegionProgress, RestoredRegion
+from jobmanager.protocol.progress_json import progress_to_json, restored_to_json
 from jobmanager.services.ports.jobs import NotedProgress, RunningJob
 from jobmanager.services.ports.runners import Launched, Runner, RunnerAtWork
 from jobmanager.store import mapping
@@ -213,24 +215,28 @@ class PostgresAttempts:
         return [(JobId(job_id), AttemptNumber(number)) for job_id, number in rows]
 
     async def note_restored(
-        self, job_id: JobId, number: AttemptNumber, restored: Sequence[Mapping[str, Any]]
+        self, job_id: JobId, number: AttemptNumber, restored: Sequence[RestoredRegion]
     ) -> None:
-        await self._update(job_id, number, restored=[dict(one) for one in restored])
+        await self._update(job_id, number, restored=restored_to_json(restored))
 
     async def note_progress(
         self,
         job_id: JobId,
         number: AttemptNumber,
-        progress: Sequence[Mapping[str, Any]],
+        progress: Sequence[RegionProgress],
         at: datetime,
     ) -> None:
-        await self._update(job_id, number, progress=[dict(one) for one in progress], progress_at=at)
+        await self._update(job_id, number, progress=progress_to_json(progress), progress_at=at)
 
     async def note_progress_of(self, progress: Sequence[NotedProgress], at: datetime) -> None:
         if not progress:
             return
         rows = [
-            {"job_id": str(one.job_id), "number": one.attempt, "progress": list(one.regions)}
+            {
+                "job_id": str(one.job_id),
+                "number": one.attempt,
+                "progress": progress_to_json(one.regions),
+            }
             for one in progress
         ]
         await self._session.execute(text(_NOTE_PROGRESS), {"rows": json.dumps(rows), "at": at})

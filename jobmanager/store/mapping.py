@@ -33,6 +33,7 @@ from jobmanager.core.life.health import Health
 from jobmanager.core.life.job import Desired, Job, JobStatus
 from jobmanager.core.life.records import RestorePoint, StoredAttempt, StoredCheckpoint, StoredJob
 from jobmanager.core.plan.job_plan import SnapshotKind
+from jobmanager.protocol.progress_json import progress_from_json, restored_from_json
 from jobmanager.services.ports.runners import Runner
 from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow, RunnerRow, SubtaskRow
 
@@ -121,7 +122,11 @@ def attempt_values(attempt: Attempt) -> dict[str, Any]:
 
 def stored_attempt(row: AttemptRow) -> StoredAttempt:
     return StoredAttempt(
-        JobId(row.job_id), attempt_of(row), row.restored, row.progress, row.progress_at
+        JobId(row.job_id),
+        attempt_of(row),
+        restored_from_json(row.restored),
+        progress_from_json(row.progress),
+        row.progress_at,
     )
 
 

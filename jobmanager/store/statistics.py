@@ -12,6 +12,7 @@ from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.health import Health
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.operation import OperationStatus
+from jobmanager.protocol.progress_json import progress_from_json
 from jobmanager.services.ports.figures import Figures, JobFigures
 from jobmanager.store.tables import (
     AttemptRow,
@@ -120,5 +121,5 @@ def _job(row: Any) -> JobFigures:
         checkpoint_took=took,
         checkpoint_bytes=row.bytes,
         heartbeat_at=row.heartbeat_at,
-        progress=row.progress or (),
+        progress=progress_from_json(row.progress),
     )

@@ -12,6 +12,7 @@ from jobmanager.core.ids import JobId
 from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.health import Health
 from jobmanager.core.life.job import JobStatus
+from jobmanager.protocol.progress_json import progress_from_json
 from jobmanager.services.ports.figures import JobSummary, SummaryFilter
 from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow
 
@@ -119,7 +120,7 @@ def _summary(row: Any) -> JobSummary:
         parallelism=row.parallelism,
         failed_checkpoints=row.failed_checkpoints,
         restored_from=row.restored_from,
-        progress=row.progress or (),
+        progress=progress_from_json(row.progress),
         checkpoint=row.number,
         checkpoint_triggered_at=row.triggered_at,
         checkpoint_ended_at=row.checkpoint_ended_at,

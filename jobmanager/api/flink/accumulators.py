@@ -11,6 +11,7 @@ from jobmanager.api.problems import FLINK
 from jobmanager.core.errors import TaskNotFound
 from jobmanager.core.life.records import StoredAttempt
 from jobmanager.core.plan.job_plan import plan_of
+from jobmanager.core.progress import AccumulatorValue, RegionProgress
 from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 router = APIRouter(tags=[FLINK])
@@ -20,7 +21,7 @@ _MERGE: Mapping[str, Callable[[Any, Any], Any]] = {
     "lowest": min,
     "highest": max,
 }
-_Counted = tuple[str, str, Mapping[str, Any]]
+_Counted = tuple[str, str, AccumulatorValue]
 """Vertex, name, and value with how it is merged."""
 
 
@@ -59,11 +60,11 @@ async def _counted(uow: UnitOfWork, job_id: Any) -> list[_Counted]:
     return []
 
 
-def _of_regions(progress: Sequence[Mapping[str, Any]]) -> Iterator[_Counted]:
+def _of_regions(progress: Sequence[RegionProgress]) -> Iterator[_Counted]:
     """A vertex that is in two regions runs in each, over the same rows: it counts once."""
     seen: set[str] = set()
     for region in progress:
-        mine: Mapping[str, Mapping[str, Any]] = region.get("accumulators", {})
+        mine = region.accumulators
         for vertex, values in mine.items():
             if vertex not in seen:
                 yield from ((vertex, name, one) for name, one in values.items())
@@ -74,7 +75,7 @@ def _shown(counted: Sequence[_Counted]) -> list[dict[str, Any]]:
     """Those of one name and kind are one, as in Flink; `vertices` says whose they are."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for vertex, name, one in counted:
-        merge, value = one["merge"], one["value"]
+        merge, value = one.merge, one.value
         held = found.setdefault((name, merge), {"value": None, "vertices": []})
         held["value"] = value if held["value"] is None else _MERGE[merge](held["value"], value)
         held["vertices"].append(vertex)

@@ -15,6 +15,7 @@ from jobmanager.core.ids import CheckpointNumber
 from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.records import StoredAttempt, StoredCheckpoint, StoredJob
 from jobmanager.core.plan.job_plan import Task, plan_of
+from jobmanager.protocol.progress_json import restored_to_json
 
 router = APIRouter(tags=[FLINK])
 _HISTORY = 100
@@ -166,18 +167,18 @@ def _restores(
     """Each attempt that started from something, and from what."""
     found = []
     for one in attempts:
-        origins = [r for r in one.restored or () if r["origin"] != "scratch"]
+        origins = [r for r in one.restored or () if r.origin != "scratch"]
         if origins:
-            from_checkpoint = [r["source"] for r in origins if r["origin"] == "checkpoint"]
+            from_checkpoint = [r.source or 0 for r in origins if r.origin == "checkpoint"]
             number = max(from_checkpoint, default=0)
-            manifest = f"checkpoints/{number}" if number else f"attempts/{origins[0]['source']}"
+            manifest = f"checkpoints/{number}" if number else f"attempts/{origins[0].source}"
             found.append(
                 {
                     "id": number,
                     "restore_timestamp": millis(one.attempt.running_at or one.attempt.launched_at),
                     "is_savepoint": False,
                     "external_path": _external_path(stored, manifest, context),
-                    "headgate-origins": [dict(r) for r in origins],
+                    "headgate-origins": restored_to_json(origins),
                 }
             )
     return found

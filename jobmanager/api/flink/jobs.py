@@ -1,6 +1,6 @@
 """Flink's routes about jobs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -12,8 +12,10 @@ from jobmanager.api.flink import states
 from jobmanager.api.flink.plan_shapes import plan_document, task_id, task_name
 from jobmanager.api.problems import FLINK
 from jobmanager.core.errors import UnsupportedRequest
+from jobmanager.core.ids import RegionId
 from jobmanager.core.life.records import StoredAttempt, StoredJob
 from jobmanager.core.plan.job_plan import Task, plan_of
+from jobmanager.core.progress import RegionProgress
 from jobmanager.services import analyses, jobs
 
 router = APIRouter(tags=[FLINK])
@@ -167,19 +169,17 @@ def _vertex(stored: StoredJob, attempt: StoredAttempt, task: Task, now: datetime
     }
 
 
-def _metrics(
-    stored: StoredJob, progress: Sequence[Mapping[str, Any]], task: Task
-) -> dict[str, Any]:
+def _metrics(stored: StoredJob, progress: Sequence[RegionProgress], task: Task) -> dict[str, Any]:
     """What Spark tells: rows read by the queries of a source, rows given to a sink."""
     plan = plan_of(stored.graph, stored.parallelism)
     regions = {one.id: one for one in plan.regions}
     read = written = 0
     for one in progress:
-        region = regions.get(one["region"])
+        region = regions.get(RegionId(one.region))
         if region is not None and set(task.vertices) & set(region.sources):
-            read += one["input_rows"]
-        if one["region"] in task.vertices:
-            written += one["output_rows"]
+            read += one.input_rows
+        if one.region in task.vertices:
+            written += one.output_rows
     return {
         "read-bytes": 0,
         "read-bytes-complete": False,

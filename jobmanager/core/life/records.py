@@ -21,6 +21,7 @@ from jobmanager.core.life.health import Health
 from jobmanager.core.life.job import Job
 from jobmanager.core.life.operation import Operation
 from jobmanager.core.life.savepoint import SavepointStatus
+from jobmanager.core.progress import RegionProgress, RestoredRegion
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +109,8 @@ class StoredJob:
 class StoredAttempt:
     job_id: JobId
     attempt: Attempt
-    restored: Sequence[Mapping[str, Any]] | None
-    progress: Sequence[Mapping[str, Any]] | None
+    restored: Sequence[RestoredRegion] | None
+    progress: Sequence[RegionProgress] | None
     """One entry a region, as the runner reported it."""
     progress_at: datetime | None
 

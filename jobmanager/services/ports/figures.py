@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
 from jobmanager.core.ids import (
     JobId,
 )
+from jobmanager.core.progress import RegionProgress
 from jobmanager.core.sample import Sample
 
 
@@ -24,7 +25,7 @@ class JobFigures:
     checkpoint_took: timedelta | None
     checkpoint_bytes: int | None
     heartbeat_at: datetime | None
-    progress: Sequence[Mapping[str, Any]]
+    progress: Sequence[RegionProgress]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class JobSummary:
     parallelism: int
     failed_checkpoints: int
     restored_from: str | None
-    progress: Sequence[Mapping[str, Any]]
+    progress: Sequence[RegionProgress]
     """Of a live job."""
     checkpoint: int | None
     checkpoint_triggered_at: datetime | None

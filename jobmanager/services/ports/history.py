@@ -11,6 +11,7 @@ from jobmanager.core.ids import (
     JobId,
 )
 from jobmanager.core.life.records import HistoryEntry
+from jobmanager.core.progress import RegionProgress
 
 
 class Actor(StrEnum):
@@ -44,7 +45,7 @@ class LiveProgress:
     job_state: str
     attempt: AttemptNumber
     at: datetime
-    regions: Sequence[Mapping[str, Any]]
+    regions: Sequence[RegionProgress]
 
 
 class History(Protocol):

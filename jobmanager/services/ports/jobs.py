@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from jobmanager.core.ids import (
     AttemptNumber,
@@ -12,6 +12,7 @@ from jobmanager.core.ids import (
 )
 from jobmanager.core.life.attempt import Attempt
 from jobmanager.core.life.records import StoredAttempt, StoredJob
+from jobmanager.core.progress import RegionProgress, RestoredRegion
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class RunningJob:
 class NotedProgress:
     job_id: JobId
     attempt: AttemptNumber
-    regions: Sequence[Mapping[str, Any]]
+    regions: Sequence[RegionProgress]
 
 
 class Jobs(Protocol):
@@ -54,13 +55,13 @@ class Attempts(Protocol):
     async def newest(self) -> Sequence[StoredAttempt]: ...
     async def grace_ended(self, now: datetime) -> Sequence[tuple[JobId, AttemptNumber]]: ...
     async def note_restored(
-        self, job_id: JobId, number: AttemptNumber, restored: Sequence[Mapping[str, Any]]
+        self, job_id: JobId, number: AttemptNumber, restored: Sequence[RestoredRegion]
     ) -> None: ...
     async def note_progress(
         self,
         job_id: JobId,
         number: AttemptNumber,
-        progress: Sequence[Mapping[str, Any]],
+        progress: Sequence[RegionProgress],
         at: datetime,
     ) -> None: ...
     async def note_progress_of(self, progress: Sequence[NotedProgress], at: datetime) -> None:

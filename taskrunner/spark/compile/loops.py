@@ -10,7 +10,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Protocol
@@ -19,13 +19,13 @@ from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row
 
-from jobmanager.protocol.messages import LoopProgress
+from jobmanager.core.progress import LoopProgress
 from taskrunner import logs
 from taskrunner.spark.compile.frames import column
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
 CUT_EVERY = 10
-"""BatchedCheckpoints from one that is written to files to the next."""
+"""Rounds from one that is written to files to the next."""
 _MOST_REWINDS = 3
 """In a row, without a round in files in between."""
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
@@ -216,7 +216,7 @@ class RunningLoops:
 
     def _note_end(self, name: str) -> None:
         with self._lock:
-            ended = self._progress[name].model_copy(update={"is_running": False})
+            ended = replace(self._progress[name], is_running=False)
             self._progress[name] = ended
         converged = ended.is_converged
         log.info("loop_ended", loop=name, iterations=ended.iteration, is_converged=converged)

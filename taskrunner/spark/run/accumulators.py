@@ -16,7 +16,7 @@ from pyspark import AccumulatorParam, SparkContext, TaskContext
 from pyspark.accumulators import Accumulator
 from pyspark.sql import SparkSession
 
-from jobmanager.protocol.messages import AccumulatorValue
+from jobmanager.core.progress import AccumulatorValue
 from taskrunner.api import accumulators
 from taskrunner.api.accumulators import Merge, Tally
 from taskrunner.snapshots import durable

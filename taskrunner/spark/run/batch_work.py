@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import RegionId
 from jobmanager.core.plan.job_plan import Region, shared_by_regions
-from jobmanager.protocol.messages import LoopProgress
+from jobmanager.core.progress import LoopProgress
 from taskrunner.spark.compile.compiler import Compiler, ReadSource
 from taskrunner.spark.compile.loops import LoopStopped, RunningLoops
 from taskrunner.spark.compile.ml import Models

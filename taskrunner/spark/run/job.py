@@ -20,7 +20,8 @@ from jobmanager.core.graph.job_graph import (
 )
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan.job_plan import Region, plan_of
-from jobmanager.protocol.messages import RegionProgress, RepartitionedRegion
+from jobmanager.core.progress import RegionProgress
+from jobmanager.protocol.messages import RepartitionedRegion
 from taskrunner import logs
 from taskrunner.core.restore import FromScratch, Restore
 from taskrunner.sinks.directory import SinkDirectory

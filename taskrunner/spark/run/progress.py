@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jobmanager.core.graph.job_graph import JobGraph, Source
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan import spark_order
-from jobmanager.protocol.messages import OperatorProgress, RegionProgress, SourceProgress
+from jobmanager.core.progress import OperatorProgress, RegionProgress, SourceProgress
 from taskrunner.core import exhaustion
 from taskrunner.core.stall_detector import QueryObservation, StallDetector
 from taskrunner.snapshots.snapshot import offsets_by_source

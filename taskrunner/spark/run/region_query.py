@@ -8,6 +8,7 @@ A bounded region without windows has nothing to drain and goes to FINISHED at on
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +25,7 @@ from jobmanager.core.graph.job_graph import JobGraph, Source, SourceConnector
 from jobmanager.core.graph.traits import goes_by_the_clock, waits_for_time
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan.job_plan import Region
-from jobmanager.protocol.messages import RegionProgress
+from jobmanager.core.progress import RegionProgress
 from taskrunner.core import exhaustion
 from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.snapshots.snapshot import offsets_by_source
@@ -166,7 +167,7 @@ class RegionQuery:
     def progress(self) -> RegionProgress:
         is_active = self.phase in (Phase.RUNNING, Phase.DRAINING)
         found = self._meter.read(self.query, is_active, self.output_rows)
-        return found.model_copy(update={"accumulators": self._totals.read()})
+        return replace(found, accumulators=self._totals.read())
 
     def offsets(self) -> dict[VertexId, Any]:
         """Each source's offset after the last committed batch."""

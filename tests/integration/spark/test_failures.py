@@ -9,7 +9,8 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
-from jobmanager.protocol.messages import Failure, RegionProgress
+from jobmanager.core.progress import RegionProgress
+from jobmanager.protocol.messages import Failure
 from taskrunner.reports import failure_of, region_failure
 from taskrunner.spark.run.region_query import Phase
 from tests.integration.spark.fed_files import feed, files_source, wait_until_read

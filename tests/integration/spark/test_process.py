@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobmanager.protocol.messages import AccumulatorValue
+from jobmanager.core.progress import AccumulatorValue
 from taskrunner.core.failures import classify
 from taskrunner.spark.run.causes import causes_of, stack_of
 from tests.integration.spark.fed_files import files_source, wait_until_read

@@ -3,8 +3,13 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from jobmanager.core.sample import Reading, between, lag_ms, reading_of
+from jobmanager.core.progress import RegionProgress, lag_ms
+from jobmanager.core.sample import Reading, between, reading_of
 from tests.support.builders import NOW, after
+
+
+def a_region(**said: Any) -> RegionProgress:
+    return RegionProgress(region="out", batch=3, is_active=True, **said)
 
 
 def a_reading(seconds: float, attempt: int = 1, **counted: Any) -> Reading:
@@ -39,7 +44,7 @@ def test_a_count_that_went_back_began_anew() -> None:
 
 
 def test_what_an_older_runner_does_not_say_is_nothing() -> None:
-    reading = reading_of({"input_rows": 5, "output_rows": 1}, 1, NOW)
+    reading = reading_of(a_region(input_rows=5, output_rows=1), 1, NOW)
 
     assert (reading.batches, reading.busy_ms, reading.lag_ms) == (0, 0, None)
     assert set(reading.phases_ms.values()) == {0}
@@ -48,7 +53,7 @@ def test_what_an_older_runner_does_not_say_is_nothing() -> None:
 def test_lag_is_from_the_watermark_to_the_last_batch() -> None:
     at = datetime(2026, 11, 16, 12, 0, 5, tzinfo=UTC)
 
-    lag = lag_ms({"watermark": NOW.isoformat(), "progressed_at": at.isoformat()})
+    lag = lag_ms(a_region(watermark=NOW, progressed_at=at))
 
     assert lag == 5_000
-    assert lag_ms({"watermark": None, "progressed_at": at.isoformat()}) is None
+    assert lag_ms(a_region(watermark=None, progressed_at=at)) is None
