@@ -24,7 +24,7 @@ from tests.e2e.test_exactly_once import RATE, a_bounded_job
 from tests.e2e.test_server_life import JOB
 from tests.support.databases import fresh_database
 from tests.support.oracle import Bids, generator_started_at, read_windows, twice
-from tests.support.server import ServerProcess, eventually, processes_of
+from tests.support.server import ServerProcess, eventually, freeze_all, is_frozen, processes_of
 
 LEASE = 6.0
 START = 240.0
@@ -159,7 +159,7 @@ def test_a_leader_that_was_frozen_wakes_up_as_a_follower_and_changes_nothing(
         with contextlib.suppress(httpx.HTTPError):
             answers.append(httpx.post(path, timeout=60))
 
-    os.kill(frozen.pid, signal.SIGSTOP)
+    freeze_all(lambda: [frozen.pid])
     try:
         asking = threading.Thread(target=write)
         asking.start()
@@ -189,13 +189,14 @@ def test_a_runner_out_of_reach_that_was_frozen_wakes_up_and_can_publish_nothing(
     leader = away_from_runner(pair, job)
     pair.check_output(job)
     old = leader.status(job)
-    freeze(pair.storage / "jobs" / job, old["runner"]["id"])
-    frozen = processes_of(old["runner"]["id"])
+    frozen = freeze(pair.storage / "jobs" / job, old["runner"]["id"])
     new = eventually(lambda: runs_anew(leader, job, old["attempt"]), within=START)
     checkpoints_go_on(leader, job)
     before = traces(pair, job, old["attempt"])
 
-    assert [psutil.Process(pid).status() for pid in frozen] == ["stopped"] * len(frozen)
+    assert frozen
+    assert processes_of(old["runner"]["id"]) == frozen
+    assert all(map(is_frozen, frozen))
     for pid in frozen:
         os.kill(pid, signal.SIGCONT)
     eventually(lambda: not processes_of(old["runner"]["id"]), within=60)
@@ -222,19 +223,18 @@ def away_from_runner(pair: Pair, job: str) -> ServerProcess:
     return leader
 
 
-def freeze(job_directory: Path, runner: str) -> None:
+def freeze(job_directory: Path, runner: str) -> list[int]:
     """Stops all its processes where they are, but not with the epoch's lock: who has that keeps
-    a replacement waiting, so there would be none that it could disturb.
+    a replacement waiting, so there would be none that it could disturb. Returns the processes.
     """
     while True:
-        for pid in processes_of(runner):
-            os.kill(pid, signal.SIGSTOP)
+        frozen = freeze_all(lambda: processes_of(runner))
         with (job_directory / "epoch.lock").open() as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
+                return frozen
             except BlockingIOError:
-                for pid in processes_of(runner):
+                for pid in frozen:
                     os.kill(pid, signal.SIGCONT)
                 time.sleep(0.05)
 

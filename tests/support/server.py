@@ -145,6 +145,34 @@ def processes_of(runner: str) -> list[int]:
     return [pid for pid in _pids() if mark in _environment(pid)]
 
 
+def freeze_all(find: Callable[[], list[int]]) -> list[int]:
+    """Stops all processes that `find` finds, and those that they start meanwhile. Returns them
+    when no thread of theirs runs any more: a signal is sent long before it is obeyed.
+    """
+    frozen: list[int] = []
+    while True:
+        found = find()
+        if found == frozen:
+            return frozen
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        _until_frozen(found)
+        frozen = found
+
+
+def _until_frozen(pids: list[int]) -> None:
+    eventually(lambda: all(map(is_frozen, pids)), within=60)
+
+
+def is_frozen(pid: int) -> bool:
+    """Whether all threads of the process are stopped; True as well if there is no such process."""
+    with contextlib.suppress(OSError):
+        threads = Path(f"/proc/{pid}/task").glob("*/stat")
+        return all(one.read_text().rpartition(")")[2].split()[0] in "tTXZ" for one in threads)
+    return True
+
+
 def eventually(
     look: Callable[[], Found | None], within: float, explain: Callable[[], str] = lambda: ""
 ) -> Found:

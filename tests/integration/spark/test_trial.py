@@ -1,5 +1,7 @@
 """A new job graph tried on a savepoint: Spark's own word, and nothing is touched."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from jobmanager.protocol.inspection import Place, Question, Refusal, Tried, Trie
 from taskrunner.inspector.desk import Desk
 from tests.integration.spark.fed_files import SUMS, feed, files_source, wait_until_read
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink
+from tests.support.renewed import Renewed, renewed
 
 WINDOWS = {
     **SUMS,
@@ -71,8 +74,23 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def bench(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    return Bench(spark, tmp_path_factory.mktemp("trial"))
+def benches(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Renewed[Bench]]:
+    @contextmanager
+    def make() -> Iterator[Bench]:
+        bench = Bench(spark, tmp_path_factory.mktemp("trial"))
+        yield bench
+        bench.job.stop()
+
+    with renewed(make) as shared:
+        yield shared
+
+
+@pytest.fixture
+def bench(benches: Renewed[Bench], request: pytest.FixtureRequest) -> Iterator[Bench]:
+    with benches.lent_to(request.node) as lent:
+        yield lent
 
 
 def summed(**changes: Any) -> Row:
