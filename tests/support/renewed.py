@@ -12,23 +12,38 @@ _HAS_FAILED = pytest.StashKey[bool]()
 
 class Renewed(Generic[Made]):
     """Made for the first test that asks, kept for the next, and made anew after a test that failed
-    with it: what such a test leaves behind is nobody's. What cannot be made fails the test that
-    asked, and no other.
+    with it, since nobody knows what such a test leaves behind. It is made anew as well when it is
+    not well any more. What cannot be made fails the test that asked, and no other.
     """
 
-    def __init__(self, make: Callable[[], AbstractContextManager[Made]]) -> None:
+    def __init__(
+        self,
+        make: Callable[[], AbstractContextManager[Made]],
+        is_well: Callable[[Made], bool],
+        *,
+        outlives_failures: bool,
+    ) -> None:
         self._make = make
+        self._is_well = is_well
+        self._outlives_failures = outlives_failures
         self._stack = ExitStack()
         self._kept: list[Made] = []
 
     @contextmanager
     def lent_to(self, test: pytest.Item) -> Iterator[Made]:
         """For one test, in a fixture of the test's own."""
+        if self._kept and not self._is_well(self._kept[0]):
+            self.close()
         if not self._kept:
             self._kept.append(self._stack.enter_context(self._make()))
         yield self._kept[0]
-        if test.stash.get(_HAS_FAILED, False):
+        if test.stash.get(_HAS_FAILED, False) and not self._outlives_failures:
             self.close()
+
+    @property
+    def current(self) -> Made:
+        """What is lent to the test that runs."""
+        return self._kept[0]
 
     def close(self) -> None:
         self._kept.clear()
@@ -36,9 +51,14 @@ class Renewed(Generic[Made]):
 
 
 @contextmanager
-def renewed(make: Callable[[], AbstractContextManager[Made]]) -> Iterator[Renewed[Made]]:
-    """For a fixture of the module."""
-    shared = Renewed(make)
+def renewed(
+    make: Callable[[], AbstractContextManager[Made]],
+    is_well: Callable[[Made], bool] = lambda made: True,
+    *,
+    outlives_failures: bool = False,
+) -> Iterator[Renewed[Made]]:
+    """For a fixture of the module or of the session."""
+    shared = Renewed(make, is_well, outlives_failures=outlives_failures)
     try:
         yield shared
     finally:

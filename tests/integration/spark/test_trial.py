@@ -74,22 +74,22 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def benches(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+def benches_in_turn(
+    sessions_in_turn: Renewed[SparkSession], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Renewed[Bench]]:
     @contextmanager
     def make() -> Iterator[Bench]:
-        bench = Bench(spark, tmp_path_factory.mktemp("trial"))
-        yield bench
-        bench.job.stop()
+        yield Bench(sessions_in_turn.current, tmp_path_factory.mktemp("trial"))
 
-    with renewed(make) as shared:
+    with renewed(make, lambda bench: bench.job.spark is sessions_in_turn.current) as shared:
         yield shared
 
 
 @pytest.fixture
-def bench(benches: Renewed[Bench], request: pytest.FixtureRequest) -> Iterator[Bench]:
-    with benches.lent_to(request.node) as lent:
+def bench(
+    spark: SparkSession, benches_in_turn: Renewed[Bench], request: pytest.FixtureRequest
+) -> Iterator[Bench]:
+    with benches_in_turn.lent_to(request.node) as lent:
         yield lent
 
 
