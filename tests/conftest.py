@@ -11,6 +11,7 @@ from jobmanager.store.database import Database, open_database
 from jobmanager.store.embedded import EmbeddedPostgres
 from tests.support.cluster import Cluster, a_cluster
 from tests.support.databases import fresh_database
+from tests.support.renewed import pytest_runtest_makereport  # noqa: F401 - a hook of pytest
 
 # A JVM more for each server, for nothing. Tests of warm runners say how many they want.
 os.environ.setdefault("HEADGATE_WARM_RUNNERS", "0")

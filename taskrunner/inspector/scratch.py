@@ -19,7 +19,11 @@ log = logs.get("inspector")
 
 @contextmanager
 def scratch_in(home: Path, spark: Session) -> Iterator[Path]:
-    """A new directory below `home`, deleted when Spark has let go of it."""
+    """A new directory below `home`, deleted when Spark has let go of it. So is what an earlier
+    question left there, if Spark wrote a file after the deletion.
+    """
+    for left in home.glob("*"):
+        delete(left)
     scratch = home / uuid4().hex
     scratch.mkdir(parents=True)
     try:

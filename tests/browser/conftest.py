@@ -1,14 +1,13 @@
 import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from tests.browser.dashboard import Dashboard
-from tests.support.databases import fresh_database
-from tests.support.server import ServerProcess
+from tests.support.renewed import Renewed, renewed
+from tests.support.server import ServerProcess, a_server
 
 _FLAGS = [
     "--no-sandbox",
@@ -23,30 +22,45 @@ _FLAGS = [
 
 
 @pytest.fixture(scope="module")
-def directory() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="hg", ignore_cleanup_errors=True) as name:
-        yield Path(name)
+def servers_in_turn(postgres_url: str) -> Iterator[Renewed[ServerProcess]]:
+    with renewed(lambda: a_server(postgres_url), lambda server: server.is_running) as shared:
+        yield shared
+
+
+@pytest.fixture
+def server(
+    servers_in_turn: Renewed[ServerProcess], request: pytest.FixtureRequest
+) -> Iterator[ServerProcess]:
+    """One server for the module, on a database of its own; another after a failure."""
+    with servers_in_turn.lent_to(request.node) as lent:
+        yield lent
 
 
 @pytest.fixture(scope="module")
-def server(directory: Path, postgres_url: str) -> Iterator[ServerProcess]:
-    """One server for the module, on a database of its own."""
-    with fresh_database(postgres_url) as url:
-        made = ServerProcess(directory / "server", "--database-url", url)
-        try:
-            yield made.start()
-        finally:
-            made.clean_up()
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+def browsers(playwright: Playwright) -> Iterator[Renewed[Browser]]:
     found = shutil.which("chromium")
     assert found, "the tests of the dashboard need Chromium: make chromium"
-    with sync_playwright() as playwright:
+
+    @contextmanager
+    def make() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=found, args=_FLAGS)
         yield browser
         browser.close()
+
+    with renewed(make, Browser.is_connected, outlives_failures=True) as shared:
+        yield shared
+
+
+@pytest.fixture
+def chromium(browsers: Renewed[Browser], request: pytest.FixtureRequest) -> Iterator[Browser]:
+    with browsers.lent_to(request.node) as lent:
+        yield lent
 
 
 @pytest.fixture

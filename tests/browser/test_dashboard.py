@@ -13,7 +13,7 @@ import yaml
 from playwright.sync_api import expect
 
 from tests.browser.dashboard import PATIENCE, Dashboard
-from tests.support.server import ServerProcess, eventually
+from tests.support.server import ServerProcess, eventually, freeze_all
 
 GROUPS = 12
 GRAPH: dict[str, Any] = {
@@ -118,7 +118,7 @@ def test_a_job_from_submission_to_cancellation(dashboard: Dashboard, server: Ser
 def _watch_a_checkpoint(dashboard: Dashboard, server: ServerProcess, job: str) -> None:
     """Its runner is frozen first, so that nobody can ack before we look."""
     runner = server.status(job)["runner"]["pid"]
-    os.kill(runner, signal.SIGSTOP)
+    freeze_all(lambda: [runner])
     try:
         dashboard.act("Checkpoint", "Take it")
         dashboard.see("0 of 4 subtasks acked")

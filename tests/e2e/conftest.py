@@ -4,22 +4,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.databases import fresh_database
-from tests.support.server import ServerProcess
+from tests.support.renewed import Renewed, renewed
+from tests.support.server import ServerProcess, a_server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def directory() -> Iterator[Path]:
+    """In a short path: the name of a socket has a limit."""
     with tempfile.TemporaryDirectory(prefix="hg", ignore_cleanup_errors=True) as name:
         yield Path(name)
 
 
 @pytest.fixture(scope="module")
-def server(directory: Path, postgres_url: str) -> Iterator[ServerProcess]:
-    """One server for the module, on a database of its own."""
-    with fresh_database(postgres_url) as url:
-        made = ServerProcess(directory / "server", "--database-url", url)
-        try:
-            yield made.start()
-        finally:
-            made.clean_up()
+def servers_in_turn(postgres_url: str) -> Iterator[Renewed[ServerProcess]]:
+    with renewed(lambda: a_server(postgres_url), lambda server: server.is_running) as shared:
+        yield shared
+
+
+@pytest.fixture
+def server(
+    servers_in_turn: Renewed[ServerProcess], request: pytest.FixtureRequest
+) -> Iterator[ServerProcess]:
+    """One server for the module, on a database of its own; another after a failure."""
+    with servers_in_turn.lent_to(request.node) as lent:
+        yield lent

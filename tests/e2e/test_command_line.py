@@ -28,7 +28,7 @@ JOB = {
 }
 
 
-def headgate(*arguments: str, url: str, within: float = 60) -> subprocess.CompletedProcess[str]:
+def headgate(*arguments: str, url: str, within: float = 120) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "jobmanager", *arguments],
         env={**os.environ, "HEADGATE_URL": url},

@@ -24,7 +24,7 @@ START = 240
 """Seconds that Spark may take where the machine is busy with other things."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def s3(directory: Path) -> Iterator[S3]:
     with pytest.MonkeyPatch.context() as patch, an_s3_server(directory / "s3") as s3:
         for name, value in s3.environment.items():

@@ -23,7 +23,7 @@ from tests.support.server import ServerProcess, eventually
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.yaml"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def embedded(directory: Path) -> Iterator[ServerProcess]:
     made = ServerProcess(directory / "embedded")
     try:

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -38,7 +37,7 @@ JOB = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def database_of_its_own(postgres_url: str) -> Iterator[str]:
     with fresh_database(postgres_url) as url:
         yield url
@@ -87,9 +86,9 @@ def test_jobs_outlive_their_server_and_are_adopted_by_the_next(restarting: Serve
     # A server that is told to stops its jobs, and leaves no process behind.
     server.stop()
     server.start("--stop-jobs")
-    time.sleep(1)
+    server.until_state(job, "running")
     assert server.stop() == 0
-    assert server.runner_processes() == []
+    eventually(lambda: not server.runner_processes(), within=10)
 
 
 @pytest.mark.long

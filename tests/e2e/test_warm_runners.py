@@ -4,32 +4,31 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.test_exactly_once import RATE, a_bounded_job
-from tests.support.databases import fresh_database
 from tests.support.oracle import Bids, generator_started_at, read_windows, twice
-from tests.support.server import ServerProcess, eventually, processes_of
+from tests.support.renewed import Renewed, renewed
+from tests.support.server import ServerProcess, a_server, eventually, processes_of
 
 ROWS = 1200
 
 
 @pytest.fixture(scope="module")
-def server(postgres_url: str) -> Iterator[ServerProcess]:
-    with (
-        tempfile.TemporaryDirectory(prefix="hg", ignore_cleanup_errors=True) as name,
-        fresh_database(postgres_url) as url,
-    ):
-        options = ("--database-url", url, "--warm-runners", "1")
-        classes = {"HEADGATE_CLASS_ARCHIVES": str(Path(name) / "server" / "classes")}
-        made = ServerProcess(Path(name) / "server", *options, environment=classes)
-        try:
-            yield made.start()
-        finally:
-            made.clean_up()
+def servers_in_turn(postgres_url: str) -> Iterator[Renewed[ServerProcess]]:
+    @contextmanager
+    def make() -> Iterator[ServerProcess]:
+        with tempfile.TemporaryDirectory(prefix="hg", ignore_cleanup_errors=True) as name:
+            classes = {"HEADGATE_CLASS_ARCHIVES": name}
+            with a_server(postgres_url, "--warm-runners", "1", environment=classes) as made:
+                yield made
+
+    with renewed(make, lambda server: server.is_running) as shared:
+        yield shared
 
 
 def waiting(server: ServerProcess) -> list[Path]:
@@ -44,7 +43,7 @@ def waiting(server: ServerProcess) -> list[Path]:
 
 def archives_of(server: ServerProcess) -> list[Path]:
     """Spark's classes as a JVM maps them."""
-    return list((server.directory / "classes").glob("*.jsa"))
+    return list(Path(server.environment["HEADGATE_CLASS_ARCHIVES"]).glob("*.jsa"))
 
 
 def history(server: ServerProcess, job: str, kind: str) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """A real S3 server over HTTP, in a process of its own."""
 
+import contextlib
 import os
 import re
 import signal
@@ -68,24 +69,41 @@ class S3:
 @contextmanager
 def an_s3_server(directory: Path) -> Iterator[S3]:
     directory.mkdir(parents=True, exist_ok=True)
-    port = _free_port()
-    s3 = S3(f"http://127.0.0.1:{port}")
+    for _ in range(3):  # somebody may take the port before the server does
+        port = _free_port()
+        s3, process = S3(f"http://127.0.0.1:{port}"), _start(port, directory / "s3.log")
+        try:
+            if _until_ready(s3, process, directory / "s3.log"):
+                yield s3
+                return
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    raise AssertionError((directory / "s3.log").read_text()[-2000:])
+
+
+def _start(port: int, log: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with (directory / "s3.log").open("ab") as log:
-        process = subprocess.Popen(
+    with log.open("ab") as output:
+        return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
+            stdout=output,
+            stderr=output,
             env={**os.environ, "MOTO_DOCKER_CONFIG_FILE": os.devnull},
             start_new_session=True,
         )
-    try:
-        eventually(lambda: _make_bucket(s3), 60, lambda: (directory / "s3.log").read_text()[-2000:])
-        yield s3
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+
+
+def _until_ready(s3: S3, process: subprocess.Popen[bytes], log: Path) -> bool:
+    """Waits until the server answers; False: it ended before."""
+    eventually(
+        lambda: process.poll() is not None or _make_bucket(s3),
+        within=60,
+        explain=lambda: log.read_text()[-2000:],
+    )
+    return process.poll() is None
 
 
 def _make_bucket(s3: S3) -> bool:

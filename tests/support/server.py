@@ -5,8 +5,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,9 +16,11 @@ import httpx
 import psutil
 
 from jobmanager.launchers import processes
+from tests.support.databases import fresh_database
 
 Found = TypeVar("Found")
-START_SECONDS = 60
+PATIENCE = 120.0
+"""Seconds. A slow machine is not a wrong result."""
 
 
 class ServerProcess:
@@ -27,7 +31,7 @@ class ServerProcess:
     ) -> None:
         self.directory = directory
         self.options = options
-        self._environment = environment or {}
+        self.environment = environment or {}
         self._process: subprocess.Popen[str] | None = None
         self.http = httpx.Client()
 
@@ -42,7 +46,7 @@ class ServerProcess:
                 stderr=log,
                 text=True,
                 start_new_session=True,
-                env={**os.environ, **self._environment},
+                env={**os.environ, **self.environment},
             )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -139,23 +143,73 @@ class ServerProcess:
         return [pid for pid in _pids() if marks & _environment(pid)]
 
 
+@contextmanager
+def a_server(
+    postgres_url: str, *options: str, environment: Mapping[str, str] | None = None
+) -> Iterator[ServerProcess]:
+    """A server that runs, with a directory and a database of its own. In a short path: the name
+    of a socket has a limit.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="hg", ignore_cleanup_errors=True) as name,
+        fresh_database(postgres_url) as url,
+    ):
+        made = ServerProcess(
+            Path(name) / "server", "--database-url", url, *options, environment=environment
+        )
+        try:
+            yield made.start()
+        finally:
+            made.clean_up()
+
+
 def processes_of(runner: str) -> list[int]:
     """The runner's process and all it has started, as far as they run."""
     mark = f"{processes.MARKER}={runner}".encode()
     return [pid for pid in _pids() if mark in _environment(pid)]
 
 
+def freeze_all(find: Callable[[], list[int]]) -> list[int]:
+    """Stops all processes that `find` finds, and those that they start meanwhile. Returns them
+    when no thread of theirs runs any more: a signal is sent long before it is obeyed.
+    """
+    frozen: list[int] = []
+    while True:
+        found = find()
+        if found == frozen:
+            return frozen
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        _until_frozen(found)
+        frozen = found
+
+
+def _until_frozen(pids: list[int]) -> None:
+    eventually(lambda: all(map(is_frozen, pids)), within=60)
+
+
+def is_frozen(pid: int) -> bool:
+    """Whether all threads of the process are stopped; True as well if there is no such process."""
+    with contextlib.suppress(OSError):
+        threads = Path(f"/proc/{pid}/task").glob("*/stat")
+        return all(one.read_text().rpartition(")")[2].split()[0] in "tTXZ" for one in threads)
+    return True
+
+
 def eventually(
     look: Callable[[], Found | None], within: float, explain: Callable[[], str] = lambda: ""
 ) -> Found:
-    """What `look` finds, tried again until it finds something."""
-    deadline = time.monotonic() + within
+    """What `look` finds, tried again until it finds something. On a machine that has nothing
+    else to do that is `within` so many seconds; a busy machine is given `PATIENCE` at least.
+    """
+    deadline = time.monotonic() + max(within, PATIENCE)
     while True:
         found = look()
         if found is not None and found is not False:
             return found
         if time.monotonic() > deadline:
-            raise AssertionError(f"not within {within} s: {explain()}")
+            raise AssertionError(f"not within {max(within, PATIENCE)} s: {explain()}")
         time.sleep(0.1)
 
 

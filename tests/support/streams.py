@@ -68,10 +68,10 @@ class Reader:
         self._lines = lines
         self.comments = 0
 
-    async def next(self, *kinds: str, within: float = 20) -> dict[str, Any]:
+    async def next(self, *kinds: str, within: float = 60) -> dict[str, Any]:
         return await asyncio.wait_for(self._next(kinds), within)
 
-    async def many(self, count: int, within: float = 20) -> list[dict[str, Any]]:
+    async def many(self, count: int, within: float = 60) -> list[dict[str, Any]]:
         async with asyncio.timeout(within):
             return [await self._next(()) for _ in range(count)]
 

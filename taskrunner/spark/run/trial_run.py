@@ -114,13 +114,15 @@ def refusal_of(region: Region, rows: DataFrame, directory: Path) -> str | None:
 
 
 def unload_state(spark: SparkSession) -> None:
-    """Lets go of all state stores: Spark keeps them open, and tidies up in their directories.
+    """Lets go of all state stores: Spark keeps them open, and its maintenance threads write
+    snapshots into their directories. Returns when those threads have ended; Spark starts them
+    again with the next state store.
 
     A private API, so it may be missing; then they are left to Spark.
     """
     try:
         jvm: Any = spark._jvm
         stores = getattr(jvm.org.apache.spark.sql.execution.streaming.state, "StateStore$")
-        getattr(stores, "MODULE$").unloadAll()
+        getattr(stores, "MODULE$").stop()
     except (Py4JError, AttributeError, TypeError):
         return

@@ -196,7 +196,7 @@ async def test_a_long_poll_is_woken_by_a_barrier(cluster: Cluster) -> None:
     poll = asyncio.create_task(runner.directives(after=last, wait_ms=30_000))
     await asyncio.sleep(0.1)
     number = await take(cluster, job)
-    [barrier] = await asyncio.wait_for(poll, timeout=10)
+    [barrier] = await asyncio.wait_for(poll, timeout=25)
 
     assert barrier["body"]["checkpoint"] == number
 

@@ -95,7 +95,7 @@ async def test_a_runner_that_waits_at_a_follower_hears_at_once(
     await asyncio.sleep(0.2)
     await cluster.http.post(f"/v1/jobs/{job}/checkpoints")
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(15):
         assert [one["body"]["kind"] for one in await waiting] == ["barrier"]
 
 

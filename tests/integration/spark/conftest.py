@@ -1,18 +1,21 @@
 """One Spark session for all tests of this directory, and jobs that run in it."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from taskrunner.spark.session.session import close_session, open_session, settings
 from tests.integration.spark.jobs import JobUnderTest
 from tests.integration.spark.runner_process import Site
+from tests.support.renewed import Renewed, renewed
 
 
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+@contextmanager
+def a_session() -> Iterator[SparkSession]:
     extra = {
         # a snapshot of the state every few batches, so that restores meet both kinds of files
         "spark.sql.streaming.stateStore.minDeltasForSnapshot": "2",
@@ -22,8 +25,34 @@ def spark() -> Iterator[SparkSession]:
     session = open_session(
         settings(name="tests", master="local[2]", parallelism=2, extra=extra),
     )
-    yield session
-    close_session(session)
+    try:
+        yield session
+    finally:
+        with suppress(Py4JError, OSError):  # its JVM may be what died
+            close_session(session)
+
+
+def answers(session: SparkSession) -> bool:
+    """Whether the JVM is there, and runs Spark."""
+    try:
+        return not session.sparkContext._jsc.sc().isStopped()
+    except (Py4JError, OSError):
+        return False
+
+
+@pytest.fixture(scope="session")
+def sessions_in_turn() -> Iterator[Renewed[SparkSession]]:
+    with renewed(a_session, answers, outlives_failures=True) as shared:
+        yield shared
+
+
+@pytest.fixture
+def spark(
+    sessions_in_turn: Renewed[SparkSession], request: pytest.FixtureRequest
+) -> Iterator[SparkSession]:
+    """One session for all tests; another where its JVM has died."""
+    with sessions_in_turn.lent_to(request.node) as lent:
+        yield lent
 
 
 @pytest.fixture

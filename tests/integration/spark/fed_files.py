@@ -1,9 +1,11 @@
 """Input that comes file by file, a running sum of it, and what the output should be."""
 
 import json
+import os
 from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
 
-from taskrunner.snapshots import durable
 from tests.integration.spark.jobs import JobUnderTest, Row, some_rows
 
 FILES = 8
@@ -38,8 +40,21 @@ def feed(job: JobUnderTest, first: int, last: int) -> None:
     """Puts the input files `first` to `last` where the job reads."""
     for number in range(first, last + 1):
         rows = ALL_ROWS[number * ROWS_A_FILE : (number + 1) * ROWS_A_FILE]
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
-        durable.write(job.root / "in" / f"{number:03d}.json", lines)
+        put_file(job.root / "in", number, rows)
+
+
+def put_file(directory: Path, number: int, rows: Iterable[Row]) -> None:
+    """Puts the input file `number` into a directory that Spark may be reading.
+
+    Spark reads files in the order of their modification times, in milliseconds, and files of
+    one millisecond in the order in which the file system lists them. The clock of a file system
+    ticks every few milliseconds: so the number decides the time, before the file has its name.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    unseen = directory / f".{number:03d}.json"
+    unseen.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    os.utime(unseen, (1_700_000_000 + number,) * 2)
+    unseen.rename(directory / f"{number:03d}.json")
 
 
 def wait_until_read(job: JobUnderTest, files: int) -> None:

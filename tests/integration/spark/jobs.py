@@ -123,7 +123,7 @@ class JobUnderTest:
     def stop_at_boundary(self) -> None:
         for region in self.running.regions if self.running else []:
             assert region.ask_to_stop()
-            assert region.await_stop(timedelta(seconds=30))
+            assert region.await_stop(timedelta(seconds=120))
 
     def checkpoint(self, number: int) -> Manifest:
         """Takes a checkpoint of the attempt under way."""

@@ -28,6 +28,7 @@ from tests.integration.spark.scripted_jobmanager import TOKEN, ScriptedJobManage
 
 REPOSITORY = Path(__file__).parents[3]
 ROWS = 160
+ROWS_A_SECOND = 10
 
 
 def a_graph(**fields: Any) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def a_graph(**fields: Any) -> dict[str, Any]:
                 "id": "orders",
                 "op": "source",
                 "connector": "generator",
-                "rows_per_second": 10,
+                "rows_per_second": ROWS_A_SECOND,
                 "rows": ROWS,
                 "columns": {"id": "id", "ts": "ts", "k": "id % 5"},
                 "watermark": {"column": "ts", "delay": "1s"},
@@ -158,11 +159,16 @@ class Process:
 
         self.jobmanager.wait_for(find, seconds=120)
 
+    def output_rows(self, region: str) -> int:
+        """What the newest heartbeat says."""
+        beats = [m for m in self.jobmanager.said if isinstance(m, Heartbeat)]
+        return max(r.output_rows for m in beats for r in m.regions if r.region == region)
+
     def end(self) -> None:
         """Nothing of it is left, whatever the test did."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(60)
         self.jobmanager.close()
 
 

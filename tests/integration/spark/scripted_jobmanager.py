@@ -66,7 +66,7 @@ class ScriptedJobManager:
         expires_at = datetime.now(UTC) + timedelta(minutes=1)
         self.direct(job, attempt, Barrier(checkpoint=checkpoint, expires_at=expires_at))
 
-    def wait_for(self, find: Callable[[Message], Found | None], seconds: float = 60) -> Found:
+    def wait_for(self, find: Callable[[Message], Found | None], seconds: float = 120) -> Found:
         """The first thing said, now or later, in which `find` finds something."""
         deadline = time.monotonic() + seconds
         with self._changed:

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from jobmanager.core.snapshots import manifest as manifests
@@ -216,11 +216,8 @@ def test_a_query_without_state_is_adopted(job: JobUnderTest) -> None:
     assert ids == [row["id"] for row in ALL_ROWS[3 * 40 : 5 * 40]]
 
 
-@pytest.fixture(scope="module")
-def a_checkpoint(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[JobUnderTest, Path]:
-    job = JobUnderTest(spark, tmp_path_factory.mktemp("adopted"))
+@pytest.fixture
+def a_checkpoint(job: JobUnderTest) -> tuple[JobUnderTest, Path]:
     feed(job, 0, 1)
     plain = PlainQuery(job, HDFS_BACKED, 1, 2)
     return job, plain.run(summed(plain.rows()), "update", killed=False)

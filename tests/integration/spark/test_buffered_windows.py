@@ -5,8 +5,6 @@ the rows of each batch and computes the watermark itself: the latest time of the
 less the delay.
 """
 
-import json
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from taskrunner.snapshots import durable
 from taskrunner.spark.compile.compiler import InvalidVertex
-from tests.integration.spark.fed_files import files_source
+from tests.integration.spark.fed_files import files_source, put_file
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink, second, table
 from tests.integration.spark.test_savepoints import stop
 
@@ -273,10 +270,7 @@ def shown(rows: list[Row]) -> list[tuple[Any, ...]]:
 def test_streamed(job: JobUnderTest, case: Case, parallelism: int) -> None:
     job.define(*graph_of(case, files_source()), parallelism=parallelism)
     for file in range(FILES):
-        lines = "".join(json.dumps(row) + "\n" for row in batch_of(file))
-        path = job.root / "in" / f"{file:03d}.json"
-        durable.write(path, lines)
-        os.utime(path, (1_700_000_000 + file,) * 2)  # Spark reads files in the order of their times
+        put_file(job.root / "in", file, batch_of(file))
     job.start()
     job.wait_for_commit(lambda log, batch: log.offsets(batch).offsets[0]["logOffset"] >= FILES - 1)
     stop(job, drain=True)

@@ -59,7 +59,7 @@ async def test_it_answers_in_turn_and_ends_when_it_is_idle(
     assert status.pid is not None
     processes = family(status.pid)
     assert len(processes) >= 2  # with its JVM
-    await asyncio.to_thread(psutil.wait_procs, processes, timeout=30)
+    await asyncio.to_thread(psutil.wait_procs, processes, timeout=60)
     assert alive(processes) == []
     await inspector.close()
     assert inspector.status().state == "stopped"
@@ -99,6 +99,6 @@ def test_it_ends_with_its_input_even_while_spark_starts(tmp_path: Path) -> None:
     while not started.children():  # its JVM
         assert process.poll() is None, (tmp_path / "log").read_text()
     processes = family(process.pid)
-    process.communicate(timeout=60)
-    psutil.wait_procs(processes, timeout=10)
+    process.communicate(timeout=120)
+    psutil.wait_procs(processes, timeout=60)
     assert alive(processes) == []

@@ -1,7 +1,6 @@
 """Spark calls a key-group operator once for a group and batch, and when its time has come."""
 
 import json
-import os
 import pickle
 from collections.abc import Sequence
 from datetime import UTC
@@ -17,6 +16,7 @@ from jobmanager.core.graph.clocks import Clock
 from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.keyed.operator import GroupOperator, Moment, Outcome
 from taskrunner.spark.compile.keyed_python import apply_by_group
+from tests.integration.spark.fed_files import put_file
 from tests.integration.spark.jobs import second
 
 SCHEMA = "k STRING, v BIGINT, ts TIMESTAMP"
@@ -55,14 +55,10 @@ def teller() -> GroupOperator:
 
 
 def feed(directory: Path, batches: Sequence[Sequence[tuple[str | None, int, int]]]) -> None:
-    directory.mkdir(exist_ok=True)
     for number, rows in enumerate(batches):
-        lines = [json.dumps({"k": k, "v": v, "ts": second(s).isoformat()}) for k, v, s in rows]
-        file = directory / f"{number:03d}.json"
-        file.write_text("\n".join(lines))
-        # Spark reads files in the order of their time
-        moment = 1_700_000_000 + number
-        os.utime(file, (moment, moment))
+        put_file(
+            directory, number, ({"k": k, "v": v, "ts": second(s).isoformat()} for k, v, s in rows)
+        )
 
 
 def run(spark: SparkSession, place: Path, key: Sequence[str], clock: Clock) -> list[list[Any]]:

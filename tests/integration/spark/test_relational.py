@@ -428,7 +428,7 @@ def serving(lines: list[str]) -> Iterator[int]:
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
             self.wfile.write("".join(line + "\n" for line in lines).encode())
-            done.wait(60)
+            done.wait(600)
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True

@@ -16,7 +16,6 @@ Results are columns `n` and `total`: count, and sum of `v`. Rows that are found 
 come after the watermark has passed them.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,9 +29,8 @@ from jobmanager.core.ids import VertexId
 from jobmanager.core.plan import spark_order
 from jobmanager.core.plan.job_plan import layout_of
 from jobmanager.core.plan.key_groups import Layout, owner
-from taskrunner.snapshots import durable
 from tests.integration.spark.buffered_window_operators import BUFFERED_WINDOWS
-from tests.integration.spark.fed_files import files_source, wait_until_read
+from tests.integration.spark.fed_files import files_source, put_file, wait_until_read
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink, second
 from tests.integration.spark.relational_operators import RELATIONAL
 from tests.integration.spark.test_savepoints import stop
@@ -258,8 +256,7 @@ def read(files: int) -> list[Row]:
 
 def feed(job: JobUnderTest, *files: int) -> None:
     for file in files:
-        lines = "".join(json.dumps(row) + "\n" for row in rows_of(file))
-        durable.write(job.root / "in" / f"{file:03d}.json", lines)
+        put_file(job.root / "in", file, rows_of(file))
 
 
 def expected(operator: Operator, files: int, *, drained: bool = False) -> Results:

@@ -1,7 +1,6 @@
 """The runner as a process, against a JobManager that a test directs."""
 
 import signal
-import time
 from uuid import uuid4
 
 import psutil
@@ -18,7 +17,14 @@ from jobmanager.protocol.messages import (
     CheckpointRef,
     Exit,
 )
-from tests.integration.spark.runner_process import ROWS, Site, a_graph, ids, restore_point
+from tests.integration.spark.runner_process import (
+    ROWS,
+    ROWS_A_SECOND,
+    Site,
+    a_graph,
+    ids,
+    restore_point,
+)
 
 
 @pytest.mark.long
@@ -38,7 +44,8 @@ def test_a_job_whose_runner_is_killed_ends_with_every_row_once(site: Site) -> No
         ("raw", "raw", 0),
     }
     first.jobmanager.direct(site.job, 1, CheckpointCompleted(checkpoint=1))
-    time.sleep(1.3)
+    # and has committed a batch after the checkpoint
+    first.wait_for_output("raw", first.output_rows("raw") + 2 * ROWS_A_SECOND)
     jvms = first.jvms()
     assert jvms
     first.process.kill()
@@ -48,11 +55,11 @@ def test_a_job_whose_runner_is_killed_ends_with_every_row_once(site: Site) -> No
     running = second.report("running").body
     second.report("finished")
     second.jobmanager.direct(site.job, 2, Exit(reason="done"))
-    assert second.process.wait(30) == 0
+    assert second.process.wait(120) == 0
     # Then it started from what the first had, no JVM is left, and each row was counted once
     assert running.event == "running"
     assert {one.origin for one in running.restored} == {"attempt"}
-    assert not any(jvm.is_running() for jvm in jvms)
+    assert not psutil.wait_procs(jvms, timeout=60)[1]
     windows = pyarrow.dataset.dataset(site.root / "out").to_table().to_pylist()
     assert len({(w["k"], w["window_start"]) for w in windows}) == len(windows)
     assert sum(w["n"] for w in windows) == ROWS
@@ -71,7 +78,7 @@ def test_a_cancelled_job_ends_after_its_batch_and_leaves_a_result(site: Site) ->
 
     assert body.event == "cancelled"
     assert body.detail == "out ended after its batch; raw ended after its batch"
-    assert runner.process.wait(30) == 0
+    assert runner.process.wait(120) == 0
     assert "Interrupted" not in (site.root / "runner.log").read_text()
     result = site.root / "storage" / "jobs" / site.job.hex / "attempts" / "1" / "result.json"
     assert AttemptReport.model_validate_json(result.read_text()).body == body
@@ -130,7 +137,7 @@ def test_a_superseded_runner_ends_without_a_word(site: Site) -> None:
     runner.report("running")
     runner.jobmanager.superseded.add(1)
 
-    assert runner.process.wait(60) == 0
+    assert runner.process.wait(120) == 0
 
     assert runner.reports() == [(1, "prepared"), (1, "running")]
 
@@ -149,4 +156,4 @@ def test_a_graph_that_spark_refuses_is_an_invalid_job(site: Site) -> None:
     assert body.failure.message.startswith(
         "InvalidVertex: vertex counts: aggregate.n: [UNRESOLVED_ROUTINE]"
     )
-    assert runner.process.wait(30) == 0
+    assert runner.process.wait(120) == 0

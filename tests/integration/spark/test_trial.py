@@ -1,5 +1,7 @@
 """A new job graph tried on a savepoint: Spark's own word, and nothing is touched."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from jobmanager.protocol.inspection import Place, Question, Refusal, Tried, Trie
 from taskrunner.inspector.request_handler import RequestHandler
 from tests.integration.spark.fed_files import SUMS, feed, files_source, wait_until_read
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink
+from tests.support.renewed import Renewed, renewed
 
 WINDOWS = {
     **SUMS,
@@ -71,8 +74,23 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def bench(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    return Bench(spark, tmp_path_factory.mktemp("trial"))
+def benches_in_turn(
+    sessions_in_turn: Renewed[SparkSession], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Renewed[Bench]]:
+    @contextmanager
+    def make() -> Iterator[Bench]:
+        yield Bench(sessions_in_turn.current, tmp_path_factory.mktemp("trial"))
+
+    with renewed(make, lambda bench: bench.job.spark is sessions_in_turn.current) as shared:
+        yield shared
+
+
+@pytest.fixture
+def bench(
+    spark: SparkSession, benches_in_turn: Renewed[Bench], request: pytest.FixtureRequest
+) -> Iterator[Bench]:
+    with benches_in_turn.lent_to(request.node) as lent:
+        yield lent
 
 
 def summed(**changes: Any) -> Row:

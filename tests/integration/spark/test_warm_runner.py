@@ -68,7 +68,7 @@ def test_a_kept_runner_goes_on_at_another_parallelism_in_the_same_jvm(site: Site
     assert sum(w["total"] for w in windows) == sum(range(ROWS))
     assert sorted(ids(site.root / "raw")) == list(range(ROWS))
     runner.jobmanager.direct(site.job, 2, Exit(reason="done"))
-    assert runner.process.wait(30) == 0
+    assert runner.process.wait(120) == 0
 
 
 def next_heartbeat(runner: Process) -> Heartbeat:
@@ -126,7 +126,7 @@ def test_each_attempt_of_a_kept_runner_has_the_settings_of_its_own_graph(site: S
     runner.stop(3, "last", keep_runner=True)
     runner.report("stopped", "failed", attempt=3)
     runner.process.send_signal(signal.SIGTERM)
-    assert runner.process.wait(30) == 0
+    assert runner.process.wait(120) == 0
     assert runner.reports()[-1] == (3, "stopped")
 
 
@@ -159,5 +159,5 @@ def test_a_job_that_is_cancelled_while_it_starts_starts_no_query(site: Site) -> 
 
     assert body.event == "cancelled"
     assert body.detail == "no query had started"
-    assert runner.process.wait(30) == 0
+    assert runner.process.wait(120) == 0
     assert not (site.root / "out").exists()

@@ -87,7 +87,7 @@ def test_a_checkpoint_is_copied_under_the_lock_of_its_pool(job: Job, tmp_path: P
         copying = subprocess.Popen([*command, str(tmp_path / "copy")])
         with pytest.raises(subprocess.TimeoutExpired):
             copying.wait(2)
-    assert copying.wait(30) == 0
+    assert copying.wait(120) == 0
 
 
 def test_a_savepoint_that_was_moved_is_copied(job: Job, tmp_path: Path) -> None:
