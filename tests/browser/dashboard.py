@@ -12,6 +12,27 @@ PATIENCE = 90 * SECONDS
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 _RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
 
+_OVERLAPS = """() => {
+  const seen = [];
+  for (const element of document.querySelectorAll(".graph *")) {
+    const own = [...element.childNodes].filter(one => one.nodeType === 3 && one.data.trim());
+    for (const text of own) {
+      const range = document.createRange();
+      range.selectNodeContents(text);
+      const box = range.getBoundingClientRect();
+      // what an ellipsis stands for is not to be seen
+      const clip = element.getBoundingClientRect();
+      const isClipped = getComputedStyle(element).overflowX === "hidden";
+      const right = isClipped ? Math.min(box.right, clip.right) : box.right;
+      seen.push({ text: text.data, left: box.left, right, top: box.top, bottom: box.bottom });
+    }
+  }
+  const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 0.5
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 2;
+  return seen.flatMap((a, i) => seen.slice(i + 1).filter(b => meet(a, b))
+    .map(b => `${a.text} / ${b.text}`));
+}"""
+
 
 class Dashboard:
     def __init__(self, page: Page, url: str) -> None:
@@ -78,6 +99,11 @@ class Dashboard:
             if one["impact"] in ("serious", "critical")
             for node in one["nodes"]
         ]
+
+    def overlaps(self) -> list[str]:
+        """Texts of the job graph that lie on one another."""
+        found: list[str] = self.page.evaluate(_OVERLAPS)
+        return found
 
     def is_too_wide(self) -> bool:
         """Whether the page as a whole scrolls sideways."""
