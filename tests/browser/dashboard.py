@@ -15,21 +15,20 @@ _RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice
 _OVERLAPS = """() => {
   const seen = [];
   for (const element of document.querySelectorAll(".graph *")) {
-    const own = [...element.childNodes].filter(one => one.nodeType === 3 && one.data.trim());
-    for (const text of own) {
-      const range = document.createRange();
-      range.selectNodeContents(text);
-      const box = range.getBoundingClientRect();
-      // what an ellipsis stands for is not to be seen
-      const clip = element.getBoundingClientRect();
-      const isClipped = getComputedStyle(element).overflowX === "hidden";
-      const right = isClipped ? Math.min(box.right, clip.right) : box.right;
-      seen.push({ text: text.data, left: box.left, right, top: box.top, bottom: box.bottom });
-    }
+    if (![...element.childNodes].some(one => one.nodeType === 3 && one.data.trim())) continue;
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    const { left, right, top, bottom } = range.getBoundingClientRect();
+    // what an ellipsis stands for is not to be seen
+    const isClipped = getComputedStyle(element).overflowX === "hidden";
+    const end = isClipped ? Math.min(right, element.getBoundingClientRect().right) : right;
+    seen.push({ element, text: element.textContent, left, right: end, top, bottom });
   }
-  const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 0.5
+  // side by side, less than 3 px apart: they read as one word
+  const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > -3
     && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 2;
-  return seen.flatMap((a, i) => seen.slice(i + 1).filter(b => meet(a, b))
+  return seen.flatMap((a, i) => seen.slice(i + 1)
+    .filter(b => !a.element.contains(b.element) && meet(a, b))
     .map(b => `${a.text} / ${b.text}`));
 }"""
 
@@ -101,7 +100,7 @@ class Dashboard:
         ]
 
     def overlaps(self) -> list[str]:
-        """Texts of the job graph that lie on one another."""
+        """Texts of the job graph that lie on one another, or touch."""
         found: list[str] = self.page.evaluate(_OVERLAPS)
         return found
 
