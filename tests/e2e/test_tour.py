@@ -25,12 +25,12 @@ EXPECTED = {
     "headgate serve": "",
     "headgate submit": r"submitted quickstart as job [0-9a-f]{32}",
     "headgate list": r"quickstart .*RUNNING",
-    "headgate checkpoint": r"checkpoint \d+ .*complete",
-    "headgate rescale": r"4",
+    "headgate checkpoint": r"status +completed",
+    "headgate rescale": r"rescaled from 2 to 4: \d+ key groups moved",
     "kill -9": "",
-    "headgate show": r"(?s)attempt.*3",
+    "headgate show": r"(?s)attempt +3 .*restored +out: ",
     "headgate stop": r"savepoint [0-9a-f]{32} is at file:",
-    "headgate savepoints": r"[0-9a-f]{8}",
+    "headgate savepoints": r"[0-9a-f]{32} +completed",
     "kill %1": "",
 }
 """What each command prints. Another tour needs another table."""
