@@ -32,7 +32,9 @@ help:
 	@echo '             after the other for HEADGATE_CHAOS_MINUTES (10); see tests/chaos'
 	@echo 'make setup   .venv with everything in it, a Java runtime, and the dashboard built'
 	@echo 'make web     only the dashboard, if its sources have changed'
-	@echo 'make lint    ruff, mypy, import-linter, and types and unit tests of the dashboard'
+	@echo 'make unit    the unit tests, in half a minute: no Java, no Node, no browser'
+	@echo 'make fix     what ruff and Biome mend by themselves: format, order of imports, findings'
+	@echo 'make lint    ruff, mypy, import-linter; format, lint, types and tests of the dashboard'
 	@echo 'make clean   remove .venv, caches and what the demo wrote'
 
 .PHONY: setup
@@ -74,6 +76,18 @@ test: lint chromium classes
 	@$(BIN)/python -m pytest -q -m 'not long' $(BROWSER_TESTS)
 	@echo 'make test: lint, types, import rules and all tests passed'
 
+# Only what is in .venv: a newcomer's first and a developer's every command.
+.PHONY: unit
+unit: $(INSTALLED)
+	@$(BIN)/python -m pytest -q $(IN_PARALLEL) -m 'not needs_java and not needs_node' tests/unit
+
+.PHONY: fix
+fix: $(INSTALLED)
+	@$(BIN)/ruff check --fix --exit-zero .
+	@$(BIN)/ruff format .
+	@$(MAKE) --no-print-directory node
+	@$(BIN)/python web/build.py fix
+
 .PHONY: chaos
 chaos: setup chromium classes
 	@$(BIN)/python -m pytest -q -m long --timeout 1800 $(SLOW_TESTS)
@@ -88,7 +102,7 @@ lint: setup
 	@$(BIN)/mypy $(CHECKED)
 	@echo '== import-linter'
 	@$(BIN)/lint-imports --no-cache
-	@echo '== the dashboard: types and unit tests'
+	@echo '== the dashboard: format, lint, types and unit tests'
 	@$(MAKE) --no-print-directory node
 	@$(BIN)/python web/build.py check
 

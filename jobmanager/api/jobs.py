@@ -214,4 +214,5 @@ async def _dry_run(
             for fault in error.faults
         ]
         return {"plan": None, "faults": faults}
-    return {"plan": plan_document("0" * 32, graph, in_force, plans), "faults": []}
+    plan = plan_document("0" * 32, graph, document, in_force, plans)
+    return {"plan": plan, "faults": []}

@@ -12,6 +12,26 @@ PATIENCE = 90 * SECONDS
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 _RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
 
+_OVERLAPS = """() => {
+  const seen = [];
+  for (const element of document.querySelectorAll(".graph *")) {
+    if (![...element.childNodes].some(one => one.nodeType === 3 && one.data.trim())) continue;
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    const { left, right, top, bottom } = range.getBoundingClientRect();
+    // what an ellipsis stands for is not to be seen
+    const isClipped = getComputedStyle(element).overflowX === "hidden";
+    const end = isClipped ? Math.min(right, element.getBoundingClientRect().right) : right;
+    seen.push({ element, text: element.textContent, left, right: end, top, bottom });
+  }
+  // side by side, less than 3 px apart: they read as one word
+  const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > -3
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 2;
+  return seen.flatMap((a, i) => seen.slice(i + 1)
+    .filter(b => !a.element.contains(b.element) && meet(a, b))
+    .map(b => `${a.text} / ${b.text}`));
+}"""
+
 
 class Dashboard:
     def __init__(self, page: Page, url: str) -> None:
@@ -78,6 +98,11 @@ class Dashboard:
             if one["impact"] in ("serious", "critical")
             for node in one["nodes"]
         ]
+
+    def overlaps(self) -> list[str]:
+        """Texts of the job graph that lie on one another, or touch."""
+        found: list[str] = self.page.evaluate(_OVERLAPS)
+        return found
 
     def is_too_wide(self) -> bool:
         """Whether the page as a whole scrolls sideways."""

@@ -74,6 +74,7 @@ def test_a_job_from_submission_to_cancellation(dashboard: Dashboard, server: Ser
     editor.fill(yaml.safe_dump(GRAPH))
     dashboard.see("The graph is sound. It would run as 2 tasks:")
     assert dashboard.findings() == []
+    assert dashboard.overlaps() == []
     submit.click()
 
     # It runs: the graph has its tasks, how rows travel, and live figures.
@@ -85,6 +86,8 @@ def test_a_job_from_submission_to_cancellation(dashboard: Dashboard, server: Ser
     expect(graph.get_by_role("button", name="bids → big")).to_contain_text(
         re.compile(r"in[1-9][\d.]*/s"), timeout=PATIENCE
     )
+    expect(graph.get_by_text("tumbling 2s, key: auction, revenue = sum(price)")).to_be_visible()
+    assert dashboard.overlaps() == []
     _watch_a_checkpoint(dashboard, server, job)
 
     dashboard.tab("Graph")

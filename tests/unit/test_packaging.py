@@ -23,6 +23,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]
         yield built
 
 
+@pytest.mark.needs_node
 def test_a_wheel_holds_both_packages_and_their_types(wheel: zipfile.ZipFile) -> None:
     names = wheel.namelist()
 
@@ -32,6 +33,7 @@ def test_a_wheel_holds_both_packages_and_their_types(wheel: zipfile.ZipFile) -> 
     assert not [name for name in names if name.startswith(("tests/", "migrations/", "examples/"))]
 
 
+@pytest.mark.needs_node
 def test_a_wheel_holds_every_migration_and_the_quickstart(wheel: zipfile.ZipFile) -> None:
     names = set(wheel.namelist())
     migrations = {
@@ -43,6 +45,7 @@ def test_a_wheel_holds_every_migration_and_the_quickstart(wheel: zipfile.ZipFile
     assert "jobmanager/examples/quickstart.yaml" in names
 
 
+@pytest.mark.needs_node
 def test_a_wheel_holds_the_dashboard_and_not_its_sources(wheel: zipfile.ZipFile) -> None:
     names = wheel.namelist()
     page = wheel.read("jobmanager/dashboard/index.html").decode()
@@ -60,6 +63,7 @@ def test_the_lock_of_npm_packages_names_no_place_to_fetch_from() -> None:
     assert not [name for name, one in lock["packages"].items() if "resolved" in one]
 
 
+@pytest.mark.needs_node
 def test_a_wheel_brings_the_headgate_command(wheel: zipfile.ZipFile) -> None:
     entry_points = next(name for name in wheel.namelist() if name.endswith("entry_points.txt"))
 

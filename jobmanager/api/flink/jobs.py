@@ -73,7 +73,9 @@ async def plan(
             places.data_root,
             places.storage,
         )
-    return {"plan": plan_document(job_id.hex, stored.graph, stored.parallelism, plans)}
+    return {
+        "plan": plan_document(job_id.hex, stored.graph, stored.document, stored.parallelism, plans)
+    }
 
 
 @router.get("/jobs/{jobid}/config", summary="The job's execution settings")
@@ -145,7 +147,7 @@ def _detail(stored: StoredJob, attempt: StoredAttempt, now: datetime) -> dict[st
         "timestamps": _timestamps(stored),
         "vertices": [_vertex(stored, attempt, task, now) for task in plan.tasks],
         "status-counts": states.counts(states.TASK_STATES, state, len(plan.tasks)),
-        "plan": plan_document(stored.id.hex, stored.graph, stored.parallelism),
+        "plan": plan_document(stored.id.hex, stored.graph, stored.document, stored.parallelism),
         "pending-operators": 0,
     }
 

@@ -1,33 +1,22 @@
 """A plan as Flink shows it: one node a task."""
 
 import hashlib
-import re
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from datetime import timedelta
 from typing import Any
 
-from jobmanager.core import durations
-from jobmanager.core.graph.artifact_vertices import Script, ScriptSink, Spark
-from jobmanager.core.graph.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
+from jobmanager.core.graph.artifact_vertices import ScriptSink
 from jobmanager.core.graph.job_graph import (
-    Aggregate,
     BlackholeSink,
     ConsoleSink,
     FilesSink,
-    Filter,
     JobGraph,
-    Map,
     PythonSink,
     Sink,
     Source,
-    Union,
     Vertex,
     op_of,
 )
-from jobmanager.core.graph.python_vertices import Cogroup, KeyedReduce, Process, Python
-from jobmanager.core.graph.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
-from jobmanager.core.graph.window_vertices import Window
+from jobmanager.core.graph.vertex_text import text_of
 from jobmanager.core.ids import RegionId
 from jobmanager.core.plan.job_plan import Plan, Task, plan_of
 
@@ -42,16 +31,24 @@ def task_name(graph: JobGraph, task: Task) -> str:
 
 
 def plan_document(
-    job: str, graph: JobGraph, parallelism: int, spark_plans: Mapping[RegionId, str] | None = None
+    job: str,
+    graph: JobGraph,
+    document: Mapping[str, Any],
+    parallelism: int,
+    spark_plans: Mapping[RegionId, str] | None = None,
 ) -> dict[str, Any]:
-    """`spark_plans`: Spark's own plan of each region, as text, where it was asked for."""
+    """`document` is what `graph` was read from: tasks are described in the user's own words.
+
+    `spark_plans`: Spark's own plan of each region, as text, where it was asked for.
+    """
     told = spark_plans or {}
+    written = {one["id"]: one for one in document["vertices"]}
     plan = plan_of(graph, parallelism)
     return {
         "jid": job,
         "name": graph.name,
         "type": graph.mode.upper(),
-        "nodes": [_node(job, graph, plan, task) for task in plan.tasks],
+        "nodes": [_node(job, graph, written, plan, task) for task in plan.tasks],
         "headgate-regions": [
             {
                 "id": region.id,
@@ -66,7 +63,9 @@ def plan_document(
     }
 
 
-def _node(job: str, graph: JobGraph, plan: Plan, task: Task) -> dict[str, Any]:
+def _node(
+    job: str, graph: JobGraph, written: Mapping[str, Mapping[str, Any]], plan: Plan, task: Task
+) -> dict[str, Any]:
     task_of = {vertex: one for one in plan.tasks for vertex in one.vertices}
     into = [
         edge
@@ -78,7 +77,7 @@ def _node(job: str, graph: JobGraph, plan: Plan, task: Task) -> dict[str, Any]:
         "operator": "",
         "parallelism": task.parallelism,
         "operator_strategy": "",
-        "description": "<br/>".join(_describe(graph.vertex(v)) for v in task.vertices),
+        "description": "<br/>".join(_describe(graph.vertex(v), written[v]) for v in task.vertices),
         "optimizer_properties": {},
         "headgate-vertices": list(task.vertices),
     }
@@ -105,91 +104,13 @@ def _name(vertex: Vertex) -> str:
             return str(vertex.id)
 
 
-def _describe(vertex: Vertex) -> str:
-    return f"{vertex.id}: {op_of(vertex)}({_what(vertex)})"
-
-
-def _what(vertex: Vertex) -> str:
-    match vertex:
-        case Source() | Sink():
-            return _connector(vertex)
-        case Map(select=None):
-            return f"add={dict(vertex.add)}, drop={list(vertex.drop)}"
-        case Map():
-            return f"select={dict(vertex.select or {})}"
-        case Filter():
-            return f"where={vertex.where}"
-        case Union():
-            return ""
-        case FlatMap():
-            return f"explode={vertex.explode}, as={list(vertex.names)}"
-        case Join():
-            condition = vertex.where or f"on={list(vertex.on)}"
-            return _listed(
-                f"{vertex.type}, {condition}", within=vertex.within, static=vertex.static
-            )
-        case Distinct():
-            return _listed(f"key={list(vertex.key)}", within=vertex.within)
-        case Sql():
-            return vertex.query
-        case Aggregate() | Reduce():
-            return f"key={list(vertex.key)}, aggregate={dict(vertex.aggregate)}"
-        case Process() | KeyedReduce() | Cogroup():
-            return f"key={list(vertex.key)}, function={vertex.function}"
-        case Python():
-            return f"function={vertex.function}"
-        case Spark():
-            return f"function={vertex.function}, output={vertex.output}, state={_kinds(vertex)}"
-        case Script():
-            return f"query={vertex.query}, state={_kinds(vertex)}"
-        case Window():
-            return _listed(
-                f"key={list(vertex.key)}",
-                aggregate=dict(vertex.aggregate) or None,
-                function=vertex.function,
-                time=vertex.time or None,
-                window=vertex.window,
-                trigger=vertex.trigger,
-                evictor=vertex.evictor,
-                allowed_lateness=vertex.allowed_lateness or None,
-            )
-        case Iterate() | DeltaIterate():
-            body = ", ".join(one.id for one in vertex.body)
-            return f"body=[{body}], max_iterations={vertex.max_iterations}, until={vertex.until}"
-        case GraphAlgorithm():
-            return f"{vertex.algorithm}"
-        case Ml(model=None):
-            return f"fit={vertex.fit}, stages=[{', '.join(one.kind for one in vertex.stages)}]"
-        case Ml():
-            return f"model={vertex.model}"
-
-
-def _listed(first: str, **settings: Any) -> str:
-    """What is set, as a user would write it."""
-    told = [f"{name}={_plain(value)}" for name, value in settings.items() if value is not None]
-    return ", ".join([first, *told])
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, timedelta):
-        return durations.render(value)
-    if not is_dataclass(value) or isinstance(value, type):
-        return str(value)
-    kind = re.sub("(Window|Trigger|Evictor)$", "", type(value).__name__)
-    words = re.sub("(?<=[a-z])(?=[A-Z])", " ", kind).lower()
-    parts = [getattr(value, one.name) for one in fields(value)]
-    return " ".join([words, *(_plain(part) for part in parts if part is not None)])
-
-
-def _kinds(vertex: Spark | Script) -> list[str]:
-    return [kind.value for kind in vertex.state]
-
-
-def _connector(vertex: Source | Sink) -> str:
-    kind = type(vertex.connector).__name__.removesuffix("Source").removesuffix("Sink").lower()
+def _describe(vertex: Vertex, document: Mapping[str, Any]) -> str:
+    texts = [text_of(document)]
     if isinstance(vertex, Sink):
-        return f"{kind}, {_promise(vertex)}"
-    return kind
+        # the promise early: where there is little room, the end is cut off
+        rest = {name: value for name, value in document.items() if name != "connector"}
+        texts = [str(document["connector"]), _promise(vertex), text_of(rest)]
+    return f"{vertex.id}: {op_of(vertex)}({', '.join(text for text in texts if text)})"
 
 
 def _promise(sink: Sink) -> str:

@@ -94,7 +94,8 @@ async def test_a_dry_run_shows_plan_or_faults_and_stores_nothing(cluster: Cluste
         ["bids", "big"],
         ["revenue", "out"],
     ]
-    assert "window=tumbling 10s)" in good.json()["plan"]["nodes"][1]["description"]
+    described = good.json()["plan"]["nodes"][1]["description"]
+    assert described.startswith("revenue: window(tumbling 10s, key: auction, ")
     assert good.json()["faults"] == []
     assert bad.json()["plan"] is None
     assert bad.json()["faults"][0]["field"] == "parallelism"

@@ -35,11 +35,13 @@ def test_without_a_directory_nothing_changes(monkeypatch: pytest.MonkeyPatch) ->
     assert with_archive({"a": "b"}, records=True) == {"a": "b"}
 
 
+@pytest.mark.needs_java
 def test_only_who_is_to_records_what_would_be_in_an_archive(archives: Path) -> None:
     assert with_archive({"a": "b"}) == {"a": "b"}
     assert "RecordDynamicDumpInfo" in with_archive({"a": "b"}, records=True)[JAVA_OPTIONS]
 
 
+@pytest.mark.needs_java
 def test_an_archive_that_fits_is_used_beside_the_jobs_own_options(archives: Path) -> None:
     archives.mkdir()
     (archives / "of-another-java.jsa").touch()

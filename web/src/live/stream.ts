@@ -81,7 +81,8 @@ class LiveStream {
 
   /** Until it ends; why it did. */
   private async once(path: string): Promise<string> {
-    const aborter = (this.aborter = new AbortController());
+    const aborter = new AbortController();
+    this.aborter = aborter;
     let silence = setTimeout(() => aborter.abort(), SILENCE_MS);
     const heard = (): void => {
       clearTimeout(silence);

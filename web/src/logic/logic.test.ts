@@ -146,6 +146,21 @@ describe("lineage", () => {
   });
 });
 
+/** Points on what `curve` draws. */
+function along(points: readonly { x: number; y: number }[]): { x: number; y: number }[] {
+  return points.slice(1).flatMap((to, index) => {
+    const from = points[index]!;
+    return Array.from({ length: 39 }, (_, n) => {
+      const t = (n + 1) / 40;
+      const u = 1 - t;
+      const middle = (from.x + to.x) / 2;
+      const bezier = (p0: number, p1: number, p2: number, p3: number): number =>
+        u ** 3 * p0 + 3 * u * u * t * p1 + 3 * u * t * t * p2 + t ** 3 * p3;
+      return { x: bezier(from.x, middle, middle, to.x), y: bezier(from.y, from.y, to.y, to.y) };
+    });
+  });
+}
+
 describe("the graph", () => {
   const node = (id: string, ...inputs: string[]): PlanNode => ({
     id, parallelism: 2, description: "", "headgate-vertices": [id],
@@ -163,6 +178,26 @@ describe("the graph", () => {
       }
     }
     expect(edges.map((one) => one.label)).toEqual(["hash", "hash", "hash"]);
+  });
+  test("no label lies on a task or another label, and no edge runs behind a task", () => {
+    const { nodes, edges } = draw([
+      node("a"), node("b"), node("c"), node("d", "a", "a"), node("e", "a", "b"),
+      node("f", "e", "c", "d"), node("g", "f", "a"), node("h", "a", "b", "c"),
+    ]);
+    type Box = { x: number; y: number; width: number; height: number };
+    const meet = (a: Box, b: Box): boolean =>
+      a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+    const labels = edges.map(({ labelAt: { x, y }, labelWidth: width }): Box => ({ x: x - width / 2, y: y - 9, width, height: 18 }));
+    expect(new Set(edges.map((one) => one.key)).size).toBe(edges.length);
+    labels.forEach((label, index) => {
+      expect([...nodes, ...labels.slice(index + 1)].filter((other) => meet(label, other))).toEqual([]);
+    });
+    for (const edge of edges) {
+      for (const point of along(edge.points)) {
+        const behind = nodes.filter((one) => meet({ ...point, width: 0, height: 0 }, one));
+        expect(behind.map((one) => [edge.key, one.node.id])).toEqual([]);
+      }
+    }
   });
   test("a line through no point is none", () => expect(curve([])).toBe(""));
 });

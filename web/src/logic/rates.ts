@@ -35,8 +35,8 @@ export class Meters {
   constructor(private readonly windowMs = 10_000) {}
 
   see(key: string, at: number, count: number): void {
-    let meter = this.meters.get(key);
-    if (!meter) this.meters.set(key, (meter = new RateMeter(this.windowMs)));
+    const meter = this.meters.get(key) ?? new RateMeter(this.windowMs);
+    this.meters.set(key, meter);
     meter.see(at, count);
   }
 

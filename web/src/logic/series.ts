@@ -48,7 +48,9 @@ export function stacked(columns: readonly Column[]): Column[] {
   return columns.map((one) =>
     one.map((value, index) => {
       if (value === null) return null;
-      return (sum[index] = (sum[index] ?? 0) + value);
+      const top = (sum[index] ?? 0) + value;
+      sum[index] = top;
+      return top;
     }),
   );
 }

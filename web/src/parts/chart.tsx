@@ -87,10 +87,19 @@ function spoken(props: ChartProps): string {
     .join(", ");
 }
 
+/** The colour that a custom property is in the present theme: a canvas knows no `light-dark()`. */
+function resolved(name: string, element: HTMLElement): string {
+  const probe = document.createElement("i");
+  probe.style.color = `var(${name}, gray)`;
+  element.append(probe);
+  const colour = getComputedStyle(probe).color;
+  probe.remove();
+  return colour;
+}
+
 function options(latest: { current: ChartProps }, element: HTMLElement): uPlot.Options {
   const props = latest.current;
-  const style = getComputedStyle(element);
-  const colour = (name: string): string => style.getPropertyValue(name).trim() || "gray";
+  const colour = (name: string): string => resolved(name, element);
   const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
   const hasRight = props.lines.some((one) => one.isRight);
   const axes: uPlot.Axis[] = [

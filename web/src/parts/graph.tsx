@@ -3,12 +3,12 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { GraphDocument, Plan } from "../api";
 import { compact, bytes as sized } from "../logic/format";
-import { curve, draw, type PlacedNode } from "../logic/graphLayout";
+import { curve, draw, LABEL_HEIGHT, type PlacedNode } from "../logic/graphLayout";
 import type { TaskFigures } from "../logic/tasks";
 import { Meter, When } from "./basics";
 
 /** Below it a graph scrolls: on a narrow screen it is not made too small to read. */
-const LEAST_SCALE = (width: number): number => (width < 600 ? 0.9 : 0.62);
+const LEAST_SCALE = (width: number): number => (width < 600 ? 0.9 : 0.75);
 
 export function Graph({
   plan,
@@ -28,11 +28,11 @@ export function Graph({
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   useEffect(() => {
-    const watcher = new ResizeObserver(() => setWidth(box.current?.clientWidth ?? 0));
+    const watcher = new ResizeObserver(([seen]) => setWidth(seen?.contentRect.width ?? 0));
     watcher.observe(box.current!);
     return () => watcher.disconnect();
   }, []);
-  const scale = width ? Math.max(LEAST_SCALE(width), Math.min(1, width / (drawing.width + 2))) : 1;
+  const scale = width ? Math.max(LEAST_SCALE(width), Math.min(1, width / drawing.width)) : 1;
   return (
     <div class="graph" ref={box} tabIndex={0} role="group" aria-label="Job graph">
       <div style={{ width: px(drawing.width * scale), height: px(drawing.height * scale) }}>
@@ -44,9 +44,16 @@ export function Graph({
               </marker>
             </defs>
             {drawing.edges.map((edge) => (
-              <g key={`${edge.from}-${edge.to}`}>
+              <g key={edge.key}>
                 <path class="edge" d={curve(edge.points)} marker-end="url(#arrow)" />
-                <rect class="edge-plate" x={edge.labelAt.x - 32} y={edge.labelAt.y - 9} width={64} height={18} rx={3} />
+                <rect
+                  class="edge-plate"
+                  x={edge.labelAt.x - edge.labelWidth / 2}
+                  y={edge.labelAt.y - LABEL_HEIGHT / 2}
+                  width={edge.labelWidth}
+                  height={LABEL_HEIGHT}
+                  rx={3}
+                />
                 <text class="edge-label" x={edge.labelAt.x} y={edge.labelAt.y + 4} text-anchor="middle">
                   {edge.label}
                 </text>
@@ -87,14 +94,14 @@ function Task({
   const inside = (
     <>
       <span class="task-head">
-        <strong>{node["headgate-vertices"].join(" → ")}</strong>
+        <strong title={node["headgate-vertices"].join(" → ")}>{node["headgate-vertices"].join(" → ")}</strong>
         <span class="task-width" title="parallelism">
           ×{node.parallelism}
         </span>
       </span>
       <span class="task-vertices">
         {node["headgate-vertices"].map((id) => (
-          <span key={id}>
+          <span key={id} title={whatOf(node.description, id)}>
             <span class="op">{ops.get(id) ?? opOf(node.description, id)}</span>
             <span class="what">{whatOf(node.description, id)}</span>
           </span>

@@ -62,9 +62,10 @@ export function Job({ route }: { route: Route }) {
 
   const error = status.error ?? graph.error ?? plan.error;
   if (error && !(status.data && graph.data && plan.data)) {
-    return (
-      <Problem error={error} retry={() => [status, graph, plan].forEach((one) => one.reload())} />
-    );
+    const reload = (): void => {
+      for (const one of [status, graph, plan]) one.reload();
+    };
+    return <Problem error={error} retry={reload} />;
   }
   if (!status.data || !graph.data || !plan.data) return <Loading what="the job" />;
   const now: JobStatus = { ...status.data, state: state ?? status.data.state };

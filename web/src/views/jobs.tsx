@@ -1,16 +1,13 @@
 // The first page: every job in a line, live.
 
-import { useMemo, useRef, useState } from "preact/hooks";
-import { ask, type JobSummary, type SummaryPage } from "../api";
-import { setQuery, useEvents, useResource } from "../hooks";
+import type { JobSummary } from "../api";
+import { setQuery } from "../hooks";
+import { MOST_JOBS, useJobs } from "../live/useJobs";
 import { bytes, compact, duration, grouped, NONE } from "../logic/format";
 import { isLive, matching, PAGE, sorted, STATES, type SortKey, type View } from "../logic/jobsTable";
-import { Meters } from "../logic/rates";
 import { link, type Route } from "../logic/route";
 import { Command, Empty, Lasting, Loading, Problem, Sparkline, State, Table, When } from "../parts/basics";
 
-const MOST = 2000;
-const SPARKS = 30;
 const COLUMNS: [SortKey | null, string, string][] = [
   ["name", "Job", ""],
   ["state", "State", ""],
@@ -25,20 +22,8 @@ const COLUMNS: [SortKey | null, string, string][] = [
   ["submitted", "Submitted", "num"],
 ];
 
-interface ProgressLine {
-  job: string;
-  state: string;
-  attempt: number;
-  at: string;
-  input_rows: number;
-  output_rows: number;
-  is_idle: boolean;
-  lag: number | null;
-}
-
 export function Jobs({ route }: { route: Route }) {
-  const page = useResource<SummaryPage>("/jobs/summary", { query: { limit: MOST }, every: 30_000 });
-  const jobs = useLiveJobs(page.data);
+  const { jobs, error, reload } = useJobs();
   const view: View = {
     text: route.query.q ?? "",
     states: route.query.state ? route.query.state.split(",") : [],
@@ -46,12 +31,12 @@ export function Jobs({ route }: { route: Route }) {
     descending: route.query.order !== "up",
   };
   const at = Math.max(0, Number(route.query.page ?? 1) - 1);
-  if (page.error && !page.data) return <Problem error={page.error} retry={page.reload} />;
-  if (!page.data) return <Loading what="jobs" />;
-  const shown = sorted(matching(jobs.items, view), view, jobs.rateOf);
+  if (error && !jobs.isLoaded) return <Problem error={error} retry={reload} />;
+  if (!jobs.isLoaded) return <Loading what="jobs" />;
+  const shown = sorted(matching(jobs.rows, view), view, (job) => jobs.rateOf(job));
   const here = shown.slice(at * PAGE, (at + 1) * PAGE);
   const pages = Math.ceil(shown.length / PAGE);
-  const counts = countsOf(jobs.items, page.data);
+  const counts = jobs.counts;
   const set = (changes: Record<string, string | undefined>): void =>
     setQuery(route, { page: undefined, ...changes });
   return (
@@ -76,7 +61,7 @@ export function Jobs({ route }: { route: Route }) {
           Submit a job
         </a>
       </div>
-      {page.data.items.length === 0 ? (
+      {jobs.rows.length === 0 ? (
         <Empty title="No job yet">
           <p>Submit one here, or from a shell:</p>
           <Command text="headgate submit examples/quickstart.yaml" />
@@ -84,7 +69,7 @@ export function Jobs({ route }: { route: Route }) {
       ) : shown.length === 0 ? (
         <Empty title="No job fits">
           <button type="button" onClick={() => set({ q: undefined, state: undefined })}>
-            Show all {grouped(jobs.items.length)}
+            Show all {grouped(jobs.rows.length)}
           </button>
         </Empty>
       ) : (
@@ -116,89 +101,9 @@ export function Jobs({ route }: { route: Route }) {
           </button>
         </nav>
       )}
-      {page.data.next && <p class="hint">The newest {grouped(MOST)} jobs are shown; search finds among these.</p>}
+      {jobs.hasMore && <p class="hint">The newest {grouped(MOST_JOBS)} jobs are shown; search finds among these.</p>}
     </>
   );
-}
-
-/** The page as it was fetched, with what has come by events since. */
-function useLiveJobs(page: SummaryPage | null): {
-  items: JobSummary[];
-  rateOf: (job: JobSummary) => number | null;
-  sparksOf: (job: JobSummary) => number[];
-} {
-  const meters = useRef(new Meters(10_000));
-  const sparks = useRef(new Map<string, { bin: number; values: number[] }>());
-  const changed = useRef(new Map<string, JobSummary>());
-  const base = useRef<SummaryPage | null>(null);
-  const waiting = useRef(new Set<string>());
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  const [round, setRound] = useState(0);
-  if (page !== base.current) {
-    base.current = page;
-    changed.current = new Map();
-    sparks.current = new Map();
-  }
-
-  /** Asks again for the jobs that something happened to, all at once. */
-  const refresh = async (): Promise<void> => {
-    timer.current = undefined;
-    const ids = [...waiting.current].slice(0, 50);
-    waiting.current.clear();
-    try {
-      const query = ids.map((id) => `job=${id}`).join("&");
-      const fresh = await ask<SummaryPage>(`/jobs/summary?limit=50&${query}`);
-      for (const one of fresh.items) changed.current.set(one.id, one);
-      setRound((n) => n + 1);
-    } catch {
-      // the next event, or the next whole page, brings it
-    }
-  };
-
-  useEvents((event) => {
-    if (event.kind === "progress_summary") {
-      for (const line of event.data.jobs as ProgressLine[]) take(line);
-      setRound((n) => n + 1);
-    } else if (event.data.job && event.kind !== "checkpoint_triggered") {
-      waiting.current.add(event.data.job);
-      timer.current ??= setTimeout(() => void refresh(), 400);
-    }
-  });
-
-  const take = (line: ProgressLine): void => {
-    const at = Date.parse(line.at);
-    meters.current.see(line.job, at, line.input_rows);
-    const known = changed.current.get(line.job) ?? page?.items.find((one) => one.id === line.job);
-    if (!known) {
-      waiting.current.add(line.job);
-      timer.current ??= setTimeout(() => void refresh(), 400);
-      return;
-    }
-    changed.current.set(line.job, { ...known, state: line.state, lag: line.lag, attempt: line.attempt });
-    const rate = meters.current.rate(line.job);
-    const bin = Math.floor(at / 10_000);
-    const spark = sparks.current.get(line.job) ?? { bin, values: [...known.recent] };
-    if (rate !== null && bin !== spark.bin) {
-      spark.bin = bin;
-      spark.values = [...spark.values, rate].slice(-SPARKS);
-    }
-    sparks.current.set(line.job, spark);
-  };
-
-  const items = useMemo(() => {
-    const known = page?.items ?? [];
-    const ids = new Set(known.map((one) => one.id));
-    const added = [...changed.current.values()].filter((one) => !ids.has(one.id));
-    return [...added, ...known.map((one) => changed.current.get(one.id) ?? one)];
-  }, [page, round]);
-  return {
-    items,
-    rateOf: (job) => {
-      if (!isLive(job.state)) return null;
-      return meters.current.rate(job.id) ?? job.recent.at(-1) ?? job.traffic?.input_rows_per_second ?? null;
-    },
-    sparksOf: (job) => (isLive(job.state) ? (sparks.current.get(job.id)?.values ?? job.recent) : []),
-  };
 }
 
 function Row({ job, rate, sparks }: { job: JobSummary; rate: number | null; sparks: number[] }) {
@@ -267,13 +172,6 @@ function Chip({ label, count, isOn, act }: { label: string; count: number; isOn:
       {label} <b>{grouped(count)}</b>
     </button>
   );
-}
-
-function countsOf(items: JobSummary[], page: SummaryPage): Record<string, number> {
-  if (page.next) return page.counts; // there are more than we have
-  const counts: Record<string, number> = {};
-  for (const one of items) counts[one.state] = (counts[one.state] ?? 0) + 1;
-  return counts;
 }
 
 function toggled(states: readonly string[], state: string): string | undefined {

@@ -30,6 +30,10 @@ export function KeyGroups({ id, route, operations, status }: JobProps) {
   const by = route.query.by === "rows" ? "rows" : "bytes";
   const largest = Math.max(0, ...map.map((one) => one[by] ?? 0));
   const owned = shares(map);
+  const readSizes = (): void => {
+    setWantsSizes(true);
+    if (wantsSizes) for (const one of [states, sizes]) one.reload();
+  };
   const isAsking = wantsSizes && (states.isLoading || sizes.isLoading);
   return (
     <>
@@ -54,14 +58,14 @@ export function KeyGroups({ id, route, operations, status }: JobProps) {
                 <option value="rows">rows</option>
               </select>
             </label>
-            <button type="button" disabled={isAsking} onClick={() => (wantsSizes ? (states.reload(), sizes.reload()) : setWantsSizes(true))}>
+            <button type="button" disabled={isAsking} onClick={readSizes}>
               {isAsking ? "Reading state …" : wantsSizes ? "Read again" : "Read sizes from the last checkpoint"}
             </button>
           </>
         }
       >
         {(states.error ?? sizes.error) && <Problem error={(states.error ?? sizes.error)!} />}
-        <Map cells={map} by={by} largest={largest} />
+        <KeyMap cells={map} by={by} largest={largest} />
         <p class="hint">
           {sizes.data
             ? `Sizes of checkpoint ${sizes.data.checkpoint}: ${grouped(sizes.data.empty_groups)} groups are empty, the largest has ${(sizes.data.skew[by] ?? 0).toFixed(1)} times the mean.`
@@ -104,11 +108,12 @@ export function KeyGroups({ id, route, operations, status }: JobProps) {
   );
 }
 
-function Map({ cells: map, by, largest }: { cells: Cell[]; by: "rows" | "bytes"; largest: number }) {
+function KeyMap({ cells: map, by, largest }: { cells: Cell[]; by: "rows" | "bytes"; largest: number }) {
   const [shown, setShown] = useState<Cell | null>(null);
   const size = map.length > 2000 ? 9 : 16;
   return (
     <div class="key-map-box">
+      {/* biome-ignore lint/a11y/useKeyWithMouseEvents: the table below says the same */}
       <div
         class="key-map"
         style={{ "--cell": `${size}px` }}

@@ -49,6 +49,7 @@ export function JobLog({ job, attempt, route }: { job: string; attempt: number; 
         <pre
           ref={box}
           class="log"
+          role="region"
           tabIndex={0}
           aria-label={`Log of attempt ${chosen}`}
           onScroll={(event) => {

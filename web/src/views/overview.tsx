@@ -1,6 +1,6 @@
 // The graph with live figures, and the subtasks of the task that was clicked.
 
-import { useMemo } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import type { Checkpoint, KeyGroupsAnswer, PlanNode } from "../api";
 import { about, setQuery, useResource } from "../hooks";
 import { bytes, compact, duration, grouped, NONE } from "../logic/format";
@@ -20,7 +20,7 @@ export function Overview({ id, plan, graph, status, progress, meters, route }: J
     <>
       <Graph plan={plan} graph={graph.graph} figures={figures} selected={selected?.id} onSelect={select} />
       {selected ? (
-        <Subtasks id={id} node={selected} figures={figures.get(selected.id)!} last={status.last_checkpoint?.number ?? null} />
+        <Subtasks key={id} id={id} node={selected} figures={figures.get(selected.id)!} last={status.last_checkpoint?.number ?? null} />
       ) : (
         <p class="hint">Click a task for its subtasks: key groups, state, offsets and acks.</p>
       )}
@@ -42,9 +42,13 @@ interface SubtaskRow {
 }
 
 function Subtasks({ id, node, figures, last }: { id: string; node: PlanNode; figures: TaskFigures; last: number | null }) {
-  const checkpoint = useResource<Checkpoint>(last === null ? null : `/jobs/${id}/checkpoints/${last}`);
+  const fetched = useResource<Checkpoint>(last === null ? null : `/jobs/${id}/checkpoints/${last}`);
+  // the one before stays until the next is here, so that the table does not blink
+  const shown = useRef<Checkpoint | null>(null);
+  shown.current = last === null ? null : (fetched.data ?? shown.current);
+  const checkpoint = shown.current;
   const groups = useResource<KeyGroupsAnswer>(`/jobs/${id}/key-groups`, { on: about(id) });
-  const rows = useMemo(() => rowsOf(node, checkpoint.data, groups.data), [node, checkpoint.data, groups.data]);
+  const rows = useMemo(() => rowsOf(node, checkpoint, groups.data), [node, checkpoint, groups.data]);
   const [, ...lines] = ["", ...node.description.split("<br/>")];
   return (
     <Section title={`Task ${node["headgate-vertices"].join(" → ")}`} aside={`parallelism ${node.parallelism}`}>
@@ -75,7 +79,7 @@ function Subtasks({ id, node, figures, last }: { id: string; node: PlanNode; fig
               <th scope="col" class="num">Bytes</th>
               <th scope="col" class="num">Version</th>
               <th scope="col">Offsets or pointer</th>
-              <th scope="col" class="num">Acked {last === null ? "" : `#${last}`}</th>
+              <th scope="col" class="num">Acked {checkpoint === null ? "" : `#${checkpoint.number}`}</th>
             </tr>
           </thead>
           <tbody>
