@@ -32,6 +32,7 @@ help:
 	@echo '             after the other for HEADGATE_CHAOS_MINUTES (10); see tests/chaos'
 	@echo 'make setup   .venv with everything in it, a Java runtime, and the dashboard built'
 	@echo 'make web     only the dashboard, if its sources have changed'
+	@echo 'make types   the types in web/ of what the API answers, after a change of api/shapes'
 	@echo 'make lint    ruff, mypy, import-linter, and types and unit tests of the dashboard'
 	@echo 'make clean   remove .venv, caches and what the demo wrote'
 
@@ -90,12 +91,19 @@ lint: setup
 	@$(BIN)/lint-imports --no-cache
 	@echo '== the dashboard: types and unit tests'
 	@$(MAKE) --no-print-directory node
+	@$(BIN)/python web/build.py check-types
 	@$(BIN)/python web/build.py check
+
+# What the dashboard takes the API's answers to be, from the API's own shapes.
+.PHONY: types
+types: $(INSTALLED) node
+	@$(BIN)/python web/build.py types
 
 .PHONY: clean
 clean:
 	rm -rf $(VENV) .headgate/demo build dist .mypy_cache .pytest_cache .ruff_cache
-	rm -rf .hypothesis .import_linter_cache *.egg-info web/node_modules jobmanager/dashboard
+	rm -rf .hypothesis .import_linter_cache *.egg-info web/node_modules
+	rm -rf web/generate/node_modules jobmanager/dashboard
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Exact versions from constraints.txt, so that a new machine gets what was tested.

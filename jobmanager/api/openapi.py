@@ -29,8 +29,16 @@ def document_of(app: FastAPI) -> dict[str, Any]:
         ]
         _, defined = models_json_schema(known_to_us, ref_template=SCHEMAS)
         document["components"]["schemas"] = dict(sorted((defined["$defs"] | schemas).items()))
+        _leave_out_titles(document["components"]["schemas"])
     assert app.openapi_schema is not None
     return app.openapi_schema
+
+
+def _leave_out_titles(schemas: dict[str, Any]) -> None:
+    """Those that pydantic makes of the names of fields say nothing that the names do not."""
+    for schema in schemas.values():
+        for field in schema.get("properties", {}).values():
+            field.pop("title", None)
 
 
 def _main() -> None:

@@ -48,7 +48,8 @@ export function lastMoves(operations: readonly Operation[], vertex: string): Map
     (one) => (one.kind === "rescale" || one.kind === "upgrade") && one.status === "completed",
   );
   const moved = new Map<number, number>();
-  for (const move of last?.result?.moves ?? []) {
+  const result = last?.result;
+  for (const move of result && "moves" in result ? result.moves : []) {
     if (move.vertex === vertex) for (const group of move.key_groups) moved.set(group, move.from);
   }
   return moved;

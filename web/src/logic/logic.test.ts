@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { JobSummary, KeyGroupsAnswer, Operation, PlanNode, RegionProgress, Samples, Savepoint } from "../api";
+import type { HistoryItem, JobSummary, KeyGroupsAnswer, Operation, PlanNode, RegionProgress, Samples, Savepoint } from "../api";
 import { EventParser, type ServerEvent } from "../live/sse";
 import { command, quoted } from "./commands";
 import { curve, draw } from "./graphLayout";
@@ -127,7 +127,7 @@ describe("lineage", () => {
   const savepoint = (id: string, parent: string | null, at: number): Savepoint => ({
     id, parent, path: `file:///s/${id}`, job: "j", checkpoint: 1, status: "completed", graph_revision: 1,
     parallelism: 2, max_parallelism: 4, bytes: 1, created_at: new Date(at).toISOString(), completed_at: null,
-    disposed_at: null, failure: null, labels: {},
+    disposed_at: null, failure: null, labels: {}, regions: {},
   });
   const A = "a".repeat(32);
   const B = "b".repeat(32);
@@ -146,10 +146,14 @@ describe("lineage", () => {
   });
 });
 
+function planNode(id: string, vertices: string[]): PlanNode {
+  return { id, parallelism: 2, description: "", operator: "", operator_strategy: "", optimizer_properties: {}, "headgate-vertices": vertices };
+}
+
 describe("the graph", () => {
   const node = (id: string, ...inputs: string[]): PlanNode => ({
-    id, parallelism: 2, description: "", "headgate-vertices": [id],
-    inputs: inputs.map((one, num) => ({ id: one, num, ship_strategy: "HASH" })),
+    ...planNode(id, [id]),
+    inputs: inputs.map((one, num) => ({ id: one, num, exchange: "pipelined_bounded", ship_strategy: "HASH" })),
   });
   test("goes from left to right and overlaps nothing", () => {
     const { nodes, edges } = draw([node("a"), node("b"), node("c", "a", "b"), node("d", "c")]);
@@ -172,18 +176,17 @@ test("figures of a task come from the regions it is in", () => {
     region: "out", batch: 1, batches: 1, is_active: true, is_idle: false, input_rows: input, output_rows: output,
     input_rows_per_second: 9, processed_rows_per_second: 9, batch_duration_ms: 1, median_batch_ms: 1,
     watermark: "2026-11-16T12:00:00Z", state_rows: 0, state_bytes: 0, offsets: {}, progressed_at: null,
-    input_waiting: true, activity: null, busy_ms: busy,
+    input_waiting: true, activity: null, busy_ms: busy, batch_started_at: null, unmoved_ms: 0, accumulators: {},
+    loops: [], measured_batches: 0, phases_ms: {},
     sources: [{ vertex: "bids", input_rows_per_second: 9, processed_rows_per_second: 9, backlog_rows: null }],
     operators: [{ vertex: "sum", operator: "agg", updated_rows: 4, dropped_rows: 1, state_rows: 0, state_bytes: 77, commit_ms: 0 }],
   });
   const meters = new Meters();
   look([region(0, 0, 0)], 0, meters);
   look([region(100, 20, 500)], 1000, meters);
-  const nodes: PlanNode[] = [
-    { id: "1", parallelism: 2, description: "", "headgate-vertices": ["bids"] },
-    { id: "2", parallelism: 2, description: "", "headgate-vertices": ["sum", "out"] },
-  ];
-  const plan = { nodes, "headgate-regions": [{ id: "out", vertices: ["bids", "sum", "out"], "output-mode": "append" }] };
+  const nodes = [planNode("1", ["bids"]), planNode("2", ["sum", "out"])];
+  const everything = { id: "out", vertices: ["bids", "sum", "out"], root: "out", sinks: ["out"], "output-mode": "append" };
+  const plan = { jid: "j", name: "j", type: "STREAMING", nodes, "headgate-regions": [everything] };
   const source = figuresOf(nodes[0]!, plan, [region(100, 20, 500)], meters);
   const sink = figuresOf(nodes[1]!, plan, [region(100, 20, 500)], meters);
   expect([source.inRate, source.outRate, source.busy, source.inputWaits]).toEqual([9, null, 0.5, true]);
@@ -206,7 +209,7 @@ describe("samples", () => {
 });
 
 test("history is told by attempt, and knows its root cause", () => {
-  const entry = (id: number, kind: string, attempt: number | null) => ({ id, kind, attempt, at: "", cause: "", actor: "", checkpoint: null, detail: {} });
+  const entry = (id: number, kind: string, attempt: number | null): HistoryItem => ({ id, kind, attempt, at: "", cause: "", actor: "runner", checkpoint: null, detail: {} });
   const items = [entry(5, "job_running", 2), entry(4, "leader_changed", null), entry(3, "attempt_failed", 1), entry(2, "attempt_running", 1), entry(1, "job_submitted", null)];
   expect(stories(items).map((one) => [one.attempt, one.entries.length])).toEqual([[2, 2], [1, 3]]);
   expect(rootCause(items)?.id).toBe(3);

@@ -1,7 +1,7 @@
 // What can be done with a job. Each asks first, and says the command that does the same.
 
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, ask, type GraphAnswer, type JobStatus, type Operation, type UpgradePlan } from "../api";
+import { ApiError, ask, type CheckpointTriggered, type GraphAnswer, type JobStatus, type Operation, type UpgradePlan } from "../api";
 import { command } from "../logic/commands";
 import { shortId } from "../logic/format";
 import { divisors } from "../logic/keyGroups";
@@ -71,7 +71,7 @@ interface ActionProps {
 
 function TakeCheckpoint({ id, close }: ActionProps) {
   const act = async (): Promise<void> => {
-    const taken = await ask<{ number: number }>(`/jobs/${id}/checkpoints`, { method: "POST" });
+    const taken = await ask<CheckpointTriggered>(`/jobs/${id}/checkpoints`, { method: "POST" });
     location.hash = `#/jobs/${id}/checkpoints?n=${taken.number}`;
   };
   return (

@@ -1,7 +1,7 @@
 // Checkpoints: how long and how large over time, each with every ack, the one under way live.
 
 import { useMemo, useState } from "preact/hooks";
-import { ApiError, ask, type Checkpoint, type CheckpointsAnswer, type FlinkCheckpoint, type Verification } from "../api";
+import { ApiError, ask, type Checkpoint, type CheckpointsAnswer, type CheckpointsConfig, type FlinkCheckpoint, type Verification } from "../api";
 import { about, setQuery, useResource } from "../hooks";
 import { command } from "../logic/commands";
 import { bytes, duration, grouped, NONE, plural, shortId } from "../logic/format";
@@ -9,16 +9,9 @@ import { Chart } from "../parts/chart";
 import { Clock, Command, Empty, Fact, Lasting, Loading, Problem, Section, State, Table, When } from "../parts/basics";
 import type { JobProps } from "./job";
 
-interface Config {
-  interval: number;
-  timeout: number;
-  min_pause: number;
-  tolerable_failed_checkpoints: number;
-}
-
 export function Checkpoints({ id, route, status }: JobProps) {
   const found = useResource<CheckpointsAnswer>(`/jobs/${id}/checkpoints`, { on: about(id) });
-  const config = useResource<Config>(`/jobs/${id}/checkpoints/config`);
+  const config = useResource<CheckpointsConfig>(`/jobs/${id}/checkpoints/config`);
   const chosen = route.query.n ? Number(route.query.n) : (found.data?.history[0]?.id ?? null);
   if (found.error && !found.data) return <Problem error={found.error} retry={found.reload} />;
   if (!found.data) return <Loading what="checkpoints" />;

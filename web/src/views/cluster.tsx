@@ -1,6 +1,6 @@
 // Who runs what, and who leads.
 
-import type { JobManagers, Runner, SummaryPage } from "../api";
+import type { JobManagers, Runner, RunnerPage, SummaryPage } from "../api";
 import { setQuery, useResource } from "../hooks";
 import { bytes, duration, NONE, plural } from "../logic/format";
 import { link, type Route } from "../logic/route";
@@ -8,7 +8,7 @@ import { Empty, Fact, Id, Lasting, Loading, Problem, Section, State, Table, When
 
 export function Cluster({ route }: { route: Route }) {
   const all = route.query.show === "all";
-  const runners = useResource<{ items: Runner[] }>("/runners", { query: { limit: 200, alive: !all }, every: 2_000 });
+  const runners = useResource<RunnerPage>("/runners", { query: { limit: 200, alive: !all }, every: 2_000 });
   const managers = useResource<JobManagers>("/jobmanagers", { every: 2_000 });
   const jobs = useResource<SummaryPage>("/jobs/summary", { query: { limit: 2000 }, every: 30_000 });
   const names = new Map((jobs.data?.items ?? []).map((one) => [one.id, one.name]));

@@ -1,24 +1,19 @@
 // Why attempts failed, the root cause first; and everything that happened, on one timeline.
 
 import { useState } from "preact/hooks";
-import { ask, type ExceptionEntry, type HistoryItem } from "../api";
+import { ask, type ExceptionEntry, type HistoryItem, type HistoryPage, type JobExceptions } from "../api";
 import { about, useResource } from "../hooks";
 import { duration, plural, words } from "../logic/format";
 import { stories, type Entry } from "../logic/timeline";
 import { Clock, Copy, Loading, Problem, Section, When } from "../parts/basics";
 import type { JobProps } from "./job";
 
-interface Page {
-  items: HistoryItem[];
-  next: string | null;
-}
-
 export function History({ id }: JobProps) {
-  const failures = useResource<{ exceptionHistory: { entries: ExceptionEntry[]; truncated: boolean } }>(
+  const failures = useResource<JobExceptions>(
     `/jobs/${id}/exceptions`,
     { on: about(id) },
   );
-  const found = useResource<Page>(`/jobs/${id}/history`, {
+  const found = useResource<HistoryPage>(`/jobs/${id}/history`, {
     on: about(id),
     query: { newest_first: true, limit: 200 },
   });
@@ -31,7 +26,7 @@ export function History({ id }: JobProps) {
   const items = [...first.items, ...(more?.items ?? [])];
   const next = more ? more.next : first.next;
   const load = async (): Promise<void> => {
-    const page = await ask<Page>(`/jobs/${id}/history`, { query: { newest_first: true, limit: 200, cursor: next } });
+    const page = await ask<HistoryPage>(`/jobs/${id}/history`, { query: { newest_first: true, limit: 200, cursor: next } });
     setOlder({ after: first.next!, items: [...(more?.items ?? []), ...page.items], next: page.next });
   };
   return (

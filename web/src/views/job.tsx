@@ -1,7 +1,7 @@
 // One job: what it is, how it does, what can be done with it; and its parts in tabs.
 
 import { useMemo, useRef, useState } from "preact/hooks";
-import type { GraphAnswer, JobStatus, Operation, Plan, RegionProgress } from "../api";
+import type { GraphAnswer, JobPlanResponse, JobState, JobStatus, Operation, OperationList, Plan, ProgressEvent, RegionProgress } from "../api";
 import { about, useEvents, useResource } from "../hooks";
 import { bytes, compact, duration, plural } from "../logic/format";
 import { isLive } from "../logic/jobsTable";
@@ -50,9 +50,9 @@ export function Job({ route }: { route: Route }) {
   const shape = (event: Parameters<typeof concerns>[0]): boolean =>
     concerns(event) && /(job_|rescale|upgrade|attempt_)/.test(event.kind);
   const graph = useResource<GraphAnswer>(`/jobs/${id}/graph`, { on: shape });
-  const plan = useResource<{ plan: Plan }>(`/jobs/${id}/plan`, { on: shape });
+  const plan = useResource<JobPlanResponse>(`/jobs/${id}/plan`, { on: shape });
   const [isWorking, setWorking] = useState(false);
-  const operations = useResource<{ items: Operation[] }>(`/jobs/${id}/operations`, {
+  const operations = useResource<OperationList>(`/jobs/${id}/operations`, {
     on: concerns,
     every: isWorking ? 700 : null,
   });
@@ -121,16 +121,16 @@ function Tab({ name, ...props }: JobProps & { name: string }) {
 function useProgress(
   id: string,
   status: JobStatus | null,
-): { progress: RegionProgress[]; state: string | null; meters: Meters } {
+): { progress: RegionProgress[]; state: JobState | null; meters: Meters } {
   const meters = useRef({ id, meters: new Meters() });
   if (meters.current.id !== id) meters.current = { id, meters: new Meters() };
-  const [heard, setHeard] = useState<{ id: string; attempt: number; at: number; state: string; regions: RegionProgress[] } | null>(null);
+  const [heard, setHeard] = useState<{ id: string; attempt: number; at: number; state: JobState; regions: RegionProgress[] } | null>(null);
   useEvents((event) => {
     if (event.kind !== "progress" || event.data.job !== id) return;
-    const at = Date.parse(event.data.at as string);
-    const regions = event.data.regions as RegionProgress[];
+    const { attempt, at: told, state, regions } = event.data as unknown as ProgressEvent;
+    const at = Date.parse(told);
     look(regions, at, meters.current.meters);
-    setHeard({ id, attempt: event.data.attempt as number, at, state: event.data.state as string, regions });
+    setHeard({ id, attempt, at, state, regions });
   });
   const isNewer = heard?.id === id && status !== null && heard.attempt === status.attempt && isLive(status.state);
   return {

@@ -1,7 +1,7 @@
 // The first page: every job in a line, live.
 
 import { useMemo, useRef, useState } from "preact/hooks";
-import { ask, type JobSummary, type SummaryPage } from "../api";
+import { ask, type JobSummary, type ProgressLine, type ProgressSummaryEvent, type SummaryPage } from "../api";
 import { setQuery, useEvents, useResource } from "../hooks";
 import { bytes, compact, duration, grouped, NONE } from "../logic/format";
 import { isLive, matching, PAGE, sorted, STATES, type SortKey, type View } from "../logic/jobsTable";
@@ -24,17 +24,6 @@ const COLUMNS: [SortKey | null, string, string][] = [
   ["restarts", "Restarts", "num"],
   ["submitted", "Submitted", "num"],
 ];
-
-interface ProgressLine {
-  job: string;
-  state: string;
-  attempt: number;
-  at: string;
-  input_rows: number;
-  output_rows: number;
-  is_idle: boolean;
-  lag: number | null;
-}
 
 export function Jobs({ route }: { route: Route }) {
   const page = useResource<SummaryPage>("/jobs/summary", { query: { limit: MOST }, every: 30_000 });
@@ -157,7 +146,7 @@ function useLiveJobs(page: SummaryPage | null): {
 
   useEvents((event) => {
     if (event.kind === "progress_summary") {
-      for (const line of event.data.jobs as ProgressLine[]) take(line);
+      for (const line of (event.data as unknown as ProgressSummaryEvent).jobs) take(line);
       setRound((n) => n + 1);
     } else if (event.data.job && event.kind !== "checkpoint_triggered") {
       waiting.current.add(event.data.job);

@@ -60,8 +60,9 @@ function Phase({ name, operation }: { name: string; operation: Operation }) {
 function Outcome({ operation, job }: { operation: Operation; job: string }) {
   const result = operation.result;
   if (!result || operation.status === "in_progress") return null;
-  const changed = result.parallelism;
-  const revision = result.graph_revision;
+  const change = "moves" in result ? result : null;
+  const changed = change?.parallelism;
+  const revision = change?.graph_revision;
   return (
     <span class="outcome">
       savepoint <Id id={result.savepoint} href={link(["savepoints", result.savepoint])} />
@@ -69,7 +70,7 @@ function Outcome({ operation, job }: { operation: Operation; job: string }) {
         <>
           {" "}
           · {changed.from} → {changed.to} subtasks ·{" "}
-          <a href={link(["jobs", job, "key-groups"])}>{plural(result.key_groups_moved ?? 0, "key group")} moved</a>
+          <a href={link(["jobs", job, "key-groups"])}>{plural(change?.key_groups_moved ?? 0, "key group")} moved</a>
         </>
       )}
       {revision && revision.from !== revision.to && ` · revision ${revision.from} → ${revision.to}`}

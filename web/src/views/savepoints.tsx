@@ -1,7 +1,7 @@
 // Savepoints: all of them as a tree of descent, and what can be done with each.
 
 import { useState } from "preact/hooks";
-import { ApiError, ask, type GraphAnswer, type Savepoint, type SummaryPage, type Verification } from "../api";
+import { ApiError, ask, type GraphAnswer, type JobSubmitted, type Savepoint, type SavepointPage, type SummaryPage, type Verification } from "../api";
 import { useResource } from "../hooks";
 import { command } from "../logic/commands";
 import { bytes, NONE, shortId } from "../logic/format";
@@ -17,7 +17,7 @@ import { StateView } from "./state";
 export function Savepoints({ route, job }: { route: Route; job?: string }) {
   const touches = (event: { kind: string; data: { job?: string } }): boolean =>
     event.kind !== "progress" && event.kind !== "progress_summary" && (job === undefined || event.data.job === job);
-  const found = useResource<{ items: Savepoint[] }>("/savepoints", { on: touches, query: { limit: 1000 } });
+  const found = useResource<SavepointPage>("/savepoints", { on: touches, query: { limit: 1000 } });
   const jobs = useResource<SummaryPage>("/jobs/summary", { on: touches, query: { limit: 2000 } });
   const chosen = job === undefined ? route.path[1] : route.query.savepoint;
   if (found.error && !found.data) return <Problem error={found.error} retry={found.reload} />;
@@ -171,7 +171,7 @@ function Fork({ savepoint, close }: { savepoint: Savepoint; close: () => void })
   const text = edited ?? (graph.data ? toYaml(graph.data.graph) : "");
   const act = async (): Promise<void> => {
     const query = { savepoint: savepoint.id, allow_non_restored_state: isAllowed, restore_mode: claims ? "claim" : "no_claim" };
-    const made = await ask<{ jobid: string }>("/jobs", { method: "POST", yaml: text, query });
+    const made = await ask<JobSubmitted>("/jobs", { method: "POST", yaml: text, query });
     location.hash = link(["jobs", made.jobid]);
   };
   return (

@@ -1,7 +1,7 @@
 // A job graph as YAML, checked by the server as it is typed, with the plan it would make.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, ask, type DryRun } from "../api";
+import { ApiError, ask, type DryRun, type JobSubmitted } from "../api";
 import { command } from "../logic/commands";
 import { plural } from "../logic/format";
 import { link, type Route } from "../logic/route";
@@ -51,7 +51,7 @@ export function Submit({ route }: { route: Route }) {
     if (key.current.of !== of) key.current = { of, key: randomKey() };
     try {
       const query = { parallelism, savepoint: from, allow_non_restored_state: isAllowed || undefined };
-      const made = await ask<{ jobid: string }>("/jobs", { method: "POST", yaml: text, query, headers: { "Idempotency-Key": key.current.key } });
+      const made = await ask<JobSubmitted>("/jobs", { method: "POST", yaml: text, query, headers: { "Idempotency-Key": key.current.key } });
       sessionStorage.removeItem(DRAFT);
       location.hash = link(["jobs", made.jobid]);
     } catch (caught) {
