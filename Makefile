@@ -32,7 +32,7 @@ help:
 	@echo '             after the other for HEADGATE_CHAOS_MINUTES (10); see tests/chaos'
 	@echo 'make setup   .venv with everything in it, a Java runtime, and the dashboard built'
 	@echo 'make web     only the dashboard, if its sources have changed'
-	@echo 'make types   the types in web/ of what the API answers, after a change of api/shapes'
+	@echo 'make types   what the client and web/ take answers to be, after a change of api/shapes'
 	@echo 'make lint    ruff, mypy, import-linter, and types and unit tests of the dashboard'
 	@echo 'make clean   remove .venv, caches and what the demo wrote'
 
@@ -94,9 +94,10 @@ lint: setup
 	@$(BIN)/python web/build.py check-types
 	@$(BIN)/python web/build.py check
 
-# What the dashboard takes the API's answers to be, from the API's own shapes.
+# What the client and the dashboard take the API's answers to be, from the API's own shapes.
 .PHONY: types
 types: $(INSTALLED) node
+	@$(BIN)/python -m jobmanager.api.client_types
 	@$(BIN)/python web/build.py types
 
 .PHONY: clean
