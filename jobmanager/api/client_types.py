@@ -2,8 +2,8 @@
 
     python -m jobmanager.api.client_types    after a change of the shapes, or `make types`
 
-The client may not import the server, so that it can be installed without one: its types are
-text, made of the document. A test compares the file with what would be written.
+The client may not import the server: its types are text, made of the document. A test compares
+the file with what would be written.
 """
 
 import json
