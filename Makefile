@@ -35,6 +35,7 @@ help:
 	@echo 'make unit    the unit tests, in half a minute: no Java, no Node, no browser'
 	@echo 'make fix     what ruff and Biome mend by themselves: format, order of imports, findings'
 	@echo 'make lint    ruff, mypy, import-linter; format, lint, types and tests of the dashboard'
+	@echo 'make types   what the client and web/ take answers to be, after a change of api/shapes'
 	@echo 'make clean   remove .venv, caches and what the demo wrote'
 
 .PHONY: setup
@@ -104,12 +105,20 @@ lint: setup
 	@$(BIN)/lint-imports --no-cache
 	@echo '== the dashboard: format, lint, types and unit tests'
 	@$(MAKE) --no-print-directory node
+	@$(BIN)/python web/build.py check-types
 	@$(BIN)/python web/build.py check
+
+# What the client and the dashboard take the API's answers to be, from the API's own shapes.
+.PHONY: types
+types: $(INSTALLED) node
+	@$(BIN)/python -m jobmanager.api.client_types
+	@$(BIN)/python web/build.py types
 
 .PHONY: clean
 clean:
 	rm -rf $(VENV) .headgate/demo build dist .mypy_cache .pytest_cache .ruff_cache
-	rm -rf .hypothesis .import_linter_cache *.egg-info web/node_modules jobmanager/dashboard
+	rm -rf .hypothesis .import_linter_cache *.egg-info web/node_modules
+	rm -rf web/generate/node_modules jobmanager/dashboard
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Exact versions from constraints.txt, so that a new machine gets what was tested.

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow.dataset as arrow_dataset
 
 from jobmanager.client import display, graph_file
-from jobmanager.client.answers import Checkpoint, JobStatus
+from jobmanager.client.answers import CheckpointResponse, StatusResponse
 from jobmanager.client.client import ENDED, HeadgateClient
 from jobmanager.client.errors import HeadgateError
 from jobmanager.demo_server import DemoServer
@@ -159,7 +159,7 @@ def _is_over(seconds: float | None, ran: float, has_shown: bool) -> bool:
     return seconds is not None and ran >= seconds + (0.0 if has_shown else SHOWN_WITHIN)
 
 
-def _show_progress(status: JobStatus, elapsed: float, rate: Rate, shown: View) -> int:
+def _show_progress(status: StatusResponse, elapsed: float, rate: Rate, shown: View) -> int:
     """The rows that came out so far."""
     regions = status["region_states"]
     rows_in = sum(region.get("input_rows") or 0 for region in regions)
@@ -195,7 +195,7 @@ def _show_new_checkpoints(
             shown.say("checkpoint", _described(checkpoint, took), **checkpoint)
 
 
-def _described(checkpoint: Checkpoint, took: str) -> str:
+def _described(checkpoint: CheckpointResponse, took: str) -> str:
     acks = checkpoint["acks"]
     listed = ", ".join(
         f"{display.subtask(ack)} {display.size(ack['bytes'])}" for ack in acks[:SHOWN_ACKS]

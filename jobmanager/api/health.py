@@ -1,28 +1,11 @@
 """Alive, and able to serve."""
 
-from datetime import datetime
-
 from fastapi import APIRouter
-from pydantic import BaseModel
 
 from jobmanager.api.context import Ctx
+from jobmanager.api.shapes.health import Alive, Ready
 
 router = APIRouter(tags=["health"])
-
-
-class Alive(BaseModel):
-    status: str
-
-
-class Ready(BaseModel):
-    status: str
-    leader: bool
-    """Whether this JobManager leads."""
-    leader_url: str | None
-    """Null while nobody leads: then only reads are served."""
-    term: int | None
-    """In which this JobManager leads."""
-    started_at: datetime
 
 
 @router.get("/healthz", summary="The process is alive")

@@ -1,45 +1,12 @@
 """Who leads, and who could."""
 
-from datetime import datetime
-from uuid import UUID
-
 from fastapi import APIRouter
-from pydantic import BaseModel
 
 from jobmanager.api.context import Ctx
+from jobmanager.api.shapes.jobmanagers import JobManagerItem, JobManagerList, LeaseItem, WarmRunners
 from jobmanager.services.ports.leadership import Election, JobManager
 
 router = APIRouter(tags=["jobmanagers"])
-
-
-class JobManagerItem(BaseModel):
-    id: UUID
-    url: str
-    host: str
-    pid: int
-    version: str
-    started_at: datetime
-    seen_at: datetime
-    is_leader: bool
-    warm: dict[str, int] | None
-    """Its warm runners, `wanted`, `primed` and `starting`; null: it leads not, and keeps none."""
-
-
-class LeaseItem(BaseModel):
-    holder: UUID | None
-    """Who leads, or led last."""
-    url: str | None
-    expires_at: datetime
-    is_in_force: bool
-    remaining_ms: int
-
-
-class JobManagerList(BaseModel):
-    items: list[JobManagerItem]
-    leader: str | None
-    """The leader's URL; null while nobody leads."""
-    term: int
-    lease: LeaseItem
 
 
 @router.get("/jobmanagers", summary="Who leads, with which term and until when")
@@ -70,6 +37,6 @@ def _item(one: JobManager, seen: Election) -> JobManagerItem:
         version=one.version,
         started_at=one.started_at,
         seen_at=one.seen_at,
-        warm=dict(one.warm) if one.warm is not None else None,
+        warm=WarmRunners.model_validate(one.warm) if one.warm is not None else None,
         is_leader=seen.lease.is_in_force(seen.at) and seen.lease.holder == one.id,
     )

@@ -2,18 +2,30 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
-from fastapi import APIRouter, Header, Query, Request, Response
-from pydantic import BaseModel
+from fastapi import APIRouter, Header, Query, Request
 
 from jobmanager.api import status as statuses
 from jobmanager.api.context import Ctx, JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import plan_document
 from jobmanager.api.graph_body import GRAPH_BODY, settled_document
+from jobmanager.api.problems import GRAPH_FAULTS, fault_shape
+from jobmanager.api.shapes.flink.plans import JobPlan
+from jobmanager.api.shapes.jobs import (
+    DryRun,
+    GraphResponse,
+    HistoryItem,
+    HistoryPage,
+    JobSubmitted,
+    KeyGroupsResponse,
+    KeyGroupSubtask,
+    KeyGroupVertex,
+)
+from jobmanager.api.shapes.shape import ShapeResponse
+from jobmanager.api.shapes.status import StatusResponse
 from jobmanager.core.errors import InvalidJobGraph, UnsupportedRequest
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import JobId, RegionId
@@ -23,53 +35,16 @@ from jobmanager.services import analyses, artifacts, events, jobs, restore_point
 router = APIRouter(tags=["jobs"])
 
 
-class KeyGroupSubtask(BaseModel):
-    subtask: int
-    key_groups: list[int]
-
-
-class KeyGroupVertex(BaseModel):
-    vertex: str
-    subtasks: list[KeyGroupSubtask]
-
-
-class KeyGroupsResponse(BaseModel):
-    max_parallelism: int
-    parallelism: int
-    vertices: list[KeyGroupVertex]
-
-
-class GraphResponse(BaseModel):
-    graph: dict[str, Any]
-    revision: int
-    parallelism: int
-
-
-class HistoryItem(BaseModel):
-    id: int
-    at: datetime
-    kind: str
-    cause: str
-    actor: str
-    attempt: int | None
-    checkpoint: int | None
-    detail: dict[str, Any]
-
-
-class HistoryPage(BaseModel):
-    items: list[HistoryItem]
-    next: str | None
-
-
 @router.post(
     "/jobs",
     status_code=HTTPStatus.ACCEPTED,
     summary="Submit a job graph",
     openapi_extra=GRAPH_BODY,
+    response_model=JobSubmitted,
+    responses={200: {"model": DryRun, "description": "A dry run"}, **GRAPH_FAULTS},
 )
 async def submit(
     request: Request,
-    response: Response,
     context: Ctx,
     uow: Uow,
     parallelism: Annotated[int | None, Query(ge=1, le=32_768)] = None,
@@ -80,11 +55,11 @@ async def submit(
     restore_mode: Literal["no_claim", "claim"] = "no_claim",
     allow_non_restored_state: bool = False,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
-) -> dict[str, Any]:
+) -> JobSubmitted | ShapeResponse:
     """The body is the job graph itself, as JSON or YAML. Nothing is stored by a dry run."""
     if dry_run:
-        response.status_code = HTTPStatus.OK
-        return await _dry_run(request, context, parallelism, analyse=analyse)
+        found = await _dry_run(request, context, parallelism, analyse=analyse)
+        return ShapeResponse(found, HTTPStatus.OK)
     document = await settled_document(request, context)
     if analyse:
         graph, in_force = jobs.check(document, parallelism)
@@ -98,7 +73,7 @@ async def submit(
     job_id = await jobs.submit(
         uow, JobId(uuid4()), document, parallelism, idempotency_key, context.clock(), point
     )
-    return {"jobid": job_id.hex}
+    return JobSubmitted(jobid=job_id.hex)
 
 
 @router.get("/jobs/{jobid}/graph", summary="The job graph as submitted")
@@ -111,7 +86,7 @@ async def graph(job_id: JobIdPath, uow: Uow) -> GraphResponse:
 
 
 @router.get("/jobs/{jobid}/status", summary="What is wanted, what is seen, and why")
-async def status(job_id: JobIdPath, uow: Uow) -> statuses.StatusResponse:
+async def status(job_id: JobIdPath, uow: Uow) -> StatusResponse:
     async with uow:
         stored = await uow.jobs.get(job_id)
         attempt = await uow.attempts.get(job_id, stored.job.attempt)
@@ -200,7 +175,7 @@ async def _analysed(
 
 async def _dry_run(
     request: Request, context: Ctx, parallelism: int | None, *, analyse: bool
-) -> dict[str, Any]:
+) -> DryRun:
     plans: dict[RegionId, str] = {}
     try:
         document = await settled_document(request, context)
@@ -209,10 +184,6 @@ async def _dry_run(
         if analyse:
             plans = await _analysed(context, document, in_force)
     except InvalidJobGraph as error:
-        faults = [
-            {"vertex": fault.vertex, "field": fault.field, "message": fault.message}
-            for fault in error.faults
-        ]
-        return {"plan": None, "faults": faults}
-    plan = plan_document("0" * 32, graph, document, in_force, plans)
-    return {"plan": plan, "faults": []}
+        return DryRun(plan=None, faults=[fault_shape(one) for one in error.faults])
+    plan = JobPlan.model_validate(plan_document("0" * 32, graph, document, in_force, plans))
+    return DryRun(plan=plan, faults=[])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, BinaryIO
 
 from fastapi import APIRouter, Query
-from fastapi.responses import StreamingResponse
+from fastapi.responses import PlainTextResponse, StreamingResponse
 
 from jobmanager.api.context import Context, Ctx, JobIdPath, Uow
 from jobmanager.core.errors import LogNotFound
@@ -23,8 +23,7 @@ _LONG_LINE = 2_000
 @router.get(
     "/jobs/{jobid}/logs",
     summary="The runner's log",
-    response_class=StreamingResponse,
-    responses={200: {"content": {"text/plain": {}}}},
+    response_class=PlainTextResponse,
 )
 async def logs(
     job_id: JobIdPath,

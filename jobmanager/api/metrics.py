@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from importlib.metadata import version
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import PlainTextResponse
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
@@ -99,7 +100,7 @@ class Meters:
             return self._figures
 
 
-@router.get("/metrics", summary="Figures for Prometheus", response_class=Response)
+@router.get("/metrics", summary="Figures for Prometheus", response_class=PlainTextResponse)
 async def metrics(request: Request) -> Response:
     context = request.app.state.context
     families = await context.meters.collect(context.clock(), context.leadership.term)

@@ -15,11 +15,14 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
+from jobmanager.api.shapes.problems import FlinkErrors, GraphFault, Problem
+from jobmanager.api.shapes.shape import ref_of
 from jobmanager.core.errors import (
     BodyTooLarge,
     BodyTooSlow,
     Conflict,
     DomainError,
+    Fault,
     Forbidden,
     InvalidJobGraph,
     Malformed,
@@ -30,6 +33,23 @@ from jobmanager.core.errors import (
 
 FLINK = "flink"
 RETRY_AFTER_SECONDS = 2
+PROBLEM_JSON = "application/problem+json"
+Responses = dict[int | str, dict[str, Any]]
+"""What a route answers, by status, as FastAPI wants to be told."""
+NATIVE_ERRORS: Responses = {
+    "default": {
+        "description": "A problem: what is wrong, with which value, and what to do",
+        "content": {PROBLEM_JSON: {"schema": {"$ref": ref_of(Problem)}}},
+    }
+}
+FLINK_ERRORS: Responses = {"default": {"description": "Errors as Flink's", "model": FlinkErrors}}
+GRAPH_FAULTS: Responses = {
+    422: {
+        "description": "The job graph has faults, and all of them are told; or what is asked for "
+        "can never succeed",
+        "content": NATIVE_ERRORS["default"]["content"],
+    }
+}
 _STATUS: Mapping[type[DomainError], HTTPStatus] = {
     NotFound: HTTPStatus.NOT_FOUND,
     Conflict: HTTPStatus.CONFLICT,
@@ -63,6 +83,10 @@ def status_of(error: type[DomainError]) -> HTTPStatus:
     )
 
 
+def fault_shape(fault: Fault) -> GraphFault:
+    return GraphFault(vertex=fault.vertex, field=fault.field, message=fault.message)
+
+
 def response(scope: Scope, error: DomainError) -> JSONResponse:
     """The answer to a request that did not come to its route."""
     return _of_domain_error(Request(scope), error)
@@ -76,10 +100,7 @@ async def _on_domain_error(request: Request, error: Exception) -> JSONResponse:
 def _of_domain_error(request: Request, error: DomainError) -> JSONResponse:
     more: dict[str, Any] = {}
     if isinstance(error, InvalidJobGraph):
-        more["faults"] = [
-            {"vertex": fault.vertex, "field": fault.field, "message": fault.message}
-            for fault in error.faults
-        ]
+        more["faults"] = [fault_shape(one).model_dump() for one in error.faults]
     kind = type(error)
     return _answer(request, status_of(kind), kind.__name__, error.title, str(error), more)
 
@@ -87,18 +108,15 @@ def _of_domain_error(request: Request, error: DomainError) -> JSONResponse:
 async def _on_invalid_request(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     faults = [
-        {
-            "vertex": None,
-            "field": ".".join(str(part) for part in one["loc"]),
-            "message": one["msg"],
-        }
+        GraphFault(
+            vertex=None, field=".".join(str(part) for part in one["loc"]), message=one["msg"]
+        )
         for one in error.errors()
     ]
-    detail = "; ".join(f"{fault['field']}: {fault['message']}" for fault in faults)
+    detail = "; ".join(f"{fault.field}: {fault.message}" for fault in faults)
     title = "The request cannot be understood"
-    return _answer(
-        request, HTTPStatus.BAD_REQUEST, "MalformedRequest", title, detail, {"faults": faults}
-    )
+    more = {"faults": [one.model_dump() for one in faults]}
+    return _answer(request, HTTPStatus.BAD_REQUEST, "MalformedRequest", title, detail, more)
 
 
 async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
@@ -138,7 +156,7 @@ def _answer(
         "instance": request.url.path,
         **more,
     }
-    return JSONResponse(problem, status, headers, media_type="application/problem+json")
+    return JSONResponse(problem, status, headers, media_type=PROBLEM_JSON)
 
 
 def _is_flinks(scope: Scope) -> bool:

@@ -1,14 +1,14 @@
 """The wire to the runners, and the list of them. `jobmanager.protocol` says what is sent."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Query
-from pydantic import BaseModel
 
 from jobmanager.api import runner_calls
 from jobmanager.api.context import Ctx, RunnerUow, Uow
+from jobmanager.api.shapes.runners import RunnerItem, RunnerPage
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.errors import MalformedRequest
 from jobmanager.core.ids import (
@@ -32,33 +32,6 @@ _DECLINES = {
     "superseded": AbortReason.DECLINED_SUPERSEDED,
     "internal": AbortReason.DECLINED_INTERNAL,
 }
-
-
-class RunnerItem(BaseModel):
-    id: UUID
-    job: str
-    attempt: int
-    host: str
-    pid: int | None
-    spark_version: str | None
-    launched_at: datetime
-    registered_at: datetime | None
-    heartbeat_at: datetime | None
-    exited_at: datetime | None
-    exit: str | None
-    versions: dict[str, str]
-    """Of Spark, Python, Java and Headgate, as far as it said."""
-    slots: int | None
-    """Tasks that its Spark runs at the same time."""
-    resident_bytes: int | None
-    """Memory of all its processes."""
-    heap_used_bytes: int | None
-    heap_max_bytes: int | None
-
-
-class RunnerPage(BaseModel):
-    items: list[RunnerItem]
-    next: str | None
 
 
 @router.get("/runners", summary="Who runs what")

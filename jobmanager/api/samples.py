@@ -1,13 +1,14 @@
 """What a job did over time, from samples that were kept."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import AwareDatetime
 
 from jobmanager.api.context import Ctx, JobIdPath, Uow
+from jobmanager.api.shapes.samples import SamplesResponse, SeriesResponse
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.errors import MalformedRequest
 from jobmanager.core.sample import PHASES
@@ -16,29 +17,6 @@ from jobmanager.services.ports.figures import SeriesPoint
 router = APIRouter(tags=["jobs"])
 _FINEST = timedelta(seconds=10)
 _LONGEST = timedelta(days=31)
-
-
-class SeriesResponse(BaseModel):
-    """Of one region, a list for each figure: the same place in each is the same bin."""
-
-    region: str
-    at: list[datetime] = Field(description="The beginning of the bin.")
-    input_rows_per_second: list[float]
-    output_rows_per_second: list[float]
-    batches: list[int]
-    batch_ms: list[float | None] = Field(description="Of a batch, on average; null: none ran.")
-    phases_ms: dict[str, list[float | None]] = Field(description="Of a batch, on average.")
-    busy: list[float] = Field(description="Share of the time that batches ran, 0 to 1.")
-    state_rows: list[int]
-    state_bytes: list[int]
-    lag_ms: list[int | None]
-
-
-class SamplesResponse(BaseModel):
-    since: datetime
-    until: datetime
-    step_ms: int
-    regions: list[SeriesResponse]
 
 
 @router.get("/jobs/{jobid}/samples", summary="Throughput, batch times, state and lag over time")

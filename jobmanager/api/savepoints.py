@@ -7,10 +7,21 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from jobmanager.api.checkpoints import VerificationResponse
 from jobmanager.api.context import Ctx, JobIdPath, Uow, hex_id
 from jobmanager.api.graph_body import settled
+from jobmanager.api.problems import GRAPH_FAULTS
 from jobmanager.api.savepoint_targets import target_of
+from jobmanager.api.shapes.checkpoints import VerificationResponse
+from jobmanager.api.shapes.operations import (
+    FromTo,
+    JobChanged,
+    KeyGroupMove,
+    OperationList,
+    OperationResponse,
+    PhaseResponse,
+    SavepointMade,
+)
+from jobmanager.api.shapes.savepoints import SavepointPage, SavepointRegion, SavepointResponse
 from jobmanager.core.errors import OperationNotFound
 from jobmanager.core.ids import OperationId, SavepointId
 from jobmanager.core.life.change import moves
@@ -19,30 +30,6 @@ from jobmanager.services import adoptions, savepoints
 
 router = APIRouter(tags=["savepoints"])
 IdPath = Annotated[str, Path(description="32 hexadecimal digits")]
-
-
-class SavepointResponse(BaseModel):
-    id: str
-    path: str
-    job: str | None = Field(description="None: it was adopted from a plain Spark query.")
-    checkpoint: int
-    status: str
-    graph_revision: int
-    parallelism: int
-    max_parallelism: int
-    regions: dict[str, Any]
-    bytes: int | None
-    created_at: datetime
-    completed_at: datetime | None
-    disposed_at: datetime | None
-    failure: str | None
-    labels: dict[str, str]
-    parent: str | None
-
-
-class SavepointPage(BaseModel):
-    items: list[SavepointResponse]
-    next: str | None
 
 
 class LabelRequest(BaseModel):
@@ -59,30 +46,6 @@ class AdoptRequest(BaseModel):
     graph: dict[str, Any] = Field(description="The job graph that is to go on from it.")
     parallelism: int | None = Field(None, ge=1, description="Instead of the graph's own.")
     target_directory: str | None = None
-
-
-class PhaseResponse(BaseModel):
-    name: str
-    started_at: datetime
-    ended_at: datetime | None
-    detail: str | None
-
-
-class OperationResponse(BaseModel):
-    id: str
-    job: str
-    kind: str
-    status: str
-    phases: list[PhaseResponse]
-    result: dict[str, Any] | None
-    error: str | None
-    created_at: datetime
-    ended_at: datetime | None
-
-
-class OperationList(BaseModel):
-    items: list[OperationResponse]
-    next: str | None
 
 
 @router.get("/savepoints", summary="All savepoints, the newest first")
@@ -123,6 +86,7 @@ async def dispose(sid: IdPath, context: Ctx, uow: Uow) -> SavepointResponse:
     "/savepoints/adopt",
     status_code=HTTPStatus.CREATED,
     summary="Make a savepoint of the checkpoint of a plain Spark query",
+    responses=GRAPH_FAULTS,
 )
 async def adopt(body: AdoptRequest, context: Ctx) -> SavepointResponse:
     request = adoptions.Request(
@@ -176,7 +140,10 @@ def _savepoint(savepoint: Savepoint) -> SavepointResponse:
         graph_revision=savepoint.graph_revision,
         parallelism=savepoint.parallelism,
         max_parallelism=savepoint.max_parallelism,
-        regions=dict(savepoint.regions or {}),
+        regions={
+            region: SavepointRegion.model_validate(one)
+            for region, one in (savepoint.regions or {}).items()
+        },
         bytes=savepoint.bytes,
         created_at=savepoint.created_at,
         completed_at=savepoint.completed_at,
@@ -187,25 +154,26 @@ def _savepoint(savepoint: Savepoint) -> SavepointResponse:
     )
 
 
-def _result(found: StoredOperation, savepoint: Savepoint) -> dict[str, Any]:
-    result: dict[str, Any] = {"savepoint": savepoint.id.hex, "path": savepoint.directory}
+def _result(found: StoredOperation, savepoint: Savepoint) -> SavepointMade:
     if found.change is None:
-        return result
+        return SavepointMade(savepoint=savepoint.id.hex, path=savepoint.directory)
     change, moved = found.change, moves(found.change)
-    return result | {
-        "parallelism": {"from": change.before.parallelism, "to": change.after.parallelism},
-        "graph_revision": {"from": change.before.number, "to": change.after.number},
-        "key_groups_moved": sum(len(one.key_groups) for one in moved),
-        "moves": [
-            {
-                "vertex": one.vertex,
-                "from": one.source,
-                "to": one.target,
-                "key_groups": list(one.key_groups),
-            }
+    return JobChanged(
+        savepoint=savepoint.id.hex,
+        path=savepoint.directory,
+        parallelism=FromTo(before=change.before.parallelism, after=change.after.parallelism),
+        graph_revision=FromTo(before=change.before.number, after=change.after.number),
+        key_groups_moved=sum(len(one.key_groups) for one in moved),
+        moves=[
+            KeyGroupMove(
+                vertex=one.vertex,
+                source=one.source,
+                target=one.target,
+                key_groups=list(one.key_groups),
+            )
             for one in moved
         ],
-    }
+    )
 
 
 def _operation(found: StoredOperation, savepoint: Savepoint) -> OperationResponse:

@@ -1,11 +1,10 @@
 """The native route that makes a job graph of a PySpark program."""
 
-from typing import Any
-
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobmanager.api.context import Ctx
+from jobmanager.api.shapes.scripts import ScriptResponse
 from jobmanager.core.graph.script_graph import ScriptCall
 from jobmanager.services import scripts
 
@@ -24,10 +23,6 @@ class ScriptRequest(BaseModel):
     name: str | None = Field(None, min_length=1, description="None: that of the script.")
     parallelism: int | None = Field(None, ge=1, le=32_768)
     spark: dict[str, str] = Field(default_factory=dict)
-
-
-class ScriptResponse(BaseModel):
-    graph: dict[str, Any] = Field(description="Submit it with POST /jobs.")
 
 
 @router.post("/scripts/describe", summary="The job graph of a PySpark program")

@@ -1,13 +1,23 @@
 """Queryable state: of a job's last completed checkpoint, or of a savepoint."""
 
 import re
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import BaseModel, Field
 
 from jobmanager.api.context import Ctx, JobIdPath, hex_id
+from jobmanager.api.shapes.state import (
+    ColumnResponse,
+    InspectorResponse,
+    KeyGroupHistogram,
+    KeyGroupResponse,
+    KeyResponse,
+    RowPage,
+    RowResponse,
+    SkewResponse,
+    StateList,
+    StateResponse,
+)
 from jobmanager.core.ids import SavepointId
 from jobmanager.core.plan.key_group_skew import skew
 from jobmanager.protocol.inspection import MOST_ROWS, StateColumn, StateDescription
@@ -20,89 +30,6 @@ from jobmanager.services.state import (
 )
 
 router = APIRouter(tags=["state"])
-
-
-class SnapshotResponse(BaseModel):
-    checkpoint: int = Field(description="Where the answer is from.")
-    savepoint: str | None = Field(description="Its id, where it is from a savepoint.")
-    completed_at: datetime
-
-
-class ColumnResponse(BaseModel):
-    name: str
-    type: str
-    spark_name: str
-
-
-class StateResponse(BaseModel):
-    region: str
-    vertex: str
-    name: str
-    operator: str
-    subtasks: int
-    key_schema: str = Field(description="Spark DDL.")
-    value_schema: str = Field(description="Spark DDL.")
-    key: list[ColumnResponse]
-    value: list[ColumnResponse]
-
-
-class StateList(SnapshotResponse):
-    items: list[StateResponse]
-    next: str | None = None
-
-
-class RowResponse(BaseModel):
-    checkpoint: int
-    key: dict[str, Any]
-    value: dict[str, Any]
-    key_group: int | None
-    subtask: int
-
-
-class RowPage(SnapshotResponse):
-    region: str
-    vertex: str
-    name: str
-    items: list[RowResponse]
-    next: str | None
-
-
-class KeyResponse(RowPage):
-    """The rows of a key. Where there is just one it is at the top, too."""
-
-    key: dict[str, Any] | None
-    value: dict[str, Any] | None
-    key_group: int | None
-    subtask: int | None
-
-
-class KeyGroupResponse(BaseModel):
-    key_group: int | None
-    subtask: int
-    rows: int
-    bytes: int = Field(description="Of keys and values as Spark serialises them.")
-
-
-class SkewResponse(BaseModel):
-    rows: float | None
-    bytes: float | None
-
-
-class KeyGroupHistogram(SnapshotResponse):
-    region: str
-    vertex: str
-    name: str
-    max_parallelism: int
-    groups: list[KeyGroupResponse] = Field(description="Those that have rows.")
-    empty_groups: int
-    skew: SkewResponse = Field(description="The largest group by the mean of all groups.")
-
-
-class InspectorResponse(BaseModel):
-    state: str = Field(description="stopped, starting, ready")
-    pid: int | None
-    spark_version: str | None
-    log: str
 
 
 async def _service(context: Ctx) -> StateService:

@@ -1,46 +1,12 @@
 """The native status of a job."""
 
-from datetime import datetime
-
-from pydantic import BaseModel
-
 from jobmanager.api.flink import states
+from jobmanager.api.shapes.status import LastCheckpoint, RunnerResponse, StatusResponse
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.records import StoredAttempt, StoredCheckpoint, StoredJob
-from jobmanager.core.progress import RegionProgress, RestoredRegion, largest_lag_ms
+from jobmanager.core.progress import largest_lag_ms
 from jobmanager.services.ports.runners import Runner
-
-
-class RunnerResponse(BaseModel):
-    id: str
-    host: str
-    pid: int | None
-
-
-class LastCheckpoint(BaseModel):
-    number: int
-    completed_at: datetime | None
-    duration_ms: int
-    bytes: int
-
-
-class StatusResponse(BaseModel):
-    status: str
-    """Flink's word for it, as Flink's own clients ask for it at this path."""
-    desired: str
-    observed: str
-    state: str
-    reason: str
-    since: datetime
-    running_since: datetime | None
-    attempt: int
-    runner: RunnerResponse | None
-    region_states: list[RegionProgress]
-    restored: list[RestoredRegion]
-    last_checkpoint: LastCheckpoint | None
-    restarts: int
-    lag: int | None
 
 
 def status_of(

@@ -6,10 +6,9 @@ from datetime import datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
-from pydantic import BaseModel, Field
 
 from jobmanager.api.context import Ctx, Uow, hex_id
-from jobmanager.api.status import LastCheckpoint
+from jobmanager.api.shapes.status import LastCheckpoint, SummaryItem, SummaryPage, Traffic
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.errors import MalformedRequest
 from jobmanager.core.ids import JobId
@@ -22,45 +21,11 @@ _STEP = timedelta(seconds=10)
 _MOST = 2_000
 
 
-class Traffic(BaseModel):
-    """Of all regions together; the counts are those of the present attempt."""
-
-    input_rows: int
-    output_rows: int
-    input_rows_per_second: float
-    is_idle: bool
-
-
-class SummaryItem(BaseModel):
-    id: str
-    name: str
-    mode: str
-    state: str
-    reason: str
-    since: datetime
-    submitted_at: datetime
-    ended_at: datetime | None
-    running_since: datetime | None
-    attempt: int
-    restarts: int
-    parallelism: int
-    failed_checkpoints: int = Field(description="In a row.")
-    restored_from: str | None
-    traffic: Traffic | None = Field(description="Null while its runner has said nothing.")
-    lag: int | None = Field(description="Milliseconds, as in the status.")
-    last_checkpoint: LastCheckpoint | None
-    recent: list[float] = Field(
-        description="Rows a second that were read, each of the last ten seconds of five minutes."
-    )
-
-
-class SummaryPage(BaseModel):
-    items: list[SummaryItem]
-    next: str | None
-    counts: dict[str, int] = Field(description="Jobs in each state, of all jobs.")
-
-
-@router.get("/jobs/summary", summary="Jobs, a line each, the newest first")
+@router.get(
+    "/jobs/summary",
+    summary="Jobs, a line each, the newest first",
+    responses={304: {"description": "Nothing has changed since the given `ETag`"}},
+)
 async def summaries(
     response: Response,
     context: Ctx,

@@ -1,15 +1,23 @@
 """Native routes about another graph for a running job: what it would do, and doing it."""
 
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
-from fastapi import APIRouter, Header, Query, Request, Response
-from pydantic import BaseModel
+from fastapi import APIRouter, Header, Query, Request
 
 from jobmanager.api.context import Ctx, JobIdPath
 from jobmanager.api.graph_body import GRAPH_BODY, settled_document
+from jobmanager.api.problems import GRAPH_FAULTS
 from jobmanager.api.savepoint_targets import target_of
+from jobmanager.api.shapes.shape import ShapeResponse
+from jobmanager.api.shapes.upgrades import (
+    ChangedField,
+    PlanResponse,
+    SparkJudgement,
+    UpgradeAccepted,
+    VertexState,
+)
 from jobmanager.api.state import Service
 from jobmanager.core.ids import OperationId
 from jobmanager.core.snapshots.upgrade import UpgradePlan
@@ -20,55 +28,24 @@ from jobmanager.services.trials import SparkTrials
 router = APIRouter(tags=["jobs"])
 
 
-class ChangedField(BaseModel):
-    vertex: str | None
-    field: str
-    before: Any
-    after: Any
-
-
-class VertexState(BaseModel):
-    region: str
-    vertex: str | None
-    fate: str
-
-
-class SparkJudgement(BaseModel):
-    region: str
-    accepted: bool
-    error: str | None
-
-
-class PlanResponse(BaseModel):
-    verdict: str
-    reasons: list[str]
-    changes: list[ChangedField]
-    state: list[VertexState]
-    spark: list[SparkJudgement]
-    """What Spark said to a copy of the newest checkpoint; empty: there was none to ask about."""
-
-
-class UpgradeAccepted(BaseModel):
-    operation: str
-
-
 @router.post(
     "/jobs/{jobid}/upgrade",
     status_code=HTTPStatus.ACCEPTED,
     summary="Let a running job go on with another graph",
     openapi_extra=GRAPH_BODY,
+    response_model=UpgradeAccepted,
+    responses={200: {"model": PlanResponse, "description": "A dry run"}, **GRAPH_FAULTS},
 )
 async def upgrade(
     job_id: JobIdPath,
     request: Request,
-    response: Response,
     context: Ctx,
     states: Service,
     parallelism: Annotated[int | None, Query(ge=1, le=32_768)] = None,
     allow_non_restored_state: bool = False,
     dry_run: bool = False,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
-) -> PlanResponse | UpgradeAccepted:
+) -> UpgradeAccepted | ShapeResponse:
     """A dry run answers 200 with the plan: what changes, which state is kept, what Spark says."""
     wanted = changes.UpgradeRequest(
         await settled_document(request, context), parallelism, allow_non_restored_state
@@ -77,8 +54,7 @@ async def upgrade(
     trials = SparkTrials(states, places.data_root, places.storage)
     plan = await changes.plan(context.units(), trials, job_id, wanted)
     if dry_run:
-        response.status_code = HTTPStatus.OK
-        return _plan(plan)
+        return ShapeResponse(_plan(plan), HTTPStatus.OK)
     changes.check(plan)
     name = f"headgate:upgrade:{job_id.hex}:{idempotency_key}"
     operation_id = uuid5(NAMESPACE_URL, name) if idempotency_key else uuid4()

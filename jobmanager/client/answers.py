@@ -1,26 +1,1209 @@
-"""The shapes of the answers, as far as the client reads them. The server may add fields."""
+"""The shapes of the answers, generated from the API's own: `make types` writes it.
 
-from typing import Any, NotRequired, TypedDict
+The names are those of the OpenAPI document. The server may add fields.
+"""
 
-JobSummary = TypedDict(
-    "JobSummary",
+from typing import Any, Literal, NotRequired, TypedDict
+
+
+class Alive(TypedDict):
+    status: str
+
+
+class Ready(TypedDict):
+    status: str
+    leader: bool
+    """Whether this JobManager leads."""
+    leader_url: str | None
+    """Null while no JobManager leads: then only reads are served."""
+    term: int | None
+    """In which this JobManager leads; null: it does not lead."""
+    started_at: str
+
+
+class ArtifactResponse(TypedDict):
+    id: str
+    """The SHA-256 of the content."""
+    name: str
+    bytes: int
+    modules: list[str]
+    """What can be imported from the artifact."""
+    uploaded_at: str
+
+
+class ArtifactPage(TypedDict):
+    items: list[ArtifactResponse]
+    next: str | None
+
+
+class ArtifactDetails(TypedDict):
+    id: str
+    """The SHA-256 of the content."""
+    name: str
+    bytes: int
+    modules: list[str]
+    """What can be imported from the artifact."""
+    uploaded_at: str
+    names: dict[str, list[str]]
+    """Top-level names of each module."""
+    jobs: list[str]
+    """Jobs that have not ended and use the artifact."""
+
+
+WebFeatures = TypedDict(
+    "WebFeatures",
+    {
+        "web-submit": bool,
+        "web-cancel": bool,
+        "web-rescale": bool,
+        "web-history": bool,
+    },
+)
+
+
+WebConfig = TypedDict(
+    "WebConfig",
+    {
+        "refresh-interval": int,
+        "timezone-name": str,
+        "timezone-offset": int,
+        "flink-version": str,
+        "flink-revision": str,
+        "features": WebFeatures,
+    },
+)
+
+
+GarbageKind = Literal[
+    "checkpoint",
+    "pool_file",
+    "attempt",
+    "savepoint_draft",
+    "unknown_job",
+    "unknown_artifact",
+]
+
+
+class GarbageItem(TypedDict):
+    path: str
+    kind: GarbageKind
+    bytes: int
+    why: str
+
+
+class GarbageResponse(TypedDict):
+    dry_run: bool
+    items: list[GarbageItem]
+    """What was deleted, or would be."""
+    bytes: int
+    """Of the items. A file with links elsewhere frees nothing."""
+    left: list[GarbageItem]
+    """What was left alone, and what would delete it."""
+    kept: dict[str, int]
+    """How many of each kind are needed."""
+
+
+class InspectorResponse(TypedDict):
+    """The process that reads state."""
+
+    state: Literal["stopped", "starting", "ready"]
+    pid: int | None
+    spark_version: str | None
+    log: str
+    """The path of the log."""
+
+
+class WarmRunners(TypedDict):
+    """The runners that a JobManager keeps ready for jobs to come."""
+
+    wanted: int
+    primed: int
+    starting: int
+
+
+class JobManagerItem(TypedDict):
+    id: str
+    url: str
+    host: str
+    pid: int
+    version: str
+    started_at: str
+    seen_at: str
+    is_leader: bool
+    warm: WarmRunners | None
+    """Null: this JobManager does not lead, and keeps no warm runners."""
+
+
+class LeaseItem(TypedDict):
+    holder: str | None
+    """The JobManager that leads, or led last."""
+    url: str | None
+    expires_at: str
+    is_in_force: bool
+    remaining_ms: int
+
+
+class JobManagerList(TypedDict):
+    items: list[JobManagerItem]
+    leader: str | None
+    """The leader's URL; null while no JobManager leads."""
+    term: int
+    lease: LeaseItem
+
+
+class JobWithStatus(TypedDict):
+    id: str
+    status: str
+
+
+class JobsWithStatus(TypedDict):
+    jobs: list[JobWithStatus]
+
+
+class PlanInput(TypedDict):
+    id: str
+    """The task that the rows come from."""
+    num: int
+    exchange: str
+    ship_strategy: str
+
+
+PlanNode = TypedDict(
+    "PlanNode",
+    {
+        "id": str,
+        "operator": str,
+        "parallelism": int,
+        "operator_strategy": str,
+        "description": str,
+        "optimizer_properties": dict[str, Any],
+        # The vertices that are chained in the task.
+        "headgate-vertices": list[str],
+        # Absent: the task reads a source.
+        "inputs": NotRequired[list[PlanInput]],
+    },
+)
+
+
+PlanRegion = TypedDict(
+    "PlanRegion",
+    {
+        "id": str,
+        "vertices": list[str],
+        "root": str,
+        "sinks": list[str],
+        "output-mode": str,
+        # Spark's own plan; absent: it was not asked for.
+        "spark-plan": NotRequired[str],
+    },
+)
+
+
+JobPlan = TypedDict(
+    "JobPlan",
     {
         "jid": str,
         "name": str,
+        "type": str,
+        "nodes": list[PlanNode],
+        "headgate-regions": list[PlanRegion],
+    },
+)
+
+
+class GraphFault(TypedDict):
+    """One thing that is wrong with a job graph, or with another request."""
+
+    vertex: str | None
+    """Null: the fault is not in a vertex."""
+    field: str | None
+    """Null: the fault is in the vertex, or the graph, as a whole."""
+    message: str
+
+
+class DryRun(TypedDict):
+    plan: JobPlan | None
+    """Null: the graph has faults."""
+    faults: list[GraphFault]
+
+
+class JobSubmitted(TypedDict):
+    jobid: str
+
+
+JobStatus = Literal[
+    "starting",
+    "running",
+    "restarting",
+    "cancelling",
+    "cancelled",
+    "finished",
+    "failed",
+]
+
+
+JobLine = TypedDict(
+    "JobLine",
+    {
+        "jid": str,
+        "name": str,
+        "jobType": str,
+        "schedulerType": str,
+        "start-time": int,
+        # -1: it has not ended.
+        "end-time": int,
+        "duration": int,
         "state": str,
+        "last-modification": int,
+        # Subtasks in all (`total`), and in each state.
+        "tasks": dict[str, int],
+        "pending-operators": int,
+        # As in the native status.
+        "headgate-state": JobStatus | Literal["stalled", "degraded"],
+    },
+)
+
+
+class JobsOverview(TypedDict):
+    jobs: list[JobLine]
+
+
+Mode = Literal[
+    "streaming",
+    "batch",
+]
+
+
+class Traffic(TypedDict):
+    """Of all regions together; the counts are those of the present attempt."""
+
+    input_rows: int
+    output_rows: int
+    input_rows_per_second: float
+    is_idle: bool
+
+
+class LastCheckpoint(TypedDict):
+    number: int
+    completed_at: str
+    duration_ms: int
+    bytes: int
+
+
+class SummaryItem(TypedDict):
+    id: str
+    name: str
+    mode: Mode
+    state: JobStatus | Literal["stalled", "degraded"]
+    reason: str
+    since: str
+    submitted_at: str
+    ended_at: str | None
+    running_since: str | None
+    attempt: int
+    restarts: int
+    parallelism: int
+    failed_checkpoints: int
+    """In a row."""
+    restored_from: str | None
+    traffic: Traffic | None
+    """Null while the job's runner has said nothing."""
+    lag: int | None
+    """Milliseconds, as in the status."""
+    last_checkpoint: LastCheckpoint | None
+    recent: list[float]
+    """Rows a second that were read, in each ten seconds of the last five minutes."""
+
+
+class SummaryPage(TypedDict):
+    items: list[SummaryItem]
+    next: str | None
+    counts: dict[str, int]
+    """Jobs in each state, of all jobs."""
+
+
+TaskMetrics = TypedDict(
+    "TaskMetrics",
+    {
+        "read-bytes": int,
+        "read-bytes-complete": bool,
+        "write-bytes": int,
+        "write-bytes-complete": bool,
+        "read-records": int,
+        "read-records-complete": bool,
+        "write-records": int,
+        "write-records-complete": bool,
+        "accumulated-backpressured-time": int,
+        "accumulated-idle-time": int,
+        "accumulated-busy-time": float,
+    },
+)
+
+
+JobTask = TypedDict(
+    "JobTask",
+    {
+        "id": str,
+        "slotSharingGroupId": str,
+        "name": str,
+        "maxParallelism": int,
+        "parallelism": int,
+        "status": str,
         "start-time": int,
         "end-time": int,
         "duration": int,
-        "last-modification": int,
+        # Subtasks in each state.
         "tasks": dict[str, int],
-        "headgate-state": NotRequired[str],
+        "metrics": TaskMetrics,
+        "headgate-vertices": list[str],
     },
 )
-"""One entry of `/jobs/overview`: Flink's names, times in epoch milliseconds."""
+
+
+JobDetails = TypedDict(
+    "JobDetails",
+    {
+        "jid": str,
+        "application-id": str,
+        "name": str,
+        "isStoppable": bool,
+        "state": str,
+        "job-type": str,
+        "schedulerType": str,
+        "start-time": int,
+        "end-time": int,
+        "duration": int,
+        "maxParallelism": int,
+        "now": int,
+        "timestamps": dict[str, int],
+        "vertices": list[JobTask],
+        "status-counts": dict[str, int],
+        "plan": JobPlan,
+        "pending-operators": int,
+    },
+)
+
+
+class Nothing(TypedDict):
+    """An empty object."""
+
+
+class Accumulator(TypedDict):
+    name: str
+    type: str
+    value: str
+    vertices: list[str]
+    """Whose code counted."""
+
+
+JobAccumulators = TypedDict(
+    "JobAccumulators",
+    {
+        "job-accumulators": list[Accumulator],
+        "user-task-accumulators": list[Accumulator],
+        "serialized-user-task-accumulators": dict[str, str],
+    },
+)
+
+
+class CheckpointCounts(TypedDict):
+    restored: int
+    total: int
+    in_progress: int
+    completed: int
+    failed: int
+
+
+class FigureStatistics(TypedDict):
+    min: int
+    max: int
+    avg: int
+    p50: int | float | Literal["NaN"]
+    p90: int | float | Literal["NaN"]
+    p95: int | float | Literal["NaN"]
+    p99: int | float | Literal["NaN"]
+    p999: int | float | Literal["NaN"]
+
+
+class CheckpointsSummary(TypedDict):
+    checkpointed_size: FigureStatistics
+    state_size: FigureStatistics
+    end_to_end_duration: FigureStatistics
+    alignment_buffered: FigureStatistics
+    processed_data: FigureStatistics
+    persisted_data: FigureStatistics
+
+
+class TaskCheckpoint(TypedDict):
+    id: int
+    status: Literal["IN_PROGRESS", "COMPLETED", "FAILED"]
+    latest_ack_timestamp: int
+    """-1: nothing was acked yet."""
+    end_to_end_duration: int
+    alignment_buffered: int
+    processed_data: int
+    persisted_data: int
+    checkpointed_size: int
+    """What the checkpoint added to the job's pool of files."""
+    state_size: int
+    """All of the checkpoint."""
+    num_subtasks: int
+    num_acknowledged_subtasks: int
+
+
+class CheckpointLine(TypedDict):
+    className: str
+    id: int
+    status: Literal["IN_PROGRESS", "COMPLETED", "FAILED"]
+    is_savepoint: bool
+    savepointFormat: str | None
+    trigger_timestamp: int
+    latest_ack_timestamp: int
+    """-1: nothing was acked yet."""
+    end_to_end_duration: int
+    alignment_buffered: int
+    processed_data: int
+    persisted_data: int
+    checkpointed_size: int
+    """What the checkpoint added to the job's pool of files."""
+    state_size: int
+    """All of the checkpoint."""
+    num_subtasks: int
+    num_acknowledged_subtasks: int
+    checkpoint_type: str
+    tasks: dict[str, TaskCheckpoint]
+    """By task; empty in lists."""
+    external_path: NotRequired[str]
+    """Where the checkpoint is; absent: it is not complete."""
+    discarded: NotRequired[bool]
+    """Absent: the checkpoint is not complete."""
+    failure_timestamp: NotRequired[int]
+    """Absent: the checkpoint has not failed."""
+    failure_message: NotRequired[str]
+    """Absent: the checkpoint has not failed."""
+
+
+class RestoredRegion(TypedDict):
+    """Where a region's new attempt started from, and why there."""
+
+    region: str
+    origin: Literal["scratch", "attempt", "checkpoint", "savepoint"]
+    batch: int | None
+    source: int | None
+    """Number of the attempt or checkpoint."""
+    why: str
+
+
+RestoredCheckpoint = TypedDict(
+    "RestoredCheckpoint",
+    {
+        "id": int,
+        "restore_timestamp": int,
+        "is_savepoint": bool,
+        "external_path": str,
+        "headgate-origins": list[RestoredRegion],
+    },
+)
+
+
+class LatestCheckpoints(TypedDict):
+    completed: CheckpointLine | None
+    savepoint: CheckpointLine | None
+    failed: CheckpointLine | None
+    restored: RestoredCheckpoint | None
+
+
+class CheckpointsStatistics(TypedDict):
+    counts: CheckpointCounts
+    summary: CheckpointsSummary
+    latest: LatestCheckpoints
+    history: list[CheckpointLine]
+
+
+class CheckpointTriggered(TypedDict):
+    number: int
+
+
+class Externalization(TypedDict):
+    enabled: bool
+    delete_on_cancellation: bool
+
+
+class CheckpointsConfig(TypedDict):
+    mode: str
+    interval: int
+    timeout: int
+    min_pause: int
+    max_concurrent: int
+    externalization: Externalization
+    state_backend: str
+    checkpoint_storage: str
+    unaligned_checkpoints: bool
+    tolerable_failed_checkpoints: int
+    aligned_checkpoint_timeout: int
+    checkpoints_after_tasks_finish: bool
+    state_changelog_enabled: bool
+    changelog_periodic_materialization_interval: int
+    changelog_storage: str
+
+
+CheckpointKind = Literal[
+    "periodic",
+    "requested",
+    "savepoint",
+]
+
+
+CheckpointStatus = Literal[
+    "in_progress",
+    "completed",
+    "aborted",
+]
+
+
+AbortReason = Literal[
+    "declined_not_running",
+    "declined_no_boundary_in_time",
+    "declined_storage",
+    "declined_superseded",
+    "declined_internal",
+    "expired",
+    "attempt_ended",
+]
+
+
+class CheckpointFailure(TypedDict):
+    reason: AbortReason
+    detail: str | None
+
+
+SnapshotKind = Literal[
+    "state",
+    "offsets",
+    "sink",
+]
+
+
+class AckResponse(TypedDict):
+    region: str
+    vertex: str
+    subtask: int
+    acked_at: str
+    kind: SnapshotKind
+    pointer: str | None
+    """The file with the state, relative to where the job's checkpoints are."""
+    version: int | None
+    """Of `state`: Spark's state version. Of `offsets` and `sink`: the batch."""
+    bytes: int
+    key_groups: list[int]
+    offsets: Any
+    """Of a source, as Spark writes them; null: not a source."""
+    watermark: str | None
+
+
+class SubtaskResponse(TypedDict):
+    region: str
+    vertex: str
+    subtask: int
+
+
+class CheckpointResponse(TypedDict):
+    number: int
+    kind: CheckpointKind
+    status: CheckpointStatus
+    attempt: int
+    triggered_at: str
+    completed_at: str | None
+    batch: dict[str, int | None]
+    """Region to the batch that was the barrier."""
+    bytes: int
+    new_bytes: int
+    """What this checkpoint added to the job's pool of files."""
+    manifest: str | None
+    discarded_at: str | None
+    failure: CheckpointFailure | None
+    acks: list[AckResponse]
+    awaited: list[SubtaskResponse]
+
+
+class VerificationResponse(TypedDict):
+    files: int
+    bytes: int
+    faults: list[str]
+    """What is missing, truncated or altered; empty: every file is as it was written."""
+
+
+ExecutionConfig = TypedDict(
+    "ExecutionConfig",
+    {
+        "restart-strategy": str,
+        "job-parallelism": int,
+        "object-reuse-mode": bool,
+        # Spark settings of the job graph.
+        "user-config": dict[str, str],
+    },
+)
+
+
+JobConfig = TypedDict(
+    "JobConfig",
+    {
+        "jid": str,
+        "name": str,
+        "execution-config": ExecutionConfig,
+    },
+)
+
+
+FailedAttempt = TypedDict(
+    "FailedAttempt",
+    {
+        "exceptionName": str,
+        "stacktrace": str,
+        "timestamp": int,
+        "failureLabels": dict[str, str],
+        # The region that failed; null: the attempt as a whole.
+        "taskName": str | None,
+        "endpoint": str | None,
+        "taskManagerId": str | None,
+        "concurrentExceptions": list[str],
+        "headgate-message": str,
+        "headgate-attempt": int,
+    },
+)
+
+
+class ExceptionHistory(TypedDict):
+    entries: list[FailedAttempt]
+    truncated: bool
+
+
+class JobExceptions(TypedDict):
+    exceptionHistory: ExceptionHistory
+
+
+class GraphResponse(TypedDict):
+    graph: dict[str, Any]
+    """A job graph, in the language of docs/job-graph.md."""
+    revision: int
+    parallelism: int
+    """In force, which may be another than the graph's own."""
+
+
+Actor = Literal[
+    "client",
+    "runner",
+    "jobmanager",
+]
+
+
+class HistoryItem(TypedDict):
+    id: int
+    at: str
+    kind: str
+    cause: str
+    actor: Actor
+    attempt: int | None
+    checkpoint: int | None
+    detail: dict[str, Any]
+    """What there is to say of this kind of entry."""
+
+
+class HistoryPage(TypedDict):
+    items: list[HistoryItem]
+    next: str | None
+
+
+class KeyGroupSubtask(TypedDict):
+    subtask: int
+    key_groups: list[int]
+
+
+class KeyGroupVertex(TypedDict):
+    vertex: str
+    subtasks: list[KeyGroupSubtask]
+
+
+class KeyGroupsResponse(TypedDict):
+    max_parallelism: int
+    parallelism: int
+    vertices: list[KeyGroupVertex]
+
+
+OperationKind = Literal[
+    "savepoint",
+    "stop",
+    "cancel",
+    "rescale",
+    "upgrade",
+]
+
+
+OperationStatus = Literal[
+    "in_progress",
+    "completed",
+    "failed",
+    "rolled_back",
+]
+
+
+class PhaseResponse(TypedDict):
+    name: str
+    started_at: str
+    ended_at: str | None
+    detail: str | None
+
+
+FromTo = TypedDict(
+    "FromTo",
+    {
+        "from": int,
+        "to": int,
+    },
+)
+
+
+KeyGroupMove = TypedDict(
+    "KeyGroupMove",
+    {
+        "vertex": str,
+        # The subtask that had them.
+        "from": int,
+        # The subtask that has them.
+        "to": int,
+        "key_groups": list[int],
+    },
+)
+
+
+class JobChanged(TypedDict):
+    """The result of a rescale or an upgrade."""
+
+    savepoint: str
+    path: str
+    parallelism: FromTo
+    graph_revision: FromTo
+    key_groups_moved: int
+    moves: list[KeyGroupMove]
+
+
+class SavepointMade(TypedDict):
+    """The result of an operation that took a savepoint."""
+
+    savepoint: str
+    path: str
+
+
+class OperationResponse(TypedDict):
+    id: str
+    job: str
+    kind: OperationKind
+    status: OperationStatus
+    phases: list[PhaseResponse]
+    result: JobChanged | SavepointMade | None
+    """Null until the savepoint of the operation is complete."""
+    error: str | None
+    created_at: str
+    ended_at: str | None
+
+
+class OperationList(TypedDict):
+    items: list[OperationResponse]
+    next: str | None
+
+
+class JobPlanResponse(TypedDict):
+    plan: JobPlan
+
+
+RequestAccepted = TypedDict(
+    "RequestAccepted",
+    {
+        # The id of the operation.
+        "request-id": str,
+    },
+)
+
+
+class QueueStatus(TypedDict):
+    id: Literal["IN_PROGRESS", "COMPLETED"]
+
+
+FailureCause = TypedDict(
+    "FailureCause",
+    {
+        "class": str,
+        "stack-trace": str | None,
+    },
+)
+
+
+TriggerResult = TypedDict(
+    "TriggerResult",
+    {
+        # Where the savepoint is; absent: the operation failed, or makes none.
+        "location": NotRequired[str],
+        # Absent: the operation did not fail.
+        "failure-cause": NotRequired[FailureCause | None],
+    },
+)
+
+
+class TriggerStatus(TypedDict):
+    status: QueueStatus
+    operation: TriggerResult | None
+    """Null: the operation is under way."""
+
+
+class Bounds(TypedDict):
+    lowerBound: NotRequired[int]
+    upperBound: int
+
+
+class VertexRequirements(TypedDict):
+    parallelism: Bounds
+
+
+class Requirements(TypedDict):
+    """Task id to its bounds."""
+
+
+class SeriesResponse(TypedDict):
+    """Of one region, a list for each figure: the same place in each list is the same bin."""
+
+    region: str
+    at: list[str]
+    """The beginning of the bin."""
+    input_rows_per_second: list[float]
+    output_rows_per_second: list[float]
+    batches: list[int]
+    batch_ms: list[float | None]
+    """Of a batch, on average; null: no batch ran."""
+    phases_ms: dict[str, list[float | None]]
+    """What a batch spent on each phase, on average."""
+    busy: list[float]
+    """Share of the time that batches ran, 0 to 1."""
+    state_rows: list[int]
+    state_bytes: list[int]
+    lag_ms: list[int | None]
+
+
+class SamplesResponse(TypedDict):
+    since: str
+    until: str
+    step_ms: int
+    regions: list[SeriesResponse]
+
+
+class ColumnResponse(TypedDict):
+    name: str
+    type: str
+    """In Spark's DDL."""
+    spark_name: str
+
+
+class StateResponse(TypedDict):
+    region: str
+    vertex: str
+    name: str
+    operator: str
+    """Spark's name of the stateful operator."""
+    subtasks: int
+    key_schema: str
+    """Spark DDL."""
+    value_schema: str
+    """Spark DDL."""
+    key: list[ColumnResponse]
+    value: list[ColumnResponse]
+
+
+class StateList(TypedDict):
+    checkpoint: int
+    """The number of the checkpoint that was read."""
+    savepoint: str | None
+    """The id of the savepoint, where a savepoint was read."""
+    completed_at: str
+    items: list[StateResponse]
+    next: str | None
+
+
+class RowResponse(TypedDict):
+    checkpoint: int
+    key: dict[str, Any]
+    value: dict[str, Any]
+    key_group: int | None
+    """Null: the vertex has no key."""
+    subtask: int
+
+
+class RowPage(TypedDict):
+    checkpoint: int
+    """The number of the checkpoint that was read."""
+    savepoint: str | None
+    """The id of the savepoint, where a savepoint was read."""
+    completed_at: str
+    region: str
+    vertex: str
+    name: str
+    items: list[RowResponse]
+    next: str | None
+
+
+class KeyGroupResponse(TypedDict):
+    key_group: int | None
+    subtask: int
+    rows: int
+    bytes: int
+    """Of keys and values as Spark serialises them."""
+
+
+class SkewResponse(TypedDict):
+    """The largest group by the mean of all groups, empty groups too; null: there are no rows."""
+
+    rows: float | None
+    bytes: float | None
+
+
+class KeyGroupHistogram(TypedDict):
+    checkpoint: int
+    """The number of the checkpoint that was read."""
+    savepoint: str | None
+    """The id of the savepoint, where a savepoint was read."""
+    completed_at: str
+    region: str
+    vertex: str
+    name: str
+    max_parallelism: int
+    groups: list[KeyGroupResponse]
+    """The groups that have rows."""
+    empty_groups: int
+    skew: SkewResponse
+
+
+class KeyResponse(TypedDict):
+    """The rows of a key. Where there is just one row it is at the top, too."""
+
+    checkpoint: int
+    """The number of the checkpoint that was read."""
+    savepoint: str | None
+    """The id of the savepoint, where a savepoint was read."""
+    completed_at: str
+    region: str
+    vertex: str
+    name: str
+    items: list[RowResponse]
+    next: str | None
+    key: dict[str, Any] | None
+    value: dict[str, Any] | None
+    key_group: int | None
+    subtask: int | None
+
+
+Desired = Literal[
+    "running",
+    "cancelled",
+]
+
+
+AttemptStatus = Literal[
+    "launching",
+    "starting",
+    "running",
+    "cancelling",
+    "finished",
+    "cancelled",
+    "failed",
+]
+
+
+class RunnerResponse(TypedDict):
+    id: str
+    host: str
+    pid: int | None
+
+
+class AccumulatorValue(TypedDict):
+    merge: Literal["sum", "lowest", "highest"]
+    value: int | float
+
+
+class LoopProgress(TypedDict):
+    """How far a loop inside of a batch job is."""
+
+    vertex: str
+    iteration: int
+    """Rounds done."""
+    max_iterations: int
+    rows: int
+    """That the last round gave or, where a loop only touches what changed, that it left to do."""
+    duration_ms: int
+    """Of the last round."""
+    is_converged: bool
+    is_running: bool
+
+
+class SourceProgress(TypedDict):
+    """What Spark says of one source of a region, in its last report."""
+
+    vertex: str
+    input_rows_per_second: float
+    processed_rows_per_second: float
+    backlog_rows: int | None
+    """Rows that are there and not read; None: the source does not say."""
+
+
+class OperatorProgress(TypedDict):
+    """What Spark says of one stateful operator of a region, in its last report."""
+
+    vertex: str
+    operator: str
+    """Spark's name for what it does."""
+    updated_rows: int
+    """In the last batch."""
+    dropped_rows: int
+    """In the last batch: they came later than the watermark allows."""
+    state_rows: int
+    """0 where Spark does not count them."""
+    state_bytes: int
+    """Of memory."""
+    commit_ms: int
+
+
+class RegionProgress(TypedDict):
+    """How far a region is, and what it has done since its attempt began."""
+
+    region: str
+    batch: int | None
+    """The last committed batch."""
+    batches: int
+    """Committed by this attempt."""
+    is_active: bool
+    is_idle: bool
+    """It has looked for input since its last batch, and found none."""
+    input_rows: int
+    """Read by this attempt so far."""
+    output_rows: int
+    """Given to the sink by this attempt so far."""
+    input_rows_per_second: float
+    processed_rows_per_second: float
+    batch_duration_ms: int
+    watermark: str | None
+    state_rows: int
+    state_bytes: int
+    offsets: dict[str, Any]
+    """Source vertex to Spark's offset of it."""
+    progressed_at: str | None
+    """When the last batch was committed."""
+    input_waiting: bool | None
+    """Whether there is input that no committed batch has; None: unknown."""
+    batch_started_at: str | None
+    """When the batch under way began; None: there is none."""
+    unmoved_ms: int | None
+    """How long nothing was committed though there was something to do. 0: it moves, or it is idle.
+    A duration, so that clocks that differ do not matter."""
+    median_batch_ms: int
+    """Of the last batches with input."""
+    accumulators: dict[str, dict[str, AccumulatorValue]]
+    """Vertex to name to what users' code added up in committed batches, of all attempts."""
+    activity: str | None
+    """What Spark says it is doing."""
+    loops: list[LoopProgress]
+    """Of a batch job."""
+    busy_ms: int
+    """Spent on batches by this attempt so far."""
+    measured_batches: int
+    """How many batches `phases_ms` is about."""
+    phases_ms: dict[str, int]
+    """What these batches spent their time on, by Spark's names: `addBatch`, `walCommit` …"""
+    sources: list[SourceProgress]
+    operators: list[OperatorProgress]
+
+
+class StatusResponse(TypedDict):
+    status: str
+    """Flink's word for `state`, because Flink's clients ask for it at this path."""
+    desired: Desired
+    observed: AttemptStatus
+    """What the newest attempt does."""
+    state: JobStatus | Literal["stalled", "degraded"]
+    reason: str
+    since: str
+    running_since: str | None
+    attempt: int
+    runner: RunnerResponse | None
+    region_states: list[RegionProgress]
+    """What the runner last said of each region."""
+    restored: list[RestoredRegion]
+    """Where each region of the newest attempt started from, and why there."""
+    last_checkpoint: LastCheckpoint | None
+    restarts: int
+    lag: int | None
+    """Milliseconds by which the slowest region's watermark was behind its last batch."""
+
+
+Verdict = Literal[
+    "compatible",
+    "needs_flag",
+    "impossible",
+]
+
+
+class ChangedField(TypedDict):
+    vertex: str | None
+    """Null: of the graph itself."""
+    field: str
+    """Empty: the whole vertex came or went."""
+    before: Any
+    after: Any
+
+
+Fate = Literal[
+    "kept",
+    "lost",
+    "gained",
+]
+
+
+class VertexState(TypedDict):
+    region: str
+    vertex: str | None
+    """Null: the offsets of the region."""
+    fate: Fate
+
+
+class SparkJudgement(TypedDict):
+    region: str
+    accepted: bool
+    error: str | None
+
+
+class PlanResponse(TypedDict):
+    verdict: Verdict
+    reasons: list[str]
+    changes: list[ChangedField]
+    state: list[VertexState]
+    spark: list[SparkJudgement]
+    """What Spark said to the new graph and a copy of the newest checkpoint; empty: there is no
+    checkpoint to try."""
+
+
+class UpgradeAccepted(TypedDict):
+    operation: str
+
+
+TaskAccumulators = TypedDict(
+    "TaskAccumulators",
+    {
+        "id": str,
+        "user-accumulators": list[Accumulator],
+    },
+)
+
 
 ClusterOverview = TypedDict(
     "ClusterOverview",
     {
+        # Runners whose process is alive.
         "taskmanagers": int,
         "slots-total": int,
         "slots-available": int,
@@ -28,237 +1211,86 @@ ClusterOverview = TypedDict(
         "jobs-finished": int,
         "jobs-cancelled": int,
         "jobs-failed": int,
+        # The version whose REST API this one follows.
         "flink-version": str,
         "flink-commit": str,
+        "headgate-version": str,
     },
 )
 
 
-class RunnerRef(TypedDict):
+class RunnerItem(TypedDict):
     id: str
+    job: str
+    attempt: int
     host: str
     pid: int | None
+    spark_version: str | None
+    launched_at: str
+    registered_at: str | None
+    heartbeat_at: str | None
+    exited_at: str | None
+    exit: str | None
+    """How the process ended."""
+    versions: dict[str, str]
+    """Of Spark, Python, Java and Headgate, as far as the runner has told them."""
+    slots: int | None
+    """Tasks that the runner's Spark runs at the same time."""
+    resident_bytes: int | None
+    """Memory of all processes of the runner."""
+    heap_used_bytes: int | None
+    heap_max_bytes: int | None
 
 
-class LastCheckpoint(TypedDict):
-    number: int
-    completed_at: str | None
-    duration_ms: int
-    bytes: int
+class RunnerPage(TypedDict):
+    items: list[RunnerItem]
+    next: str | None
 
 
-class JobStatus(TypedDict):
-    status: str
-    """Flink's word."""
-    desired: str
-    observed: str
-    state: str
-    reason: str
-    since: str
-    running_since: str | None
-    attempt: int
-    runner: RunnerRef | None
-    region_states: list[dict[str, Any]]
-    restored: list[dict[str, Any]]
-    last_checkpoint: LastCheckpoint | None
-    restarts: int
-    lag: int | None
-    """Milliseconds the slowest watermark is behind."""
+SavepointStatus = Literal[
+    "in_progress",
+    "completed",
+    "failed",
+    "disposed",
+]
 
 
-class JobGraphAnswer(TypedDict):
-    graph: dict[str, Any]
-    revision: int
-    parallelism: int
+class SavepointRegion(TypedDict):
+    """Where one region of the job was."""
 
-
-class OwnedKeyGroups(TypedDict):
-    subtask: int
-    key_groups: list[int]
-
-
-class VertexKeyGroups(TypedDict):
-    vertex: str
-    subtasks: list[OwnedKeyGroups]
-
-
-class KeyGroups(TypedDict):
-    max_parallelism: int
-    parallelism: int
-    vertices: list[VertexKeyGroups]
-
-
-class CheckpointSummary(TypedDict):
-    """One checkpoint of Flink's `/jobs/{id}/checkpoints`."""
-
-    id: int
-    status: str
-    trigger_timestamp: int
-    latest_ack_timestamp: int
-    end_to_end_duration: int
-    checkpointed_size: int
-    state_size: int
-    num_subtasks: int
-    num_acknowledged_subtasks: int
-    discarded: NotRequired[bool]
-    failure_message: NotRequired[str]
-
-
-class Checkpoints(TypedDict):
-    counts: dict[str, int]
-    latest: dict[str, Any]
-    history: list[CheckpointSummary]
-
-
-class Ack(TypedDict):
-    region: str
-    vertex: str
-    subtask: int
-    acked_at: str
-    kind: str
-    pointer: str | None
-    version: int | None
-    bytes: int
-    key_groups: list[int]
-    offsets: Any
+    batch: int | None
+    offsets: dict[str, Any]
+    """Source vertex to its offsets, as Spark writes them."""
     watermark: str | None
 
 
-class Awaited(TypedDict):
-    region: str
-    vertex: str
-    subtask: int
-
-
-class CheckpointFailure(TypedDict):
-    reason: str
-    detail: str | None
-
-
-class Checkpoint(TypedDict):
-    number: int
-    kind: str
-    status: str
-    attempt: int
-    triggered_at: str
-    completed_at: str | None
-    batch: dict[str, int | None]
-    bytes: int
-    new_bytes: int
-    manifest: str | None
-    discarded_at: str | None
-    failure: CheckpointFailure | None
-    acks: list[Ack]
-    awaited: list[Awaited]
-
-
-class Verification(TypedDict):
-    files: int
-    bytes: int
-    faults: list[str]
-
-
-class StateColumn(TypedDict):
-    name: str
-    type: str
-    spark_name: str
-
-
-class State(TypedDict):
-    region: str
-    vertex: str
-    name: str
-    operator: str
-    subtasks: int
-    key_schema: str
-    value_schema: str
-    key: list[StateColumn]
-    value: list[StateColumn]
-
-
-class StateSource(TypedDict):
-    """Where an answer about state is from."""
-
-    checkpoint: int
-    savepoint: str | None
-    completed_at: str
-
-
-class StateList(StateSource):
-    items: list[State]
-    next: str | None
-
-
-class StateRow(TypedDict):
-    checkpoint: int
-    key: dict[str, Any]
-    value: dict[str, Any]
-    key_group: int | None
-    subtask: int
-
-
-class StatePage(StateSource):
-    region: str
-    vertex: str
-    name: str
-    items: list[StateRow]
-    next: str | None
-
-
-class StateOfKey(StatePage):
-    """The rows of a key; where there is just one it is at the top, too."""
-
-    key: dict[str, Any] | None
-    value: dict[str, Any] | None
-    key_group: int | None
-    subtask: int | None
-
-
-class KeyGroupCount(TypedDict):
-    key_group: int | None
-    subtask: int
-    rows: int
-    bytes: int
-
-
-class Skew(TypedDict):
-    rows: float | None
-    bytes: float | None
-
-
-class KeyGroupHistogram(StateSource):
-    region: str
-    vertex: str
-    name: str
-    max_parallelism: int
-    groups: list[KeyGroupCount]
-    empty_groups: int
-    skew: Skew
-
-
-class GarbageItem(TypedDict):
-    path: str
-    kind: str
-    bytes: int
-    why: str
-
-
-class Garbage(TypedDict):
-    dry_run: bool
-    items: list[GarbageItem]
-    bytes: int
-    left: list[GarbageItem]
-    kept: dict[str, int]
-
-
-class Artifact(TypedDict):
+class SavepointResponse(TypedDict):
     id: str
-    name: str
-    bytes: int
-    modules: list[str]
-    uploaded_at: str
+    path: str
+    job: str | None
+    """Null: the savepoint was adopted from a plain Spark query."""
+    checkpoint: int
+    status: SavepointStatus
+    graph_revision: int
+    parallelism: int
+    max_parallelism: int
+    regions: dict[str, SavepointRegion]
+    """Empty until the savepoint is complete."""
+    bytes: int | None
+    created_at: str
+    completed_at: str | None
+    disposed_at: str | None
+    failure: str | None
+    labels: dict[str, str]
+    parent: str | None
+    """What the job had started from, or where an adopted savepoint is from."""
 
 
-class ArtifactDetails(Artifact):
-    names: dict[str, list[str]]
-    jobs: list[str]
+class SavepointPage(TypedDict):
+    items: list[SavepointResponse]
+    next: str | None
+
+
+class ScriptResponse(TypedDict):
+    graph: dict[str, Any]
+    """For `POST /jobs`."""

@@ -111,7 +111,7 @@ def find(client: HeadgateClient, reference: str) -> str:
     return begins[0]
 
 
-def _table(found: list[answers.Artifact]) -> Table:
+def _table(found: list[answers.ArtifactResponse]) -> Table:
     table = Table(box=None, pad_edge=False)
     for title in ("id", "name", "size", "modules", "uploaded"):
         table.add_column(title)

@@ -1,10 +1,17 @@
 """The commands that change how a running job runs: rescale, plan, upgrade."""
 
-from typing import Annotated, Any
+from typing import Annotated, cast
 
 import typer
 
-from jobmanager.client import display, following, graph_file, job_reference, local_artifacts
+from jobmanager.client import (
+    answers,
+    display,
+    following,
+    graph_file,
+    job_reference,
+    local_artifacts,
+)
 from jobmanager.client.cli import DEFAULT_URL, AsJson, Job, Url, Wait, app, print_json
 from jobmanager.client.client import HeadgateClient
 
@@ -46,7 +53,7 @@ def rescale(
     if as_json:
         print_json(found)
     elif found["status"] == "completed":
-        typer.echo(_rescaled(found["result"]))
+        typer.echo(_rescaled(_change(found)))
     else:
         typer.echo(_under_way(found))
 
@@ -125,18 +132,23 @@ def upgrade(
     if as_json:
         print_json(found)
     elif found["status"] == "completed":
-        revision = found["result"]["graph_revision"]["to"]
-        savepoint = found["result"]["savepoint"]
+        change = _change(found)
+        revision, savepoint = change["graph_revision"]["to"], change["savepoint"]
         typer.echo(f"job {job_id} runs revision {revision}; the way back is savepoint {savepoint}")
     else:
         typer.echo(_under_way(found))
 
 
-def _rescaled(result: dict[str, Any]) -> str:
+def _change(operation: answers.OperationResponse) -> answers.JobChanged:
+    """The result of a rescale or an upgrade that has completed."""
+    return cast(answers.JobChanged, operation["result"])
+
+
+def _rescaled(result: answers.JobChanged) -> str:
     before, after = result["parallelism"]["from"], result["parallelism"]["to"]
     return f"rescaled from {before} to {after}: {result['key_groups_moved']} key groups moved"
 
 
-def _under_way(operation: dict[str, Any]) -> str:
+def _under_way(operation: answers.OperationResponse) -> str:
     phase = operation["phases"][-1]["name"]
     return f"{operation['kind']} {operation['id']} is under way: {phase}"

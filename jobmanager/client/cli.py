@@ -11,13 +11,13 @@ import sys
 import time
 from collections.abc import Sequence
 from importlib import metadata
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer.exceptions import Abort, TyperException
 
 from jobmanager.client import display, graph_file, job_reference, local_artifacts
-from jobmanager.client.answers import Checkpoint
+from jobmanager.client.answers import CheckpointResponse, DryRun
 from jobmanager.client.client import HeadgateClient
 from jobmanager.client.errors import HeadgateError, fault_line
 
@@ -304,7 +304,7 @@ def main() -> None:
     sys.exit(run(app, sys.argv[1:]))
 
 
-def _show_dry_run(answer: dict[str, Any], as_json: bool) -> None:
+def _show_dry_run(answer: DryRun, as_json: bool) -> None:
     faults = answer.get("faults") or []
     if as_json:
         print_json(answer)
@@ -317,7 +317,7 @@ def _show_dry_run(answer: dict[str, Any], as_json: bool) -> None:
         raise error
 
 
-def _show_checkpoint(one: Checkpoint, as_json: bool) -> None:
+def _show_checkpoint(one: CheckpointResponse, as_json: bool) -> None:
     if as_json:
         print_json(one)
         return
@@ -342,7 +342,7 @@ def _verify(client: HeadgateClient, job_id: str, number: int | None, as_json: bo
 
 def _await_checkpoint(
     client: HeadgateClient, job_id: str, number: int, timeout: float
-) -> Checkpoint:
+) -> CheckpointResponse:
     deadline = time.monotonic() + timeout
     while True:
         one = client.checkpoint(job_id, number)

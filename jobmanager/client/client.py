@@ -84,37 +84,37 @@ class HeadgateClient:
 
     def dry_run(
         self, graph: Mapping[str, Any], *, parallelism: int | None = None, analyse: bool = False
-    ) -> dict[str, Any]:
+    ) -> answers.DryRun:
         """The plan and the faults of a graph, with `analyse` Spark's too. Nothing is stored."""
         params = _given(
             parallelism=parallelism, dry_run="true", analyse="true" if analyse else None
         )
         answer = self._ask("POST", "/jobs", json=dict(graph), params=params, timeout=300.0)
-        return cast(dict[str, Any], answer)
+        return cast(answers.DryRun, answer)
 
-    def jobs(self) -> list[answers.JobSummary]:
-        return cast(list[answers.JobSummary], self._ask("GET", "/jobs/overview")["jobs"])
+    def jobs(self) -> list[answers.JobLine]:
+        return cast(list[answers.JobLine], self._ask("GET", "/jobs/overview")["jobs"])
 
-    def job(self, job_id: str) -> dict[str, Any]:
-        return cast(dict[str, Any], self._ask("GET", f"/jobs/{job_id}"))
+    def job(self, job_id: str) -> answers.JobDetails:
+        return cast(answers.JobDetails, self._ask("GET", f"/jobs/{job_id}"))
 
-    def status(self, job_id: str) -> answers.JobStatus:
-        return cast(answers.JobStatus, self._ask("GET", f"/jobs/{job_id}/status"))
+    def status(self, job_id: str) -> answers.StatusResponse:
+        return cast(answers.StatusResponse, self._ask("GET", f"/jobs/{job_id}/status"))
 
-    def graph(self, job_id: str) -> answers.JobGraphAnswer:
-        return cast(answers.JobGraphAnswer, self._ask("GET", f"/jobs/{job_id}/graph"))
+    def graph(self, job_id: str) -> answers.GraphResponse:
+        return cast(answers.GraphResponse, self._ask("GET", f"/jobs/{job_id}/graph"))
 
-    def plan(self, job_id: str) -> dict[str, Any]:
-        return cast(dict[str, Any], self._ask("GET", f"/jobs/{job_id}/plan"))
+    def plan(self, job_id: str) -> answers.JobPlanResponse:
+        return cast(answers.JobPlanResponse, self._ask("GET", f"/jobs/{job_id}/plan"))
 
-    def exceptions(self, job_id: str) -> dict[str, Any]:
-        return cast(dict[str, Any], self._ask("GET", f"/jobs/{job_id}/exceptions"))
+    def exceptions(self, job_id: str) -> answers.JobExceptions:
+        return cast(answers.JobExceptions, self._ask("GET", f"/jobs/{job_id}/exceptions"))
 
-    def key_groups(self, job_id: str) -> answers.KeyGroups:
-        return cast(answers.KeyGroups, self._ask("GET", f"/jobs/{job_id}/key-groups"))
+    def key_groups(self, job_id: str) -> answers.KeyGroupsResponse:
+        return cast(answers.KeyGroupsResponse, self._ask("GET", f"/jobs/{job_id}/key-groups"))
 
-    def history(self, job_id: str) -> dict[str, Any]:
-        return cast(dict[str, Any], self._ask("GET", f"/jobs/{job_id}/history"))
+    def history(self, job_id: str) -> answers.HistoryPage:
+        return cast(answers.HistoryPage, self._ask("GET", f"/jobs/{job_id}/history"))
 
     def cancel(self, job_id: str) -> None:
         """Asks for the end of a job; `wait_until_ended` waits for it."""
@@ -148,22 +148,22 @@ class HeadgateClient:
 
     # ── checkpoints ───────────────────────────────────────────────────────────
 
-    def checkpoints(self, job_id: str) -> answers.Checkpoints:
-        return cast(answers.Checkpoints, self._ask("GET", f"/jobs/{job_id}/checkpoints"))
+    def checkpoints(self, job_id: str) -> answers.CheckpointsStatistics:
+        return cast(answers.CheckpointsStatistics, self._ask("GET", f"/jobs/{job_id}/checkpoints"))
 
-    def checkpoint(self, job_id: str, number: int) -> answers.Checkpoint:
+    def checkpoint(self, job_id: str, number: int) -> answers.CheckpointResponse:
         """One checkpoint, with every ack."""
         path = f"/jobs/{job_id}/checkpoints/{number}"
-        return cast(answers.Checkpoint, self._ask("GET", path))
+        return cast(answers.CheckpointResponse, self._ask("GET", path))
 
     def take_checkpoint(self, job_id: str) -> int:
         """Asks for a checkpoint now; its number."""
         return int(self._ask("POST", f"/jobs/{job_id}/checkpoints")["number"])
 
-    def verify_checkpoint(self, job_id: str, number: int) -> answers.Verification:
+    def verify_checkpoint(self, job_id: str, number: int) -> answers.VerificationResponse:
         """Has every file of a checkpoint looked at."""
         path = f"/jobs/{job_id}/checkpoints/{number}/verify"
-        return cast(answers.Verification, self._ask("POST", path, timeout=600.0))
+        return cast(answers.VerificationResponse, self._ask("POST", path, timeout=600.0))
 
     # ── savepoints ────────────────────────────────────────────────────────────
 
@@ -189,12 +189,12 @@ class HeadgateClient:
         *,
         parallelism: int | None = None,
         allow_non_restored_state: bool = False,
-    ) -> dict[str, Any]:
+    ) -> answers.PlanResponse:
         """What an upgrade would do. Nothing stops, nothing is stored."""
         params = {"dry_run": "true", **_upgrade_params(parallelism, allow_non_restored_state)}
         path = f"/jobs/{job_id}/upgrade"
         answer = self._ask("POST", path, json=dict(graph), params=params, timeout=300.0)
-        return cast(dict[str, Any], answer)
+        return cast(answers.PlanResponse, answer)
 
     def upgrade(
         self,
@@ -210,23 +210,27 @@ class HeadgateClient:
         answer = self._ask("POST", path, json=dict(graph), params=params, timeout=300.0)
         return str(answer["operation"])
 
-    def operation(self, operation_id: str) -> dict[str, Any]:
-        return cast(dict[str, Any], self._ask("GET", f"/operations/{operation_id}"))
+    def operation(self, operation_id: str) -> answers.OperationResponse:
+        return cast(answers.OperationResponse, self._ask("GET", f"/operations/{operation_id}"))
 
-    def savepoints(self) -> list[dict[str, Any]]:
-        return cast(list[dict[str, Any]], self._ask("GET", "/savepoints")["items"])
+    def savepoints(self) -> list[answers.SavepointResponse]:
+        return cast(list[answers.SavepointResponse], self._ask("GET", "/savepoints")["items"])
 
-    def savepoint(self, savepoint_id: str) -> dict[str, Any]:
-        return cast(dict[str, Any], self._ask("GET", f"/savepoints/{savepoint_id}"))
+    def savepoint(self, savepoint_id: str) -> answers.SavepointResponse:
+        return cast(answers.SavepointResponse, self._ask("GET", f"/savepoints/{savepoint_id}"))
 
     def label_savepoint(
         self, savepoint_id: str, labels: Mapping[str, str | None]
-    ) -> dict[str, Any]:
+    ) -> answers.SavepointResponse:
         body = {"labels": dict(labels)}
-        return cast(dict[str, Any], self._ask("PATCH", f"/savepoints/{savepoint_id}", json=body))
+        return cast(
+            answers.SavepointResponse, self._ask("PATCH", f"/savepoints/{savepoint_id}", json=body)
+        )
 
-    def verify_savepoint(self, savepoint_id: str) -> answers.Verification:
-        return cast(answers.Verification, self._ask("POST", f"/savepoints/{savepoint_id}/verify"))
+    def verify_savepoint(self, savepoint_id: str) -> answers.VerificationResponse:
+        return cast(
+            answers.VerificationResponse, self._ask("POST", f"/savepoints/{savepoint_id}/verify")
+        )
 
     def adopt(
         self,
@@ -235,7 +239,7 @@ class HeadgateClient:
         *,
         parallelism: int | None = None,
         target: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> answers.SavepointResponse:
         """Makes a savepoint of the checkpoint directory of a plain Spark query."""
         body = {
             "path": path,
@@ -245,31 +249,32 @@ class HeadgateClient:
         }
         # all of its state may have to be rewritten
         return cast(
-            dict[str, Any], self._ask("POST", "/savepoints/adopt", json=body, timeout=3600.0)
+            answers.SavepointResponse,
+            self._ask("POST", "/savepoints/adopt", json=body, timeout=3600.0),
         )
 
-    def dispose_savepoint(self, savepoint_id: str) -> dict[str, Any]:
-        return cast(dict[str, Any], self._ask("DELETE", f"/savepoints/{savepoint_id}"))
+    def dispose_savepoint(self, savepoint_id: str) -> answers.SavepointResponse:
+        return cast(answers.SavepointResponse, self._ask("DELETE", f"/savepoints/{savepoint_id}"))
 
     # ── artifacts ─────────────────────────────────────────────────────────────
 
-    def upload_artifact(self, name: str, content: bytes) -> answers.Artifact:
+    def upload_artifact(self, name: str, content: bytes) -> answers.ArtifactResponse:
         """Stores a .py, .zip or .whl; the same content again is the same artifact."""
         answer = self._ask(
             "POST", "/artifacts", params={"name": name}, content=content, timeout=300.0
         )
-        return cast(answers.Artifact, answer)
+        return cast(answers.ArtifactResponse, answer)
 
-    def artifacts(self, *, limit: int = 1000) -> list[answers.Artifact]:
+    def artifacts(self, *, limit: int = 1000) -> list[answers.ArtifactResponse]:
         """The newest first."""
         answer = self._ask("GET", "/artifacts", params={"limit": limit})
-        return cast(list[answers.Artifact], answer["items"])
+        return cast(list[answers.ArtifactResponse], answer["items"])
 
     def artifact(self, artifact_id: str) -> answers.ArtifactDetails:
         return cast(answers.ArtifactDetails, self._ask("GET", f"/artifacts/{artifact_id}"))
 
-    def delete_artifact(self, artifact_id: str) -> answers.Artifact:
-        return cast(answers.Artifact, self._ask("DELETE", f"/artifacts/{artifact_id}"))
+    def delete_artifact(self, artifact_id: str) -> answers.ArtifactResponse:
+        return cast(answers.ArtifactResponse, self._ask("DELETE", f"/artifacts/{artifact_id}"))
 
     def describe_script(
         self,
@@ -303,9 +308,9 @@ class HeadgateClient:
         """The keyed state in a savepoint."""
         return StateOf(self._ask, f"/savepoints/{savepoint_id}/state")
 
-    def inspector(self) -> dict[str, Any]:
+    def inspector(self) -> answers.InspectorResponse:
         """The process that reads state: `stopped`, `starting` or `ready`."""
-        return cast(dict[str, Any], self._ask("GET", "/inspector"))
+        return cast(answers.InspectorResponse, self._ask("GET", "/inspector"))
 
     # ── storage ───────────────────────────────────────────────────────────────
 
@@ -315,22 +320,22 @@ class HeadgateClient:
         dry_run: bool = False,
         older_than: timedelta | None = None,
         unknown_jobs: bool = False,
-    ) -> answers.Garbage:
+    ) -> answers.GarbageResponse:
         """Has everything deleted that nothing in storage needs; with `dry_run`, explained."""
         params = _given(
             dry_run="true" if dry_run else None,
             older_than_ms=None if older_than is None else milliseconds(older_than),
             unknown_jobs="true" if unknown_jobs else None,
         )
-        return cast(answers.Garbage, self._ask("POST", "/gc", params=params, timeout=600.0))
+        return cast(answers.GarbageResponse, self._ask("POST", "/gc", params=params, timeout=600.0))
 
     # ── the cluster ───────────────────────────────────────────────────────────
 
     def overview(self) -> answers.ClusterOverview:
         return cast(answers.ClusterOverview, self._ask("GET", "/overview"))
 
-    def config(self) -> dict[str, Any]:
-        return cast(dict[str, Any], self._ask("GET", "/config"))
+    def config(self) -> answers.WebConfig:
+        return cast(answers.WebConfig, self._ask("GET", "/config"))
 
     def is_ready(self) -> bool:
         """Whether the server can serve."""

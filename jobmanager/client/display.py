@@ -30,7 +30,7 @@ def console() -> Console:
     return standard if standard.is_terminal else Console(highlight=False, width=_WIDE)
 
 
-def jobs(listed: Iterable[answers.JobSummary]) -> Table:
+def jobs(listed: Iterable[answers.JobLine]) -> Table:
     table = _table("JOB", "NAME", "STATE", "STARTED", "FOR")
     for job in sorted(listed, key=lambda one: one["start-time"], reverse=True):
         table.add_row(
@@ -44,7 +44,7 @@ def jobs(listed: Iterable[answers.JobSummary]) -> Table:
 
 
 def job(
-    job_id: str, name: str, status: answers.JobStatus, counts: Mapping[str, int]
+    job_id: str, name: str, status: answers.StatusResponse, counts: Mapping[str, object]
 ) -> Iterable[Table]:
     facts = _facts(
         ("job", job_id),
@@ -68,7 +68,7 @@ def job(
         yield _loops(loops.values())
 
 
-def checkpoints(listed: Iterable[answers.CheckpointSummary]) -> Table:
+def checkpoints(listed: Iterable[answers.CheckpointLine]) -> Table:
     table = _table("NUMBER", "STATUS", "TRIGGERED", "TOOK", "ACKS", "STATE", "NEW", "KEPT")
     for one in listed:
         table.add_row(
@@ -128,7 +128,7 @@ def garbage(found: Iterable[answers.GarbageItem]) -> Table:
     return table
 
 
-def checkpoint(one: answers.Checkpoint) -> Iterable[Table]:
+def checkpoint(one: answers.CheckpointResponse) -> Iterable[Table]:
     yield _facts(
         ("checkpoint", str(one["number"])),
         ("status", state(one["status"])),
@@ -154,7 +154,7 @@ def subtask(one: Mapping[str, Any]) -> str:
     return f"{one['vertex']}/{one['subtask']}"
 
 
-def failure(one: answers.Checkpoint) -> str:
+def failure(one: answers.CheckpointResponse) -> str:
     """Why a checkpoint was aborted."""
     if one["failure"] is None:
         return "-"
@@ -192,19 +192,19 @@ def size(count: int | None) -> str:
     return f"{amount:.1f} TB"
 
 
-def _shown(job: answers.JobSummary) -> str:
+def _shown(job: answers.JobLine) -> str:
     """Flink's word, unless the job only seems to run."""
     ours = job.get("headgate-state", "")
     return ours.upper() if ours in ("stalled", "degraded") else job["state"]
 
 
-def _kept(one: answers.CheckpointSummary) -> str:
+def _kept(one: answers.CheckpointLine) -> str:
     if one["status"] != "COMPLETED":
         return "-"
     return "no" if one.get("discarded") else "yes"
 
 
-def _acks(acks: Iterable[answers.Ack]) -> Table:
+def _acks(acks: Iterable[answers.AckResponse]) -> Table:
     table = _table("ACK", "KIND", "BYTES", "KEY GROUPS", "VERSION", "WATERMARK", "POINTER")
     for ack in acks:
         table.add_row(
@@ -249,7 +249,7 @@ def _loops(loops: Iterable[Mapping[str, Any]]) -> Table:
     return table
 
 
-def _runner(runner: answers.RunnerRef | None) -> str:
+def _runner(runner: answers.RunnerResponse | None) -> str:
     if not runner:
         return "none"
     return f"{runner['id']} (process {runner['pid']} on {runner['host']})"
@@ -262,7 +262,7 @@ def _last(last: answers.LastCheckpoint | None) -> str:
     return f"{last['number']}, completed {last['completed_at']} in {took}, {how_much}"
 
 
-def _counts(counts: Mapping[str, int]) -> str:
+def _counts(counts: Mapping[str, object]) -> str:
     return ", ".join(f"{counts[key]} {key.replace('_', ' ')}" for key in counts) or "-"
 
 

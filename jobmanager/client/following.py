@@ -1,12 +1,11 @@
 """Following an operation to its end."""
 
 import time
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 import typer
 
+from jobmanager.client import answers
 from jobmanager.client.client import HeadgateClient
 from jobmanager.client.errors import HeadgateError
 
@@ -15,7 +14,7 @@ _EVERY_SECONDS = 0.2
 
 def until_ended(
     client: HeadgateClient, operation_id: str, seconds: float, *, tell: bool = False
-) -> dict[str, Any]:
+) -> answers.OperationResponse:
     """The operation when it has completed, or as it is when the time is over.
 
     Raises where it failed or was rolled back. `tell` writes a line on the standard error when
@@ -37,12 +36,13 @@ def until_ended(
         time.sleep(_EVERY_SECONDS)
 
 
-def _line(phase: Mapping[str, Any]) -> str:
-    began, ended = (datetime.fromisoformat(phase[name]) for name in ("started_at", "ended_at"))
-    return f"{phase['name']:<16} {(ended - began).total_seconds():6.1f} s  {phase['detail']}"
+def _line(phase: answers.PhaseResponse) -> str:
+    began, ended = phase["started_at"], phase["ended_at"] or phase["started_at"]
+    took = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
+    return f"{phase['name']:<16} {took.total_seconds():6.1f} s  {phase['detail']}"
 
 
-def _failure(operation: Mapping[str, Any]) -> str:
+def _failure(operation: answers.OperationResponse) -> str:
     kind, error = operation["kind"], operation["error"]
     if operation["status"] == "failed":
         return f"{kind} failed: {error}"

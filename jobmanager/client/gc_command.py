@@ -50,7 +50,7 @@ def gc(
     _show(found)
 
 
-def _show(found: answers.Garbage) -> None:
+def _show(found: answers.GarbageResponse) -> None:
     for title, items in (("", found["items"]), ("left alone:", found["left"])):
         if items:
             if title:

@@ -1,7 +1,5 @@
 """A job that a program has submitted."""
 
-from typing import Any
-
 from jobmanager.client import answers, following
 from jobmanager.client.client import HeadgateClient
 from jobmanager.client.errors import HeadgateError
@@ -14,7 +12,7 @@ class Job:
         self.id = job_id
         self._client = client
 
-    def status(self) -> answers.JobStatus:
+    def status(self) -> answers.StatusResponse:
         return self._client.status(self.id)
 
     @property
@@ -54,9 +52,11 @@ class Job:
         return state
 
     def _savepoint_of(self, operation_id: str, timeout: float) -> str:
-        return str(self._until_completed(operation_id, timeout)["result"]["savepoint"])
+        result = self._until_completed(operation_id, timeout)["result"]
+        assert result is not None, "a completed operation has its savepoint"
+        return result["savepoint"]
 
-    def _until_completed(self, operation_id: str, timeout: float) -> dict[str, Any]:
+    def _until_completed(self, operation_id: str, timeout: float) -> answers.OperationResponse:
         operation = following.until_ended(self._client, operation_id, timeout)
         if operation["status"] != "completed":
             raise HeadgateError(f"{operation['kind']} is not done after {timeout:.0f} s")

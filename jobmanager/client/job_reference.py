@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from jobmanager.client.answers import JobSummary
+from jobmanager.client.answers import JobLine
 from jobmanager.client.client import ENDED, HeadgateClient
 from jobmanager.client.errors import AmbiguousJob
 
@@ -18,7 +18,7 @@ def find(client: HeadgateClient, reference: str) -> str:
     return choose(client.jobs(), reference)
 
 
-def choose(jobs: Sequence[JobSummary], reference: str) -> str:
+def choose(jobs: Sequence[JobLine], reference: str) -> str:
     """A name means the one live job of that name, or else the only job of that name."""
     named = [job for job in jobs if job["name"] == reference]
     live = [job for job in named if job["state"] not in ENDED]

@@ -1,10 +1,10 @@
 """The commands about savepoints: take one, stop with one, list, verify, label, dispose."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from jobmanager.client import display, following, job_reference
+from jobmanager.client import answers, display, following, job_reference
 from jobmanager.client.cli import DEFAULT_URL, AsJson, Job, Url, Wait, app, print_json
 from jobmanager.client.client import HeadgateClient
 from jobmanager.client.errors import HeadgateError
@@ -100,7 +100,7 @@ def savepoints(
         print_json(client.savepoint(savepoint_id))
 
 
-def _show(operation: dict[str, Any], as_json: bool) -> None:
+def _show(operation: answers.OperationResponse, as_json: bool) -> None:
     if as_json:
         print_json(operation)
     elif operation["result"] and operation["status"] == "completed":
@@ -110,11 +110,11 @@ def _show(operation: dict[str, Any], as_json: bool) -> None:
         typer.echo(f"{operation['kind']} {operation['id']} is under way: {_phase(operation)}")
 
 
-def _phase(operation: dict[str, Any]) -> str:
+def _phase(operation: answers.OperationResponse) -> str:
     return str(operation["phases"][-1]["name"])
 
 
-def _list(found: list[dict[str, Any]], as_json: bool) -> None:
+def _list(found: list[answers.SavepointResponse], as_json: bool) -> None:
     if as_json:
         print_json(found)
     elif found:

@@ -31,16 +31,18 @@ class StateOf:
 
     def key(
         self, vertex: str, key: str, name: str = "default", **params: Any
-    ) -> answers.StateOfKey:
+    ) -> answers.KeyResponse:
         """The rows of a key: the value of the only key column, or a JSON object of columns."""
         path = f"{_state(vertex, name)}/{quote(key, safe='')}"
-        return cast(answers.StateOfKey, self._get(path, **params))
+        return cast(answers.KeyResponse, self._get(path, **params))
 
-    def page(self, vertex: str, name: str = "default", **params: Any) -> answers.StatePage:
+    def page(self, vertex: str, name: str = "default", **params: Any) -> answers.RowPage:
         """Some rows, in the order of subtask and key; `cursor` goes on from the page before."""
-        return cast(answers.StatePage, self._get(_state(vertex, name), **params))
+        return cast(answers.RowPage, self._get(_state(vertex, name), **params))
 
-    def rows(self, vertex: str, name: str = "default", **params: Any) -> Iterator[answers.StateRow]:
+    def rows(
+        self, vertex: str, name: str = "default", **params: Any
+    ) -> Iterator[answers.RowResponse]:
         """All rows, page by page, all of them from one checkpoint."""
         page = self.page(vertex, name, **params)
         yield from page["items"]

@@ -17,7 +17,10 @@ def show(table: Table) -> None:
     display.console().print(table)
 
 
-def source(found: answers.StateSource) -> str:
+Source = answers.StateList | answers.RowPage | answers.KeyResponse | answers.KeyGroupHistogram
+
+
+def source(found: Source) -> str:
     """One line: where an answer is from."""
     name = f"checkpoint {found['checkpoint']}"
     if found["savepoint"]:
@@ -25,7 +28,7 @@ def source(found: answers.StateSource) -> str:
     return f"from {name}, completed {found['completed_at']}"
 
 
-def states(listed: Sequence[answers.State]) -> Table:
+def states(listed: Sequence[answers.StateResponse]) -> Table:
     table = _table("VERTEX", "NAME", "REGION", "SUBTASKS", "KEY", "VALUE")
     for one in listed:
         table.add_row(
@@ -39,7 +42,7 @@ def states(listed: Sequence[answers.State]) -> Table:
     return table
 
 
-def rows(listed: Sequence[answers.StateRow]) -> Table:
+def rows(listed: Sequence[answers.RowResponse]) -> Table:
     keys = list(listed[0]["key"]) if listed else []
     values = list(listed[0]["value"]) if listed else []
     table = _table(*(Text(name) for name in keys + values), "KEY GROUP", "SUBTASK")

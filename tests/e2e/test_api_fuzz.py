@@ -1,10 +1,16 @@
-"""Whatever is sent to the API, it never answers with a 5xx, and goes on serving."""
+"""Whatever is sent to the API, it never answers with a 5xx, keeps to the shapes that its OpenAPI
+document declares, and goes on serving."""
 
 from typing import Any
 
 import schemathesis
 from hypothesis import HealthCheck, given, settings
-from schemathesis.checks import not_a_server_error
+from schemathesis.checks import (
+    content_type_conformance,
+    not_a_server_error,
+    response_schema_conformance,
+    status_code_conformance,
+)
 from schemathesis.core.result import Ok
 
 from tests.support.server import ServerProcess
@@ -16,6 +22,13 @@ _PATIENT = (
     "/v1/events",
     "/v1/jobs/{jobid}/events",
 )
+
+_CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
 
 
 def test_no_request_makes_the_server_stumble(server: ServerProcess) -> None:
@@ -29,7 +42,7 @@ def test_no_request_makes_the_server_stumble(server: ServerProcess) -> None:
         )
         @given(case=found.ok().as_strategy())
         def send(case: schemathesis.Case[Any]) -> None:
-            case.call_and_validate(checks=[not_a_server_error], timeout=60)
+            case.call_and_validate(checks=_CHECKS, timeout=60)
 
         send()
         tried += 1

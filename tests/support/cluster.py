@@ -42,6 +42,7 @@ from jobmanager.services.wakeups import Wakeups
 from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import Database
 from tests.support.builders import NOW
+from tests.support.contract import check_answer
 
 
 class Clock:
@@ -297,7 +298,11 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
     await leadership.run_once()
     app = _app()
     transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://headgate") as http:
+    async with httpx.AsyncClient(
+        transport=transport,
+        base_url="http://headgate",
+        event_hooks={"response": [check_answer]},
+    ) as http:
         app.state.context = Context(
             units=units,
             storage=storage,

@@ -17,6 +17,7 @@ from jobmanager.loops.ticker import tick
 from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL, EventHub
 from jobmanager.store.database import Database
 from jobmanager.store.notifications import listen
+from tests.support.contract import check_event
 
 CHANNELS = (HISTORY_CHANNEL, LIVE_CHANNEL)
 
@@ -82,6 +83,7 @@ class Reader:
             if line.startswith(":"):
                 self.comments += 1
             elif not line and "event" in event:
+                check_event(event["event"], event["data"])
                 if not kinds or event["event"] in kinds:
                     return event
                 event = {}

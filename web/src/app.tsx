@@ -1,11 +1,10 @@
 // The frame around every view: where one is, whether the server is there, and the theme.
 
 import { useEffect } from "preact/hooks";
-import { useLink, useRoute, useTheme, type Theme } from "./hooks";
+import { type Theme, useLink, useNow, useRoute, useTheme } from "./hooks";
 import { live } from "./live/stream";
 import { duration } from "./logic/format";
 import { link, type Route } from "./logic/route";
-import { useNow } from "./hooks";
 import { Cluster } from "./views/cluster";
 import { Job } from "./views/job";
 import { Jobs } from "./views/jobs";
@@ -40,7 +39,13 @@ export function App() {
         </a>
         <nav aria-label="Main">
           {NAV.map(([path, title]) => (
-            <a key={path} href={link([path])} aria-current={first === path || (path === "jobs" && first === "submit") ? "page" : undefined}>
+            <a
+              key={path}
+              href={link([path])}
+              aria-current={
+                first === path || (path === "jobs" && first === "submit") ? "page" : undefined
+              }
+            >
               {title}
             </a>
           ))}
@@ -98,8 +103,8 @@ function Lost() {
     <div class="lost" role="alert">
       <strong>The server is lost</strong>
       <span>
-        {found.reason}; what is shown is {duration(Math.max(0, now - found.since))} old or older. It is tried again
-        by itself.
+        {found.reason}; what is shown is {duration(Math.max(0, now - found.since))} old or older. It
+        is tried again by itself.
       </span>
       <button type="button" onClick={() => live.hurry()}>
         Try now
@@ -130,5 +135,8 @@ function skip(event: Event): void {
 function titleOf(route: Route): string {
   const [first = "jobs", second, third] = route.path;
   if (first === "jobs" && second) return `${second.slice(0, 8)} ${third ?? "graph"}`;
-  return { jobs: "Jobs", submit: "Submit", savepoints: "Savepoints", cluster: "Cluster" }[first] ?? "Not found";
+  return (
+    { jobs: "Jobs", submit: "Submit", savepoints: "Savepoints", cluster: "Cluster" }[first] ??
+    "Not found"
+  );
 }

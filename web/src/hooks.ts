@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, ask, serverNow } from "./api";
-import { live, type Link, type LiveEvent } from "./live/stream";
+import { type Link, type LiveEvent, live } from "./live/stream";
 import { link as linkTo, parse, type Route } from "./logic/route";
 
 const LEAST_PAUSE_MS = 300;
@@ -24,7 +24,11 @@ export function useResource<T>(
   } = {},
 ): Resource<T> {
   const key = path === null ? null : path + JSON.stringify(options.query ?? {});
-  const [answer, setAnswer] = useState<{ key: string | null; data: T | null; error: ApiError | null }>({
+  const [answer, setAnswer] = useState<{
+    key: string | null;
+    data: T | null;
+    error: ApiError | null;
+  }>({
     key: null,
     data: null,
     error: null,
@@ -56,7 +60,10 @@ export function useResource<T>(
         reload();
       }, LEAST_PAUSE_MS);
     };
-    const forget = [live.onReturn(soon), live.onEvent((event) => concerns.current?.(event) && soon())];
+    const forget = [
+      live.onReturn(soon),
+      live.onEvent((event) => concerns.current?.(event) && soon()),
+    ];
     return () => {
       clearTimeout(timer);
       for (const one of forget) one();

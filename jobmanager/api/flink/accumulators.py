@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from jobmanager.api.context import JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import task_id
 from jobmanager.api.problems import FLINK
+from jobmanager.api.shapes.flink.jobs import JobAccumulators, TaskAccumulators
 from jobmanager.core.errors import TaskNotFound
 from jobmanager.core.life.records import StoredAttempt
 from jobmanager.core.plan.job_plan import plan_of
@@ -25,7 +26,11 @@ _Counted = tuple[str, str, AccumulatorValue]
 """Vertex, name, and value with how it is merged."""
 
 
-@router.get("/jobs/{jobid}/accumulators", summary="What users' code counted")
+@router.get(
+    "/jobs/{jobid}/accumulators",
+    summary="What users' code counted",
+    response_model=JobAccumulators,
+)
 async def accumulators(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
     async with uow:
         await uow.jobs.get(job_id)
@@ -38,7 +43,9 @@ async def accumulators(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
 
 
 @router.get(
-    "/jobs/{jobid}/vertices/{vertexid}/accumulators", summary="What users' code counted in a task"
+    "/jobs/{jobid}/vertices/{vertexid}/accumulators",
+    summary="What users' code counted in a task",
+    response_model=TaskAccumulators,
 )
 async def task_accumulators(job_id: JobIdPath, vertexid: str, uow: Uow) -> dict[str, Any]:
     async with uow:

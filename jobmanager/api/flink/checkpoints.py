@@ -10,6 +10,11 @@ from jobmanager.api.flink.jobs import millis
 from jobmanager.api.flink.plan_shapes import task_id
 from jobmanager.api.flink.summaries import summary
 from jobmanager.api.problems import FLINK
+from jobmanager.api.shapes.flink.checkpoints import (
+    CheckpointLine,
+    CheckpointsConfig,
+    CheckpointsStatistics,
+)
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.ids import CheckpointNumber
 from jobmanager.core.life.checkpoint import CheckpointStatus
@@ -26,7 +31,12 @@ _STATUS = {
 }
 
 
-@router.get("/jobs/{jobid}/checkpoints", summary="Counts, summary and history of checkpoints")
+@router.get(
+    "/jobs/{jobid}/checkpoints",
+    summary="Counts, summary and history of checkpoints",
+    response_model=CheckpointsStatistics,
+    response_model_exclude_unset=True,
+)
 async def statistics(job_id: JobIdPath, context: Ctx, uow: Uow) -> dict[str, Any]:
     async with uow:
         stored = await uow.jobs.get(job_id)
@@ -58,7 +68,11 @@ async def statistics(job_id: JobIdPath, context: Ctx, uow: Uow) -> dict[str, Any
     }
 
 
-@router.get("/jobs/{jobid}/checkpoints/config", summary="How checkpoints are taken")
+@router.get(
+    "/jobs/{jobid}/checkpoints/config",
+    summary="How checkpoints are taken",
+    response_model=CheckpointsConfig,
+)
 async def config(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
     async with uow:
         stored = await uow.jobs.get(job_id)
@@ -82,7 +96,12 @@ async def config(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
     }
 
 
-@router.get("/jobs/{jobid}/checkpoints/details/{checkpointid}", summary="A checkpoint in detail")
+@router.get(
+    "/jobs/{jobid}/checkpoints/details/{checkpointid}",
+    summary="A checkpoint in detail",
+    response_model=CheckpointLine,
+    response_model_exclude_unset=True,
+)
 async def details(
     job_id: JobIdPath,
     checkpointid: Annotated[int, Path(ge=1, le=2**62)],

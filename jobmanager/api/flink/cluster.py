@@ -7,6 +7,7 @@ from fastapi import APIRouter
 
 from jobmanager.api.context import Uow
 from jobmanager.api.problems import FLINK
+from jobmanager.api.shapes.flink.cluster import ClusterOverview, WebConfig
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.plan.job_plan import plan_of
 
@@ -15,7 +16,11 @@ FLINK_VERSION = "2.3.0"
 """The version whose REST API this one follows."""
 
 
-@router.get("/overview", summary="Runners, slots and jobs by state")
+@router.get(
+    "/overview",
+    summary="Runners, slots and jobs by state",
+    response_model=ClusterOverview,
+)
 async def overview(uow: Uow) -> dict[str, Any]:
     async with uow:
         jobs = await uow.jobs.all()
@@ -40,7 +45,11 @@ async def overview(uow: Uow) -> dict[str, Any]:
     }
 
 
-@router.get("/config", summary="Settings of the web interface")
+@router.get(
+    "/config",
+    summary="Settings of the web interface",
+    response_model=WebConfig,
+)
 async def config() -> dict[str, Any]:
     return {
         "refresh-interval": 3000,

@@ -11,6 +11,15 @@ from jobmanager.api.context import Ctx, JobIdPath, Uow
 from jobmanager.api.flink import states
 from jobmanager.api.flink.plan_shapes import plan_document, task_id, task_name
 from jobmanager.api.problems import FLINK
+from jobmanager.api.shapes.flink.jobs import (
+    JobConfig,
+    JobDetails,
+    JobExceptions,
+    JobsOverview,
+    JobsWithStatus,
+)
+from jobmanager.api.shapes.flink.operations import Nothing
+from jobmanager.api.shapes.flink.plans import JobPlanResponse
 from jobmanager.core.errors import UnsupportedRequest
 from jobmanager.core.ids import RegionId
 from jobmanager.core.life.records import StoredAttempt, StoredJob
@@ -21,14 +30,22 @@ from jobmanager.services import analyses, jobs
 router = APIRouter(tags=[FLINK])
 
 
-@router.get("/jobs", summary="Ids and states of all jobs")
+@router.get(
+    "/jobs",
+    summary="Ids and states of all jobs",
+    response_model=JobsWithStatus,
+)
 async def job_list(uow: Uow) -> dict[str, Any]:
     async with uow:
         found = await uow.jobs.all()
     return {"jobs": [{"id": one.id.hex, "status": states.job_state(one.job)} for one in found]}
 
 
-@router.get("/jobs/overview", summary="All jobs, a line each")
+@router.get(
+    "/jobs/overview",
+    summary="All jobs, a line each",
+    response_model=JobsOverview,
+)
 async def overview(context: Ctx, uow: Uow) -> dict[str, Any]:
     async with uow:
         found = await uow.jobs.all()
@@ -36,7 +53,12 @@ async def overview(context: Ctx, uow: Uow) -> dict[str, Any]:
     return {"jobs": [_overview(one, newest[one.id], context.clock()) for one in found]}
 
 
-@router.get("/jobs/{jobid}", summary="A job in detail")
+@router.get(
+    "/jobs/{jobid}",
+    summary="A job in detail",
+    response_model=JobDetails,
+    response_model_exclude_unset=True,
+)
 async def job(job_id: JobIdPath, context: Ctx, uow: Uow) -> dict[str, Any]:
     async with uow:
         stored = await uow.jobs.get(job_id)
@@ -44,7 +66,12 @@ async def job(job_id: JobIdPath, context: Ctx, uow: Uow) -> dict[str, Any]:
     return _detail(stored, attempt, context.clock())
 
 
-@router.patch("/jobs/{jobid}", status_code=HTTPStatus.ACCEPTED, summary="Cancel a job")
+@router.patch(
+    "/jobs/{jobid}",
+    status_code=HTTPStatus.ACCEPTED,
+    summary="Cancel a job",
+    response_model=Nothing,
+)
 async def terminate(
     job_id: JobIdPath, context: Ctx, uow: Uow, mode: str = "cancel"
 ) -> dict[str, Any]:
@@ -54,7 +81,12 @@ async def terminate(
     return {}
 
 
-@router.get("/jobs/{jobid}/plan", summary="The plan: tasks and how rows travel between them")
+@router.get(
+    "/jobs/{jobid}/plan",
+    summary="The plan: tasks and how rows travel between them",
+    response_model=JobPlanResponse,
+    response_model_exclude_unset=True,
+)
 async def plan(
     job_id: JobIdPath,
     context: Ctx,
@@ -78,7 +110,11 @@ async def plan(
     }
 
 
-@router.get("/jobs/{jobid}/config", summary="The job's execution settings")
+@router.get(
+    "/jobs/{jobid}/config",
+    summary="The job's execution settings",
+    response_model=JobConfig,
+)
 async def config(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
     async with uow:
         stored = await uow.jobs.get(job_id)
@@ -94,7 +130,11 @@ async def config(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
     }
 
 
-@router.get("/jobs/{jobid}/exceptions", summary="Why attempts failed, the latest first")
+@router.get(
+    "/jobs/{jobid}/exceptions",
+    summary="Why attempts failed, the latest first",
+    response_model=JobExceptions,
+)
 async def exceptions(
     job_id: JobIdPath,
     uow: Uow,

@@ -13,6 +13,7 @@ from jobmanager.api.flink.plan_shapes import task_id
 from jobmanager.api.flink.triggers import trigger_of
 from jobmanager.api.problems import FLINK
 from jobmanager.api.savepoint_targets import target_of
+from jobmanager.api.shapes.flink.operations import Nothing, RequestAccepted, TriggerStatus
 from jobmanager.core.errors import MalformedRequest, NothingToChange, OperationNotFound
 from jobmanager.core.graph.traits import is_keyed
 from jobmanager.core.ids import OperationId
@@ -42,7 +43,12 @@ class Requirements(RootModel[dict[str, VertexRequirements]]):
     """Task id to its bounds."""
 
 
-@router.patch("/jobs/{jobid}/rescaling", status_code=HTTPStatus.ACCEPTED, summary="Rescale a job")
+@router.patch(
+    "/jobs/{jobid}/rescaling",
+    status_code=HTTPStatus.ACCEPTED,
+    summary="Rescale a job",
+    response_model=RequestAccepted,
+)
 async def rescale(
     job_id: JobIdPath,
     context: Ctx,
@@ -61,7 +67,12 @@ async def rescale(
     return {"request-id": operation.id.hex}
 
 
-@router.get("/jobs/{jobid}/rescaling/{triggerid}", summary="How a rescale went")
+@router.get(
+    "/jobs/{jobid}/rescaling/{triggerid}",
+    summary="How a rescale went",
+    response_model=TriggerStatus,
+    response_model_exclude_unset=True,
+)
 async def status(job_id: JobIdPath, triggerid: str, uow: Uow) -> dict[str, Any]:
     async with uow:
         await uow.jobs.get(job_id)
@@ -79,7 +90,11 @@ async def status(job_id: JobIdPath, triggerid: str, uow: Uow) -> dict[str, Any]:
     return {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": cause}}
 
 
-@router.get("/jobs/{jobid}/resource-requirements", summary="What parallelism the tasks want")
+@router.get(
+    "/jobs/{jobid}/resource-requirements",
+    summary="What parallelism the tasks want",
+    response_model=Requirements,
+)
 async def requirements(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
     async with uow:
         stored = await uow.jobs.get(job_id)
@@ -91,7 +106,11 @@ async def requirements(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
     }
 
 
-@router.put("/jobs/{jobid}/resource-requirements", summary="Ask for another parallelism")
+@router.put(
+    "/jobs/{jobid}/resource-requirements",
+    summary="Ask for another parallelism",
+    response_model=Nothing,
+)
 async def require(job_id: JobIdPath, context: Ctx, uow: Uow, body: Requirements) -> dict[str, Any]:
     """The keyed tasks of a job share one parallelism: the upper bound, which is to be the same
     for all of them. The job is rescaled to it, unless it has it already.

@@ -10,6 +10,7 @@ from jobmanager.api.context import Ctx, JobIdPath, Uow
 from jobmanager.api.flink.triggers import trigger_of
 from jobmanager.api.problems import FLINK
 from jobmanager.api.savepoint_targets import target_of
+from jobmanager.api.shapes.flink.operations import RequestAccepted, TriggerStatus
 from jobmanager.core.errors import OperationNotFound, SavepointNotFound
 from jobmanager.core.ids import JobId, SavepointId
 from jobmanager.core.life.operation import OperationKind, OperationStatus
@@ -45,7 +46,10 @@ class DisposalRequest(BaseModel):
 
 
 @router.post(
-    "/jobs/{jobid}/savepoints", status_code=HTTPStatus.ACCEPTED, summary="Take a savepoint"
+    "/jobs/{jobid}/savepoints",
+    status_code=HTTPStatus.ACCEPTED,
+    summary="Take a savepoint",
+    response_model=RequestAccepted,
 )
 async def trigger(
     job_id: JobIdPath, context: Ctx, uow: Uow, body: SavepointRequest
@@ -57,7 +61,12 @@ async def trigger(
     return {"request-id": await _ask(uow, job_id, request, context)}
 
 
-@router.post("/jobs/{jobid}/stop", status_code=HTTPStatus.ACCEPTED, summary="Stop with a savepoint")
+@router.post(
+    "/jobs/{jobid}/stop",
+    status_code=HTTPStatus.ACCEPTED,
+    summary="Stop with a savepoint",
+    response_model=RequestAccepted,
+)
 async def stop(job_id: JobIdPath, context: Ctx, uow: Uow, body: StopRequest) -> dict[str, Any]:
     request = savepoints.Request(
         trigger_of(body.triggerId),
@@ -68,7 +77,12 @@ async def stop(job_id: JobIdPath, context: Ctx, uow: Uow, body: StopRequest) -> 
     return {"request-id": await _ask(uow, job_id, request, context)}
 
 
-@router.get("/jobs/{jobid}/savepoints/{triggerid}", summary="How a savepoint went")
+@router.get(
+    "/jobs/{jobid}/savepoints/{triggerid}",
+    summary="How a savepoint went",
+    response_model=TriggerStatus,
+    response_model_exclude_unset=True,
+)
 async def status(job_id: JobIdPath, triggerid: str, uow: Uow) -> dict[str, Any]:
     async with uow:
         await uow.jobs.get(job_id)
@@ -81,7 +95,12 @@ async def status(job_id: JobIdPath, triggerid: str, uow: Uow) -> dict[str, Any]:
     return _status(found, savepoint)
 
 
-@router.post("/savepoint-disposal", status_code=HTTPStatus.ACCEPTED, summary="Dispose of one")
+@router.post(
+    "/savepoint-disposal",
+    status_code=HTTPStatus.ACCEPTED,
+    summary="Dispose of one",
+    response_model=RequestAccepted,
+)
 async def dispose(context: Ctx, uow: Uow, body: DisposalRequest) -> dict[str, Any]:
     async with uow:
         found = await uow.savepoints.at(body.savepoint_path.rstrip("/"))
@@ -91,7 +110,12 @@ async def dispose(context: Ctx, uow: Uow, body: DisposalRequest) -> dict[str, An
     return {"request-id": found.id.hex}
 
 
-@router.get("/savepoint-disposal/{triggerid}", summary="How a disposal went")
+@router.get(
+    "/savepoint-disposal/{triggerid}",
+    summary="How a disposal went",
+    response_model=TriggerStatus,
+    response_model_exclude_unset=True,
+)
 async def disposal_status(triggerid: str, uow: Uow) -> dict[str, Any]:
     async with uow:
         found = await uow.savepoints.get(SavepointId(trigger_of(triggerid)))

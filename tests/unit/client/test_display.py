@@ -39,17 +39,20 @@ def test_times_are_shown_in_utc() -> None:
     ("ours", "shown"),
     [("running", "RUNNING"), ("stalled", "STALLED"), ("degraded", "DEGRADED")],
 )
-def test_a_job_that_only_seems_to_run_is_listed_as_what_it_is(ours: str, shown: str) -> None:
+def test_a_job_that_only_seems_to_run_is_listed_as_what_it_is(ours: Any, shown: str) -> None:
     console = Console(width=200)
-    job: answers.JobSummary = {
+    job: answers.JobLine = {
         "jid": "a" * 32,
         "name": "revenue",
+        "jobType": "STREAMING",
+        "schedulerType": "Headgate",
         "state": "RUNNING",
         "start-time": 0,
         "end-time": -1,
         "duration": 1000,
         "last-modification": 0,
         "tasks": {},
+        "pending-operators": 0,
         "headgate-state": ours,
     }
 

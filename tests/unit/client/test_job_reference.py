@@ -1,22 +1,26 @@
 import pytest
 
-from jobmanager.client.answers import JobSummary
+from jobmanager.client.answers import JobLine
 from jobmanager.client.errors import AmbiguousJob
 from jobmanager.client.job_reference import choose
 
 OLD, NEW, OTHER = "aa" * 16, "ab" * 16, "cd" * 16
 
 
-def a_job(job_id: str, name: str, state: str) -> JobSummary:
+def a_job(job_id: str, name: str, state: str) -> JobLine:
     return {
         "jid": job_id,
         "name": name,
+        "jobType": "STREAMING",
+        "schedulerType": "Headgate",
         "state": state,
         "start-time": 0,
         "end-time": -1,
         "duration": 0,
         "last-modification": 0,
         "tasks": {},
+        "pending-operators": 0,
+        "headgate-state": "running",
     }
 
 

@@ -36,9 +36,24 @@ function loaded(...items: JobSummary[]): JobsStore {
   return store;
 }
 
-function progress(store: JobsStore, job: string, seconds: number, rows: number, state = "running"): void {
+function progress(
+  store: JobsStore,
+  job: string,
+  seconds: number,
+  rows: number,
+  state = "running",
+): void {
   const at = new Date(Date.UTC(2026, 10, 17, 11) + seconds * 1000).toISOString();
-  const line = { job, state, attempt: 2, at, input_rows: rows, output_rows: 0, is_idle: false, lag: 7 };
+  const line = {
+    job,
+    state,
+    attempt: 2,
+    at,
+    input_rows: rows,
+    output_rows: 0,
+    is_idle: false,
+    lag: 7,
+  };
   store.see({ kind: "progress_summary", data: { jobs: [line] } });
 }
 

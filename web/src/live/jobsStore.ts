@@ -1,7 +1,7 @@
 // The live list of jobs: pages, events and answers in, rows out. No clock, no network, no DOM:
 // `useJobs` does what `wants` says and tells the outcome.
 
-import type { JobSummary, SummaryPage } from "../api";
+import type { JobSummary, ProgressLine, SummaryPage } from "../api";
 import { isLive } from "../logic/jobsTable";
 import { Meters } from "../logic/rates";
 import type { LiveEvent } from "./stream";
@@ -10,18 +10,6 @@ import type { LiveEvent } from "./stream";
 export const MOST_ASKED = 50;
 const SPARK_BINS = 30;
 const BIN_MS = 10_000;
-
-/** One job in an event `progress_summary`. */
-export interface ProgressLine {
-  job: string;
-  state: string;
-  attempt: number;
-  at: string;
-  input_rows: number;
-  output_rows: number;
-  is_idle: boolean;
-  lag: number | null;
-}
 
 export interface Wants {
   /** The whole list: there is none yet, or events were missed. */

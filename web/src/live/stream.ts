@@ -1,8 +1,8 @@
 // One stream of events for the whole page. When it is lost it comes back by itself and goes on
 // after the last entry it has; whoever shows something fetched asks again then.
 
-import { EventParser } from "./sse";
 import { url } from "../api";
+import { EventParser } from "./sse";
 
 export interface LiveEvent {
   kind: string;
@@ -74,7 +74,8 @@ class LiveStream {
       const pause = RETRY_MS[Math.min(this.tries, RETRY_MS.length - 1)]!;
       this.tries += 1;
       if (this.tries > 1) this.set("lost", reason);
-      else setTimeout(() => this.path === path && this.tries > 0 && this.set("lost", reason), SOON_MS);
+      else
+        setTimeout(() => this.path === path && this.tries > 0 && this.set("lost", reason), SOON_MS);
       await new Promise((done) => setTimeout(done, pause));
     }
   }
@@ -89,7 +90,9 @@ class LiveStream {
       silence = setTimeout(() => aborter.abort(), SILENCE_MS);
     };
     try {
-      const after = this.lastId ? `${path.includes("?") ? "&" : "?"}last_event_id=${this.lastId}` : "";
+      const after = this.lastId
+        ? `${path.includes("?") ? "&" : "?"}last_event_id=${this.lastId}`
+        : "";
       const answer = await fetch(url(path) + after, { signal: aborter.signal, cache: "no-store" });
       if (!answer.ok || !answer.body) return `it answered ${answer.status}`;
       const wasLost = this.tries > 0;

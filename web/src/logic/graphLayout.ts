@@ -76,7 +76,15 @@ export function draw(nodes: readonly PlanNode[], compact = false): Drawing {
       const label = labels.get(key) ?? "";
       const labelAt = { x: edge.x, y: edge.y };
       const points = edge.points;
-      return { key, from: input.id, to: node.id, label, labelWidth: widthOf(label), labelAt, points };
+      return {
+        key,
+        from: input.id,
+        to: node.id,
+        label,
+        labelWidth: widthOf(label),
+        labelAt,
+        points,
+      };
     }),
   );
   return {

@@ -1,6 +1,6 @@
 // The map of key groups: who owns which, what moved, how even it is.
 
-import type { KeyGroupsAnswer, Histogram, Operation } from "../api";
+import type { Histogram, KeyGroupsAnswer, Operation } from "../api";
 
 export interface Cell {
   group: number;
@@ -48,7 +48,8 @@ export function lastMoves(operations: readonly Operation[], vertex: string): Map
     (one) => (one.kind === "rescale" || one.kind === "upgrade") && one.status === "completed",
   );
   const moved = new Map<number, number>();
-  for (const move of last?.result?.moves ?? []) {
+  const result = last?.result;
+  for (const move of result && "moves" in result ? result.moves : []) {
     if (move.vertex === vertex) for (const group of move.key_groups) moved.set(group, move.from);
   }
   return moved;
@@ -57,7 +58,12 @@ export function lastMoves(operations: readonly Operation[], vertex: string): Map
 export function shares(found: readonly Cell[]): SubtaskShare[] {
   const by = new Map<number, SubtaskShare>();
   for (const cell of found) {
-    const one = by.get(cell.subtask) ?? { subtask: cell.subtask, groups: 0, rows: null, bytes: null };
+    const one = by.get(cell.subtask) ?? {
+      subtask: cell.subtask,
+      groups: 0,
+      rows: null,
+      bytes: null,
+    };
     by.set(cell.subtask, {
       subtask: cell.subtask,
       groups: one.groups + 1,

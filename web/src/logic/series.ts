@@ -1,6 +1,6 @@
 // Samples as columns for a chart: one time axis for all regions, gaps where nothing was sampled.
 
-import type { Samples, SampleSeries } from "../api";
+import type { SampleSeries, Samples } from "../api";
 
 export type Column = (number | null)[];
 
@@ -29,7 +29,9 @@ export function column(
   series: SampleSeries,
   values: readonly (number | null)[],
 ): Column {
-  const at = new Map(series.at.map((one, index) => [Date.parse(one) / 1000, values[index] ?? null]));
+  const at = new Map(
+    series.at.map((one, index) => [Date.parse(one) / 1000, values[index] ?? null]),
+  );
   return times.map((time) => at.get(time) ?? null);
 }
 

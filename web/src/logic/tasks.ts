@@ -30,7 +30,9 @@ export function figuresOf(
       (region) => region.id === one.region && region.vertices.some((id) => vertices.has(id)),
     ),
   );
-  const sources = mine.flatMap((one) => one.sources ?? []).filter((one) => vertices.has(one.vertex));
+  const sources = mine
+    .flatMap((one) => one.sources ?? [])
+    .filter((one) => vertices.has(one.vertex));
   const operators = mine
     .flatMap((one) => one.operators ?? [])
     .filter((one) => vertices.has(one.vertex));

@@ -50,6 +50,7 @@ function flow(value: Json): string {
 /** Plain only where nothing could take it for something else. */
 function scalar(value: null | boolean | number | string): string {
   if (typeof value !== "string") return String(value);
-  const isPlain = /^[A-Za-z_][\w./-]*$/.test(value) && !/^(true|false|null|yes|no|on|off|y|n)$/i.test(value);
+  const isPlain =
+    /^[A-Za-z_][\w./-]*$/.test(value) && !/^(true|false|null|yes|no|on|off|y|n)$/i.test(value);
   return isPlain ? value : JSON.stringify(value);
 }

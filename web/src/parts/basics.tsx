@@ -43,7 +43,9 @@ export function Lasting({ from, to }: { from: string | null | undefined; to?: st
   const now = useNow();
   if (!from) return <>{NONE}</>;
   const ms = (to ? Date.parse(to) : now) - Date.parse(from);
-  return <span title={`since ${new Date(from).toLocaleString()}`}>{duration(Math.max(0, ms))}</span>;
+  return (
+    <span title={`since ${new Date(from).toLocaleString()}`}>{duration(Math.max(0, ms))}</span>
+  );
 }
 
 export function Copy({ text, label = "Copy" }: { text: string; label?: string }) {
@@ -195,9 +197,18 @@ export function Sparkline({ values, label }: { values: number[]; label: string }
   if (values.length < 2) return <span class="spark-none" aria-hidden="true" />;
   const top = Math.max(...values, 1e-9);
   const step = width / (values.length - 1);
-  const points = values.map((one, i) => `${(i * step).toFixed(1)},${(height - 1 - (one / top) * (height - 3)).toFixed(1)}`);
+  const points = values.map(
+    (one, i) => `${(i * step).toFixed(1)},${(height - 1 - (one / top) * (height - 3)).toFixed(1)}`,
+  );
   return (
-    <svg class="spark" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={label}>
+    <svg
+      class="spark"
+      viewBox={`0 0 ${width} ${height}`}
+      width={width}
+      height={height}
+      role="img"
+      aria-label={label}
+    >
       <polygon points={`0,${height} ${points.join(" ")} ${width},${height}`} />
       <polyline points={points.join(" ")} />
     </svg>
@@ -207,7 +218,11 @@ export function Sparkline({ values, label }: { values: number[]; label: string }
 /** A bar of a share, 0 to 1, with the number beside it. */
 export function Meter({ share, label }: { share: number | null; label: string }) {
   return (
-    <span class="meter" role="img" aria-label={`${label}: ${share === null ? "unknown" : `${Math.round(share * 100)} %`}`}>
+    <span
+      class="meter"
+      role="img"
+      aria-label={`${label}: ${share === null ? "unknown" : `${Math.round(share * 100)} %`}`}
+    >
       <span class="meter-bar">
         <span style={{ width: `${Math.round((share ?? 0) * 100)}%` }} />
       </span>

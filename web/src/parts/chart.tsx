@@ -38,13 +38,15 @@ export function Chart(props: ChartProps) {
   const plot = useRef<uPlot | null>(null);
   const colours = useColours();
   // What makes another chart of it; new values are only handed over.
-  const shape = JSON.stringify([props.lines.map((one) => [one.label, one.colour]), colours, props.height]);
+  const shape = JSON.stringify([
+    props.lines.map((one) => [one.label, one.colour]),
+    colours,
+    props.height,
+  ]);
   const latest = useRef(props);
   latest.current = props;
-  const data = (): uPlot.AlignedData => [
-    latest.current.times,
-    ...latest.current.lines.map((one) => one.values),
-  ] as uPlot.AlignedData;
+  const data = (): uPlot.AlignedData =>
+    [latest.current.times, ...latest.current.lines.map((one) => one.values)] as uPlot.AlignedData;
 
   useEffect(() => {
     const element = box.current!;
@@ -100,14 +102,37 @@ function resolved(name: string, element: HTMLElement): string {
 function options(latest: { current: ChartProps }, element: HTMLElement): uPlot.Options {
   const props = latest.current;
   const colour = (name: string): string => resolved(name, element);
-  const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+  const axis = {
+    stroke: colour("--muted"),
+    grid: { stroke: colour("--line"), width: 1 },
+    ticks: { show: false },
+    font: "11px system-ui",
+  };
   const hasRight = props.lines.some((one) => one.isRight);
   const axes: uPlot.Axis[] = [
-    { ...axis, space: 80, size: 30, values: (_, ticks, __, ___, step) => ticks.map((one) => clock(one, step)) },
-    { ...axis, size: 62, ...(props.binary === "left" ? { incrs: POWERS } : {}), values: (_, values) => values.map((one) => props.format(one)) },
+    {
+      ...axis,
+      space: 80,
+      size: 30,
+      values: (_, ticks, __, ___, step) => ticks.map((one) => clock(one, step)),
+    },
+    {
+      ...axis,
+      size: 62,
+      ...(props.binary === "left" ? { incrs: POWERS } : {}),
+      values: (_, values) => values.map((one) => props.format(one)),
+    },
   ];
   if (hasRight) {
-    axes.push({ ...axis, grid: { show: false }, scale: "right", side: 1, size: 62, ...(props.binary === "right" ? { incrs: POWERS } : {}), values: (_, values) => values.map((one) => (props.formatRight ?? props.format)(one)) });
+    axes.push({
+      ...axis,
+      grid: { show: false },
+      scale: "right",
+      side: 1,
+      size: 62,
+      ...(props.binary === "right" ? { incrs: POWERS } : {}),
+      values: (_, values) => values.map((one) => (props.formatRight ?? props.format)(one)),
+    });
   }
   return {
     width: element.clientWidth || 600,
@@ -118,21 +143,35 @@ function options(latest: { current: ChartProps }, element: HTMLElement): uPlot.O
     scales: {
       x: props.range ? { range: () => latest.current.range! } : {},
       y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.08] },
-      ...(hasRight ? { right: { range: (_: uPlot, low: number, high: number) => [Math.min(0, low ?? 0), (high || 1) * 1.08] as [number, number] } } : {}),
+      ...(hasRight
+        ? {
+            right: {
+              range: (_: uPlot, low: number, high: number) =>
+                [Math.min(0, low ?? 0), (high || 1) * 1.08] as [number, number],
+            },
+          }
+        : {}),
     },
     axes,
     series: [
       { label: "Time", value: (_, at) => (at == null ? "–" : clock(at, 1)) },
-      ...props.lines.map((one): uPlot.Series => ({
-        label: one.label,
-        scale: one.isRight ? "right" : "y",
-        stroke: colour(one.colour),
-        width: one.bars ? 0 : 1.5,
-        ...(one.fill ? { fill: colour(one.colour) } : {}),
-        ...(one.bars ? { fill: colour(one.colour), paths: uPlot.paths.bars!({ size: [0.7, 14], align: 0 }) } : {}),
-        points: { show: one.points ?? false, size: 5 },
-        value: (_, value) => (value == null ? "–" : (one.isRight && props.formatRight ? props.formatRight : props.format)(value)),
-      })),
+      ...props.lines.map(
+        (one): uPlot.Series => ({
+          label: one.label,
+          scale: one.isRight ? "right" : "y",
+          stroke: colour(one.colour),
+          width: one.bars ? 0 : 1.5,
+          ...(one.fill ? { fill: colour(one.colour) } : {}),
+          ...(one.bars
+            ? { fill: colour(one.colour), paths: uPlot.paths.bars!({ size: [0.7, 14], align: 0 }) }
+            : {}),
+          points: { show: one.points ?? false, size: 5 },
+          value: (_, value) =>
+            value == null
+              ? "–"
+              : (one.isRight && props.formatRight ? props.formatRight : props.format)(value),
+        }),
+      ),
     ],
   };
 }

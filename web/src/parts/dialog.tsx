@@ -96,7 +96,11 @@ export function Confirm({
           <button type="button" onClick={onClose}>
             Leave it
           </button>
-          <button type="submit" class={isDangerous ? "danger" : "primary"} disabled={isBusy || !isReady}>
+          <button
+            type="submit"
+            class={isDangerous ? "danger" : "primary"}
+            disabled={isBusy || !isReady}
+          >
             {isBusy ? "Asking …" : verb}
           </button>
         </footer>

@@ -1,6 +1,16 @@
 // A plain text editor for YAML. Tab leaves it, as everywhere: it is no trap for the keyboard.
 
-export function Editor({ text, onText, label, rows = 18 }: { text: string; onText: (text: string) => void; label: string; rows?: number }) {
+export function Editor({
+  text,
+  onText,
+  label,
+  rows = 18,
+}: {
+  text: string;
+  onText: (text: string) => void;
+  label: string;
+  rows?: number;
+}) {
   return (
     <textarea
       class="editor"

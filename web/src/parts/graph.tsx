@@ -36,10 +36,25 @@ export function Graph({
   return (
     <div class="graph" ref={box} tabIndex={0} role="group" aria-label="Job graph">
       <div style={{ width: px(drawing.width * scale), height: px(drawing.height * scale) }}>
-        <div class="graph-canvas" style={{ width: px(drawing.width), height: px(drawing.height), transform: `scale(${scale})` }}>
+        <div
+          class="graph-canvas"
+          style={{
+            width: px(drawing.width),
+            height: px(drawing.height),
+            transform: `scale(${scale})`,
+          }}
+        >
           <svg width={drawing.width} height={drawing.height} aria-hidden="true">
             <defs>
-              <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
+              <marker
+                id="arrow"
+                viewBox="0 0 8 8"
+                refX="7"
+                refY="4"
+                markerWidth="7"
+                markerHeight="7"
+                orient="auto"
+              >
                 <path d="M0,0 L8,4 L0,8 z" />
               </marker>
             </defs>
@@ -54,7 +69,12 @@ export function Graph({
                   height={LABEL_HEIGHT}
                   rx={3}
                 />
-                <text class="edge-label" x={edge.labelAt.x} y={edge.labelAt.y + 4} text-anchor="middle">
+                <text
+                  class="edge-label"
+                  x={edge.labelAt.x}
+                  y={edge.labelAt.y + 4}
+                  text-anchor="middle"
+                >
                   {edge.label}
                 </text>
               </g>
@@ -94,7 +114,9 @@ function Task({
   const inside = (
     <>
       <span class="task-head">
-        <strong title={node["headgate-vertices"].join(" → ")}>{node["headgate-vertices"].join(" → ")}</strong>
+        <strong title={node["headgate-vertices"].join(" → ")}>
+          {node["headgate-vertices"].join(" → ")}
+        </strong>
         <span class="task-width" title="parallelism">
           ×{node.parallelism}
         </span>
@@ -110,7 +132,12 @@ function Task({
       {figures && <Figures figures={figures} />}
     </>
   );
-  const style = { left: px(placed.x), top: px(placed.y), width: px(placed.width), height: px(placed.height) };
+  const style = {
+    left: px(placed.x),
+    top: px(placed.y),
+    width: px(placed.width),
+    height: px(placed.height),
+  };
   return onSelect ? (
     <button type="button" class="task" style={style} aria-pressed={isSelected} onClick={onSelect}>
       {inside}
@@ -127,11 +154,19 @@ function Figures({ figures }: { figures: TaskFigures }) {
     <span class="task-figures">
       <span>
         <i>in</i>
-        {figures.inRate === null ? <abbr title="Spark does not count rows between tasks">–</abbr> : `${compact(figures.inRate)}/s`}
+        {figures.inRate === null ? (
+          <abbr title="Spark does not count rows between tasks">–</abbr>
+        ) : (
+          `${compact(figures.inRate)}/s`
+        )}
       </span>
       <span>
         <i>out</i>
-        {figures.outRate === null ? <abbr title="Spark does not count rows between tasks">–</abbr> : `${compact(figures.outRate)}/s`}
+        {figures.outRate === null ? (
+          <abbr title="Spark does not count rows between tasks">–</abbr>
+        ) : (
+          `${compact(figures.outRate)}/s`
+        )}
       </span>
       <span title="Share of the time in which batches of its region run">
         <i>busy</i>

@@ -1,11 +1,19 @@
 // What can be done with a job. Each asks first, and says the command that does the same.
 
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, ask, type GraphAnswer, type JobStatus, type Operation, type UpgradePlan } from "../api";
+import {
+  ApiError,
+  ask,
+  type CheckpointTriggered,
+  type GraphAnswer,
+  type JobStatus,
+  type Operation,
+  type UpgradePlan,
+} from "../api";
 import { command } from "../logic/commands";
 import { shortId } from "../logic/format";
-import { divisors } from "../logic/keyGroups";
 import { isLive } from "../logic/jobsTable";
+import { divisors } from "../logic/keyGroups";
 import { toYaml } from "../logic/yaml";
 import { Problem } from "../parts/basics";
 import { Confirm } from "../parts/dialog";
@@ -27,7 +35,9 @@ export function Actions({
   const [open, setOpen] = useState<Name | null>(null);
   const isRunning = ["running", "stalled", "degraded"].includes(status.state);
   const isStreaming = (graph.graph.mode ?? "streaming") === "streaming";
-  const underWay = operations.find((one) => one.status === "in_progress" && one.kind !== "savepoint");
+  const underWay = operations.find(
+    (one) => one.status === "in_progress" && one.kind !== "savepoint",
+  );
   const why = (needsRunning: boolean): string | null => {
     if (!isLive(status.state)) return `the job is ${status.state}`;
     if (status.state === "cancelling") return "the job is being cancelled";
@@ -55,9 +65,25 @@ export function Actions({
   );
 }
 
-function Action({ name, why, act, isDangerous = false }: { name: string; why: string | null; act: () => void; isDangerous?: boolean }) {
+function Action({
+  name,
+  why,
+  act,
+  isDangerous = false,
+}: {
+  name: string;
+  why: string | null;
+  act: () => void;
+  isDangerous?: boolean;
+}) {
   return (
-    <button type="button" class={isDangerous ? "danger" : ""} disabled={why !== null} title={why ?? ""} onClick={act}>
+    <button
+      type="button"
+      class={isDangerous ? "danger" : ""}
+      disabled={why !== null}
+      title={why ?? ""}
+      onClick={act}
+    >
       {name}
     </button>
   );
@@ -71,11 +97,17 @@ interface ActionProps {
 
 function TakeCheckpoint({ id, close }: ActionProps) {
   const act = async (): Promise<void> => {
-    const taken = await ask<{ number: number }>(`/jobs/${id}/checkpoints`, { method: "POST" });
+    const taken = await ask<CheckpointTriggered>(`/jobs/${id}/checkpoints`, { method: "POST" });
     location.hash = `#/jobs/${id}/checkpoints?n=${taken.number}`;
   };
   return (
-    <Confirm title="Take a checkpoint now" verb="Take it" act={act} command={command("checkpoint", shortId(id), "--wait")} onClose={close}>
+    <Confirm
+      title="Take a checkpoint now"
+      verb="Take it"
+      act={act}
+      command={command("checkpoint", shortId(id), "--wait")}
+      onClose={close}
+    >
       <p>Beside the periodic ones. It goes by the job's retention like them.</p>
     </Confirm>
   );
@@ -86,8 +118,16 @@ function TakeSavepoint({ id, close }: ActionProps) {
     await ask(`/jobs/${id}/savepoints`, { method: "POST", json: {} });
   };
   return (
-    <Confirm title="Take a savepoint" verb="Take it" act={act} command={command("savepoint", shortId(id))} onClose={close}>
-      <p>A snapshot in a directory of its own that stays until you dispose of it. The job goes on.</p>
+    <Confirm
+      title="Take a savepoint"
+      verb="Take it"
+      act={act}
+      command={command("savepoint", shortId(id))}
+      onClose={close}
+    >
+      <p>
+        A snapshot in a directory of its own that stays until you dispose of it. The job goes on.
+      </p>
     </Confirm>
   );
 }
@@ -101,10 +141,16 @@ function Rescale({ id, graph, close }: ActionProps) {
     await ask(`/jobs/${id}/rescaling`, { method: "PATCH", query: { parallelism: wanted } });
   };
   return (
-    <Confirm title="Rescale" verb={`Rescale to ${wanted}`} act={act} command={command("rescale", shortId(id), wanted)} onClose={close}>
+    <Confirm
+      title="Rescale"
+      verb={`Rescale to ${wanted}`}
+      act={act}
+      command={command("rescale", shortId(id), wanted)}
+      onClose={close}
+    >
       <p>
-        With a savepoint the job stops, its keyed state is repartitioned, and it goes on. If anything
-        fails it goes on as it was, from that savepoint.
+        With a savepoint the job stops, its keyed state is repartitioned, and it goes on. If
+        anything fails it goes on as it was, from that savepoint.
       </p>
       <label class="field">
         Parallelism: now {graph.parallelism}, and any divisor of its {groups} key groups
@@ -126,10 +172,24 @@ function Stop({ id, close }: ActionProps) {
     await ask(`/jobs/${id}/stop`, { method: "POST", json: { drain } });
   };
   return (
-    <Confirm title="Stop with a savepoint" verb="Stop the job" isDangerous act={act} command={command("stop", shortId(id), drain && "--drain")} onClose={close}>
-      <p>After the batch it is in, with a savepoint of exactly that place. A job started from it goes on there.</p>
+    <Confirm
+      title="Stop with a savepoint"
+      verb="Stop the job"
+      isDangerous
+      act={act}
+      command={command("stop", shortId(id), drain && "--drain")}
+      onClose={close}
+    >
+      <p>
+        After the batch it is in, with a savepoint of exactly that place. A job started from it goes
+        on there.
+      </p>
       <label class="check">
-        <input type="checkbox" checked={drain} onChange={(event) => setDrain(event.currentTarget.checked)} />
+        <input
+          type="checkbox"
+          checked={drain}
+          onChange={(event) => setDrain(event.currentTarget.checked)}
+        />
         Drain: first emit every open window, as at the end of the input
       </label>
     </Confirm>
@@ -141,7 +201,14 @@ function Cancel({ id, graph, close }: ActionProps) {
     await ask(`/jobs/${id}`, { method: "PATCH", query: { mode: "cancel" } });
   };
   return (
-    <Confirm title={`Cancel ${graph.graph.name}`} verb="Cancel the job" isDangerous act={act} command={command("cancel", shortId(id), "--wait")} onClose={close}>
+    <Confirm
+      title={`Cancel ${graph.graph.name}`}
+      verb="Cancel the job"
+      isDangerous
+      act={act}
+      command={command("cancel", shortId(id), "--wait")}
+      onClose={close}
+    >
       <p>After the batch it is in, without a savepoint. Its retained checkpoints stay.</p>
     </Confirm>
   );
@@ -159,7 +226,11 @@ function Upgrade({ id, graph, close }: ActionProps) {
   const show = async (): Promise<void> => {
     setAsking(true);
     try {
-      const made = await ask<UpgradePlan>(`/jobs/${id}/upgrade`, { method: "POST", yaml: text, query: { ...query, dry_run: true } });
+      const made = await ask<UpgradePlan>(`/jobs/${id}/upgrade`, {
+        method: "POST",
+        yaml: text,
+        query: { ...query, dry_run: true },
+      });
       setPlan({ for: key, plan: made });
       setError(null);
     } catch (caught) {
@@ -178,13 +249,25 @@ function Upgrade({ id, graph, close }: ActionProps) {
       wide
       isReady={shown?.verdict === "compatible"}
       act={act}
-      command={command("upgrade", shortId(id), "new.yaml", isAllowed && "--allow-non-restored-state")}
+      command={command(
+        "upgrade",
+        shortId(id),
+        "new.yaml",
+        isAllowed && "--allow-non-restored-state",
+      )}
       onClose={close}
     >
-      <p>Change the graph, look at the plan, then upgrade: savepoint, stop, start; or back to the old graph.</p>
+      <p>
+        Change the graph, look at the plan, then upgrade: savepoint, stop, start; or back to the old
+        graph.
+      </p>
       <Editor text={text} onText={setText} label="Job graph" />
       <label class="check">
-        <input type="checkbox" checked={isAllowed} onChange={(event) => setAllowed(event.currentTarget.checked)} />
+        <input
+          type="checkbox"
+          checked={isAllowed}
+          onChange={(event) => setAllowed(event.currentTarget.checked)}
+        />
         State that the new graph has no vertex for may be left behind
       </label>
       <div>
@@ -202,7 +285,15 @@ function PlanShown({ plan }: { plan: UpgradePlan }) {
   return (
     <div class={`plan verdict-${plan.verdict}`} role="status">
       <p>
-        <strong>{{ compatible: "Compatible", needs_flag: "Needs your consent", impossible: "Impossible" }[plan.verdict]}</strong>
+        <strong>
+          {
+            {
+              compatible: "Compatible",
+              needs_flag: "Needs your consent",
+              impossible: "Impossible",
+            }[plan.verdict]
+          }
+        </strong>
       </p>
       <ul class="plain">
         {plan.reasons.map((one) => (
@@ -211,13 +302,14 @@ function PlanShown({ plan }: { plan: UpgradePlan }) {
         {plan.changes.length === 0 && <li>Nothing changes.</li>}
         {plan.changes.map((one, index) => (
           <li key={index}>
-            <span class="mono">{[one.vertex, one.field].filter(Boolean).join(".")}</span>: <del>{shown(one.before)}</del>{" "}
-            <ins>{shown(one.after)}</ins>
+            <span class="mono">{[one.vertex, one.field].filter(Boolean).join(".")}</span>:{" "}
+            <del>{shown(one.before)}</del> <ins>{shown(one.after)}</ins>
           </li>
         ))}
         {plan.state.map((one, index) => (
           <li key={index}>
-            {one.vertex ? `state of ${one.vertex}` : `offsets of region ${one.region}`}: <b>{one.fate}</b>
+            {one.vertex ? `state of ${one.vertex}` : `offsets of region ${one.region}`}:{" "}
+            <b>{one.fate}</b>
           </li>
         ))}
         {plan.spark.map((one) => (
@@ -231,5 +323,9 @@ function PlanShown({ plan }: { plan: UpgradePlan }) {
 }
 
 function shown(value: unknown): string {
-  return value === null || value === undefined ? "nothing" : typeof value === "string" ? value : JSON.stringify(value);
+  return value === null || value === undefined
+    ? "nothing"
+    : typeof value === "string"
+      ? value
+      : JSON.stringify(value);
 }

@@ -1,28 +1,30 @@
 // Why attempts failed, the root cause first; and everything that happened, on one timeline.
 
 import { useState } from "preact/hooks";
-import { ask, type ExceptionEntry, type HistoryItem } from "../api";
+import {
+  ask,
+  type ExceptionEntry,
+  type HistoryItem,
+  type HistoryPage,
+  type JobExceptions,
+} from "../api";
 import { about, useResource } from "../hooks";
 import { duration, plural, words } from "../logic/format";
-import { stories, type Entry } from "../logic/timeline";
+import { type Entry, stories } from "../logic/timeline";
 import { Clock, Copy, Loading, Problem, Section, When } from "../parts/basics";
 import type { JobProps } from "./job";
 
-interface Page {
-  items: HistoryItem[];
-  next: string | null;
-}
-
 export function History({ id }: JobProps) {
-  const failures = useResource<{ exceptionHistory: { entries: ExceptionEntry[]; truncated: boolean } }>(
-    `/jobs/${id}/exceptions`,
-    { on: about(id) },
-  );
-  const found = useResource<Page>(`/jobs/${id}/history`, {
+  const failures = useResource<JobExceptions>(`/jobs/${id}/exceptions`, { on: about(id) });
+  const found = useResource<HistoryPage>(`/jobs/${id}/history`, {
     on: about(id),
     query: { newest_first: true, limit: 200 },
   });
-  const [older, setOlder] = useState<{ after: string; items: HistoryItem[]; next: string | null } | null>(null);
+  const [older, setOlder] = useState<{
+    after: string;
+    items: HistoryItem[];
+    next: string | null;
+  } | null>(null);
   if (found.error && !found.data) return <Problem error={found.error} retry={found.reload} />;
   if (!found.data) return <Loading what="the history" />;
   const entries = failures.data?.exceptionHistory.entries ?? [];
@@ -31,8 +33,14 @@ export function History({ id }: JobProps) {
   const items = [...first.items, ...(more?.items ?? [])];
   const next = more ? more.next : first.next;
   const load = async (): Promise<void> => {
-    const page = await ask<Page>(`/jobs/${id}/history`, { query: { newest_first: true, limit: 200, cursor: next } });
-    setOlder({ after: first.next!, items: [...(more?.items ?? []), ...page.items], next: page.next });
+    const page = await ask<HistoryPage>(`/jobs/${id}/history`, {
+      query: { newest_first: true, limit: 200, cursor: next },
+    });
+    setOlder({
+      after: first.next!,
+      items: [...(more?.items ?? []), ...page.items],
+      next: page.next,
+    });
   };
   return (
     <>
@@ -41,7 +49,9 @@ export function History({ id }: JobProps) {
         <ol class="stories">
           {stories(items).map((story, index) => (
             <li key={`${story.attempt}-${index}`}>
-              <h3>{story.attempt === null ? "Before the first attempt" : `Attempt ${story.attempt}`}</h3>
+              <h3>
+                {story.attempt === null ? "Before the first attempt" : `Attempt ${story.attempt}`}
+              </h3>
               <ol class="timeline">
                 {story.entries.map((entry) => (
                   <Line key={entry.id} entry={entry} />
@@ -91,7 +101,8 @@ function Failure({ entry, isOpen = false }: { entry: ExceptionEntry; isOpen?: bo
         <span class="muted nowrap">
           attempt {entry["headgate-attempt"]}
           {entry.taskName ? `, region ${entry.taskName}` : ""}
-          {entry.failureLabels.restartable === "true" ? ", restartable" : ""}, <When at={entry.timestamp} />
+          {entry.failureLabels.restartable === "true" ? ", restartable" : ""},{" "}
+          <When at={entry.timestamp} />
         </span>
       </summary>
       <div class="stack">
@@ -104,7 +115,9 @@ function Failure({ entry, isOpen = false }: { entry: ExceptionEntry; isOpen?: bo
 
 /** Some causes are the name of what was heard: RunnerRegistered. */
 function plainly(cause: string): string {
-  return /^([A-Z][a-z]+){2,}$/.test(cause) ? cause.replace(/(?!^)([A-Z])/g, " $1").toLowerCase() : cause;
+  return /^([A-Z][a-z]+){2,}$/.test(cause)
+    ? cause.replace(/(?!^)([A-Z])/g, " $1").toLowerCase()
+    : cause;
 }
 
 function Line({ entry }: { entry: Entry }) {
@@ -117,7 +130,13 @@ function Line({ entry }: { entry: Entry }) {
         {plainly(entry.cause)}
         {entry.checkpoint !== null && ` (checkpoint ${entry.checkpoint})`}
         {phases && (
-          <span class="muted"> · {Object.entries(phases).map(([name, ms]) => `${words(name).toLowerCase()} ${duration(ms)}`).join(", ")}</span>
+          <span class="muted">
+            {" "}
+            ·{" "}
+            {Object.entries(phases)
+              .map(([name, ms]) => `${words(name).toLowerCase()} ${duration(ms)}`)
+              .join(", ")}
+          </span>
         )}
       </span>
       <span class="muted event-actor">{entry.actor}</span>

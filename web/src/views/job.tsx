@@ -1,7 +1,17 @@
 // One job: what it is, how it does, what can be done with it; and its parts in tabs.
 
 import { useMemo, useRef, useState } from "preact/hooks";
-import type { GraphAnswer, JobStatus, Operation, Plan, RegionProgress } from "../api";
+import type {
+  GraphAnswer,
+  JobPlanResponse,
+  JobState,
+  JobStatus,
+  Operation,
+  OperationList,
+  Plan,
+  ProgressEvent,
+  RegionProgress,
+} from "../api";
 import { about, useEvents, useResource } from "../hooks";
 import { bytes, compact, duration, plural } from "../logic/format";
 import { isLive } from "../logic/jobsTable";
@@ -12,8 +22,8 @@ import { Copy, Fact, Id, Lasting, Loading, Problem, State, When } from "../parts
 import { Actions } from "./actions";
 import { Checkpoints } from "./checkpoints";
 import { History } from "./history";
-import { JobLog } from "./logs";
 import { KeyGroups } from "./keyGroups";
+import { JobLog } from "./logs";
 import { Metrics } from "./metrics";
 import { Operations } from "./operations";
 import { Overview } from "./overview";
@@ -50,9 +60,9 @@ export function Job({ route }: { route: Route }) {
   const shape = (event: Parameters<typeof concerns>[0]): boolean =>
     concerns(event) && /(job_|rescale|upgrade|attempt_)/.test(event.kind);
   const graph = useResource<GraphAnswer>(`/jobs/${id}/graph`, { on: shape });
-  const plan = useResource<{ plan: Plan }>(`/jobs/${id}/plan`, { on: shape });
+  const plan = useResource<JobPlanResponse>(`/jobs/${id}/plan`, { on: shape });
   const [isWorking, setWorking] = useState(false);
-  const operations = useResource<{ items: Operation[] }>(`/jobs/${id}/operations`, {
+  const operations = useResource<OperationList>(`/jobs/${id}/operations`, {
     on: concerns,
     every: isWorking ? 700 : null,
   });
@@ -85,7 +95,11 @@ export function Job({ route }: { route: Route }) {
       <Operations job={id} operations={props.operations} isLive={isLive(now.state)} />
       <nav class="tabs" aria-label="Parts of the job">
         {TABS.map(([name, title]) => (
-          <a key={name} href={link(["jobs", id, ...(name ? [name] : [])])} aria-current={tab === name ? "page" : undefined}>
+          <a
+            key={name}
+            href={link(["jobs", id, ...(name ? [name] : [])])}
+            aria-current={tab === name ? "page" : undefined}
+          >
             {title}
           </a>
         ))}
@@ -104,7 +118,9 @@ function Tab({ name, ...props }: JobProps & { name: string }) {
     case "key-groups":
       return <KeyGroups {...props} />;
     case "state":
-      return <StateView base={`/jobs/${props.id}`} route={props.route} command={["state", props.id]} />;
+      return (
+        <StateView base={`/jobs/${props.id}`} route={props.route} command={["state", props.id]} />
+      );
     case "metrics":
       return <Metrics {...props} />;
     case "history":
@@ -122,18 +138,25 @@ function Tab({ name, ...props }: JobProps & { name: string }) {
 function useProgress(
   id: string,
   status: JobStatus | null,
-): { progress: RegionProgress[]; state: string | null; meters: Meters } {
+): { progress: RegionProgress[]; state: JobState | null; meters: Meters } {
   const meters = useRef({ id, meters: new Meters() });
   if (meters.current.id !== id) meters.current = { id, meters: new Meters() };
-  const [heard, setHeard] = useState<{ id: string; attempt: number; at: number; state: string; regions: RegionProgress[] } | null>(null);
+  const [heard, setHeard] = useState<{
+    id: string;
+    attempt: number;
+    at: number;
+    state: JobState;
+    regions: RegionProgress[];
+  } | null>(null);
   useEvents((event) => {
     if (event.kind !== "progress" || event.data.job !== id) return;
-    const at = Date.parse(event.data.at as string);
-    const regions = event.data.regions as RegionProgress[];
+    const { attempt, at: told, state, regions } = event.data as unknown as ProgressEvent;
+    const at = Date.parse(told);
     look(regions, at, meters.current.meters);
-    setHeard({ id, attempt: event.data.attempt as number, at, state: event.data.state as string, regions });
+    setHeard({ id, attempt, at, state, regions });
   });
-  const isNewer = heard?.id === id && status !== null && heard.attempt === status.attempt && isLive(status.state);
+  const isNewer =
+    heard?.id === id && status !== null && heard.attempt === status.attempt && isLive(status.state);
   return {
     progress: isNewer ? heard.regions : (status?.region_states ?? []),
     state: isNewer ? heard.state : null,
@@ -142,7 +165,10 @@ function useProgress(
 }
 
 function Header({ id, status, graph, progress, meters, operations }: JobProps) {
-  const inRate = sumOf(progress, (one) => meters.rate(`in:${one.region}`) ?? one.input_rows_per_second);
+  const inRate = sumOf(
+    progress,
+    (one) => meters.rate(`in:${one.region}`) ?? one.input_rows_per_second,
+  );
   const outRate = sumOf(progress, (one) => meters.rate(`out:${one.region}`));
   const last = status.last_checkpoint;
   const lag = useMemo(() => lagOf(progress) ?? status.lag, [progress, status.lag]);
@@ -162,7 +188,9 @@ function Header({ id, status, graph, progress, meters, operations }: JobProps) {
         <Copy text={id} label="Copy id" />
         <Actions id={id} status={status} graph={graph} operations={operations} />
       </div>
-      <p class={`job-reason ${["failed", "stalled", "degraded", "restarting"].includes(status.state) ? "is-unwell" : ""}`}>
+      <p
+        class={`job-reason ${["failed", "stalled", "degraded", "restarting"].includes(status.state) ? "is-unwell" : ""}`}
+      >
         {status.reason}
         {status.restored.map((one) => (
           <span key={one.region} class="muted">
@@ -172,16 +200,23 @@ function Header({ id, status, graph, progress, meters, operations }: JobProps) {
         ))}
       </p>
       <dl class="facts">
-        <Fact name="Up">{status.running_since ? <Lasting from={status.running_since} /> : "–"}</Fact>
-        <Fact name="Rows/s in" title="Read by all regions">{running ? compact(inRate) : "–"}</Fact>
-        <Fact name="Rows/s out" title="Given to all sinks">{running ? compact(outRate) : "–"}</Fact>
+        <Fact name="Up">
+          {status.running_since ? <Lasting from={status.running_since} /> : "–"}
+        </Fact>
+        <Fact name="Rows/s in" title="Read by all regions">
+          {running ? compact(inRate) : "–"}
+        </Fact>
+        <Fact name="Rows/s out" title="Given to all sinks">
+          {running ? compact(outRate) : "–"}
+        </Fact>
         <Fact name="Lag" title="By how much the slowest watermark is behind its last batch">
           {running ? duration(lag) : "–"}
         </Fact>
         <Fact name="Checkpoint">
           {last ? (
             <a href={link(["jobs", id, "checkpoints"], { n: String(last.number) })}>
-              #{last.number}, <When at={last.completed_at} />, {duration(last.duration_ms)}, {bytes(last.bytes)}
+              #{last.number}, <When at={last.completed_at} />, {duration(last.duration_ms)},{" "}
+              {bytes(last.bytes)}
             </a>
           ) : (
             "none yet"
@@ -197,7 +232,8 @@ function Header({ id, status, graph, progress, meters, operations }: JobProps) {
         <Fact name="Runner">
           {status.runner ? (
             <>
-              <Id id={status.runner.id} href={link(["cluster"])} /> on {status.runner.host}, pid {status.runner.pid ?? "–"}
+              <Id id={status.runner.id} href={link(["cluster"])} /> on {status.runner.host}, pid{" "}
+              {status.runner.pid ?? "–"}
             </>
           ) : (
             "none"
@@ -208,7 +244,10 @@ function Header({ id, status, graph, progress, meters, operations }: JobProps) {
   );
 }
 
-function sumOf(progress: RegionProgress[], value: (one: RegionProgress) => number | null): number | null {
+function sumOf(
+  progress: RegionProgress[],
+  value: (one: RegionProgress) => number | null,
+): number | null {
   const known = progress.map(value).filter((one) => one !== null);
   return known.length ? known.reduce((total, one) => total + one, 0) : null;
 }

@@ -4,9 +4,27 @@ import type { JobSummary } from "../api";
 import { setQuery } from "../hooks";
 import { MOST_JOBS, useJobs } from "../live/useJobs";
 import { bytes, compact, duration, grouped, NONE } from "../logic/format";
-import { isLive, matching, PAGE, sorted, STATES, type SortKey, type View } from "../logic/jobsTable";
+import {
+  isLive,
+  matching,
+  PAGE,
+  type SortKey,
+  STATES,
+  sorted,
+  type View,
+} from "../logic/jobsTable";
 import { link, type Route } from "../logic/route";
-import { Command, Empty, Lasting, Loading, Problem, Sparkline, State, Table, When } from "../parts/basics";
+import {
+  Command,
+  Empty,
+  Lasting,
+  Loading,
+  Problem,
+  Sparkline,
+  State,
+  Table,
+  When,
+} from "../parts/basics";
 
 const COLUMNS: [SortKey | null, string, string][] = [
   ["name", "Job", ""],
@@ -44,9 +62,20 @@ export function Jobs({ route }: { route: Route }) {
       <div class="page-head">
         <h1>Jobs</h1>
         <div class="filters" role="group" aria-label="Filter by state">
-          <Chip label="all" count={Object.values(counts).reduce((a, b) => a + b, 0)} isOn={!view.states.length} act={() => set({ state: undefined })} />
+          <Chip
+            label="all"
+            count={Object.values(counts).reduce((a, b) => a + b, 0)}
+            isOn={!view.states.length}
+            act={() => set({ state: undefined })}
+          />
           {STATES.filter((one) => counts[one]).map((one) => (
-            <Chip key={one} label={one} count={counts[one] ?? 0} isOn={view.states.includes(one)} act={() => set({ state: toggled(view.states, one) })} />
+            <Chip
+              key={one}
+              label={one}
+              count={counts[one] ?? 0}
+              isOn={view.states.includes(one)}
+              act={() => set({ state: toggled(view.states, one) })}
+            />
           ))}
         </div>
         <input
@@ -90,18 +119,31 @@ export function Jobs({ route }: { route: Route }) {
       )}
       {pages > 1 && (
         <nav class="pager" aria-label="Pages">
-          <button type="button" disabled={at === 0} onClick={() => setQuery(route, { page: String(at) })}>
+          <button
+            type="button"
+            disabled={at === 0}
+            onClick={() => setQuery(route, { page: String(at) })}
+          >
             Newer
           </button>
           <span>
-            {grouped(at * PAGE + 1)}–{grouped(Math.min(shown.length, (at + 1) * PAGE))} of {grouped(shown.length)}
+            {grouped(at * PAGE + 1)}–{grouped(Math.min(shown.length, (at + 1) * PAGE))} of{" "}
+            {grouped(shown.length)}
           </span>
-          <button type="button" disabled={at + 1 >= pages} onClick={() => setQuery(route, { page: String(at + 2) })}>
+          <button
+            type="button"
+            disabled={at + 1 >= pages}
+            onClick={() => setQuery(route, { page: String(at + 2) })}
+          >
             Older
           </button>
         </nav>
       )}
-      {jobs.hasMore && <p class="hint">The newest {grouped(MOST_JOBS)} jobs are shown; search finds among these.</p>}
+      {jobs.hasMore && (
+        <p class="hint">
+          The newest {grouped(MOST_JOBS)} jobs are shown; search finds among these.
+        </p>
+      )}
     </>
   );
 }
@@ -112,7 +154,8 @@ function Row({ job, rate, sparks }: { job: JobSummary; rate: number | null; spar
   return (
     <tr>
       <th scope="row">
-        <a href={link(["jobs", job.id])}>{job.name}</a> <span class="mono muted">{job.id.slice(0, 8)}</span>
+        <a href={link(["jobs", job.id])}>{job.name}</a>{" "}
+        <span class="mono muted">{job.id.slice(0, 8)}</span>
         {isUnwell && (
           <span class="reason" title={job.reason}>
             {job.reason}
@@ -120,15 +163,29 @@ function Row({ job, rate, sparks }: { job: JobSummary; rate: number | null; spar
         )}
       </th>
       <td title={job.reason}>
-        <State state={job.state} /> <span class="muted nowrap"><When at={job.since} /></span>
+        <State state={job.state} />{" "}
+        <span class="muted nowrap">
+          <When at={job.since} />
+        </span>
       </td>
       <td class="num">{job.running_since ? <Lasting from={job.running_since} /> : NONE}</td>
       <td class="num">{rate === null ? NONE : compact(rate)}</td>
       <td>
-        <Sparkline values={sparks} label={`Rows a second read by ${job.name} in the last minutes`} />
+        <Sparkline
+          values={sparks}
+          label={`Rows a second read by ${job.name} in the last minutes`}
+        />
       </td>
       <td class="num">{isLive(job.state) ? duration(job.lag) : NONE}</td>
-      <td class="num">{last ? <span title={`number ${last.number}`}><When at={last.completed_at} /></span> : NONE}</td>
+      <td class="num">
+        {last ? (
+          <span title={`number ${last.number}`}>
+            <When at={last.completed_at} />
+          </span>
+        ) : (
+          NONE
+        )}
+      </td>
       <td class="num">{last ? duration(last.duration_ms) : NONE}</td>
       <td class="num">{last ? bytes(last.bytes) : NONE}</td>
       <td class={`num ${job.restarts ? "warn" : ""}`}>{job.restarts}</td>
@@ -152,12 +209,21 @@ function Heading({
   view: View;
   set: (changes: Record<string, string | undefined>) => void;
 }) {
-  if (name === null) return <th class={kind} scope="col">{title}</th>;
+  if (name === null)
+    return (
+      <th class={kind} scope="col">
+        {title}
+      </th>
+    );
   const isOn = view.sort === name;
   const order = isOn ? (view.descending ? "descending" : "ascending") : "none";
   return (
     <th class={kind} scope="col" aria-sort={order}>
-      <button type="button" class="sort" onClick={() => set({ sort: name, order: isOn && view.descending ? "up" : undefined })}>
+      <button
+        type="button"
+        class="sort"
+        onClick={() => set({ sort: name, order: isOn && view.descending ? "up" : undefined })}
+      >
         {title}
         <span aria-hidden="true">{isOn ? (view.descending ? " ↓" : " ↑") : ""}</span>
       </button>
@@ -165,7 +231,17 @@ function Heading({
   );
 }
 
-function Chip({ label, count, isOn, act }: { label: string; count: number; isOn: boolean; act: () => void }) {
+function Chip({
+  label,
+  count,
+  isOn,
+  act,
+}: {
+  label: string;
+  count: number;
+  isOn: boolean;
+  act: () => void;
+}) {
   return (
     <button type="button" class={`chip state-${label}`} aria-pressed={isOn} onClick={act}>
       {label !== "all" && <span class="dot" aria-hidden="true" />}

@@ -5,7 +5,7 @@ import type { Histogram, KeyGroupsAnswer, StateList } from "../api";
 import { about, setQuery, useResource } from "../hooks";
 import { command } from "../logic/commands";
 import { bytes, grouped, NONE, plural, shortId } from "../logic/format";
-import { cells, fill, lastMoves, shares, skew, type Cell } from "../logic/keyGroups";
+import { type Cell, cells, fill, lastMoves, shares, skew } from "../logic/keyGroups";
 import { Command, Empty, Loading, Problem, Section, Table } from "../parts/basics";
 import type { JobProps } from "./job";
 
@@ -18,10 +18,16 @@ export function KeyGroups({ id, route, operations, status }: JobProps) {
   const vertices = found.data?.vertices ?? [];
   const chosen = vertices.find((one) => one.vertex === route.query.vertex) ?? vertices[0];
   const name = states.data?.items.find((one) => one.vertex === chosen?.vertex);
-  const sizes = useResource<Histogram>(name ? `/jobs/${id}/state/${name.vertex}/${name.name}/key-groups` : null);
-  const moved = useMemo(() => lastMoves(operations, chosen?.vertex ?? ""), [operations, chosen?.vertex]);
+  const sizes = useResource<Histogram>(
+    name ? `/jobs/${id}/state/${name.vertex}/${name.name}/key-groups` : null,
+  );
+  const moved = useMemo(
+    () => lastMoves(operations, chosen?.vertex ?? ""),
+    [operations, chosen?.vertex],
+  );
   const map = useMemo(
-    () => (chosen && found.data ? cells(chosen, found.data.max_parallelism, sizes.data, moved) : []),
+    () =>
+      chosen && found.data ? cells(chosen, found.data.max_parallelism, sizes.data, moved) : [],
     [chosen, found.data, sizes.data, moved],
   );
   if (found.error && !found.data) return <Problem error={found.error} retry={found.reload} />;
@@ -44,7 +50,10 @@ export function KeyGroups({ id, route, operations, status }: JobProps) {
             {vertices.length > 1 && (
               <label>
                 Vertex{" "}
-                <select value={chosen.vertex} onChange={(event) => setQuery(route, { vertex: event.currentTarget.value })}>
+                <select
+                  value={chosen.vertex}
+                  onChange={(event) => setQuery(route, { vertex: event.currentTarget.value })}
+                >
                   {vertices.map((one) => (
                     <option key={one.vertex}>{one.vertex}</option>
                   ))}
@@ -53,13 +62,20 @@ export function KeyGroups({ id, route, operations, status }: JobProps) {
             )}
             <label>
               Size by{" "}
-              <select value={by} onChange={(event) => setQuery(route, { by: event.currentTarget.value })}>
+              <select
+                value={by}
+                onChange={(event) => setQuery(route, { by: event.currentTarget.value })}
+              >
                 <option value="bytes">bytes</option>
                 <option value="rows">rows</option>
               </select>
             </label>
             <button type="button" disabled={isAsking} onClick={readSizes}>
-              {isAsking ? "Reading state …" : wantsSizes ? "Read again" : "Read sizes from the last checkpoint"}
+              {isAsking
+                ? "Reading state …"
+                : wantsSizes
+                  ? "Read again"
+                  : "Read sizes from the last checkpoint"}
             </button>
           </>
         }
@@ -78,11 +94,19 @@ export function KeyGroups({ id, route, operations, status }: JobProps) {
           <thead>
             <tr>
               <th scope="col">Subtask</th>
-              <th scope="col" class="num">Groups</th>
-              <th scope="col" class="num">Rows</th>
-              <th scope="col" class="num">Bytes</th>
+              <th scope="col" class="num">
+                Groups
+              </th>
+              <th scope="col" class="num">
+                Rows
+              </th>
+              <th scope="col" class="num">
+                Bytes
+              </th>
               <th scope="col">Share</th>
-              <th scope="col" class="num">Groups that moved here</th>
+              <th scope="col" class="num">
+                Groups that moved here
+              </th>
             </tr>
           </thead>
           <tbody>
@@ -90,25 +114,48 @@ export function KeyGroups({ id, route, operations, status }: JobProps) {
               <tr key={one.subtask}>
                 <th scope="row">
                   <span class={`swatch hue-${one.subtask % HUES}`} aria-hidden="true" />
-                  <span class="mono">{chosen.vertex}/{one.subtask}</span>
+                  <span class="mono">
+                    {chosen.vertex}/{one.subtask}
+                  </span>
                 </th>
                 <td class="num">{grouped(one.groups)}</td>
                 <td class="num">{one.rows === null ? NONE : grouped(one.rows)}</td>
                 <td class="num">{bytes(one.bytes)}</td>
-                <td><Share value={one[by] ?? one.groups} of={owned.map((other) => other[by] ?? other.groups)} hue={one.subtask % HUES} /></td>
-                <td class="num">{grouped(map.filter((cell) => cell.subtask === one.subtask && cell.movedFrom !== null).length)}</td>
+                <td>
+                  <Share
+                    value={one[by] ?? one.groups}
+                    of={owned.map((other) => other[by] ?? other.groups)}
+                    hue={one.subtask % HUES}
+                  />
+                </td>
+                <td class="num">
+                  {grouped(
+                    map.filter((cell) => cell.subtask === one.subtask && cell.movedFrom !== null)
+                      .length,
+                  )}
+                </td>
               </tr>
             ))}
           </tbody>
         </Table>
         <Command text={command("state", shortId(id), chosen.vertex, "--key-groups")} />
-        {status.last_checkpoint === null && <p class="hint">There is no checkpoint yet to read sizes from.</p>}
+        {status.last_checkpoint === null && (
+          <p class="hint">There is no checkpoint yet to read sizes from.</p>
+        )}
       </Section>
     </>
   );
 }
 
-function KeyMap({ cells: map, by, largest }: { cells: Cell[]; by: "rows" | "bytes"; largest: number }) {
+function KeyMap({
+  cells: map,
+  by,
+  largest,
+}: {
+  cells: Cell[];
+  by: "rows" | "bytes";
+  largest: number;
+}) {
   const [shown, setShown] = useState<Cell | null>(null);
   const size = map.length > 2000 ? 9 : 16;
   return (

@@ -27,17 +27,37 @@ export function JobLog({ job, attempt, route }: { job: string; attempt: number; 
       title={`Log of attempt ${chosen}`}
       aside={
         <>
-          <input type="search" class="search" placeholder="Lines with …" aria-label="Search the log" value={search} onChange={(event) => setQuery(route, { search: event.currentTarget.value || undefined })} />
+          <input
+            type="search"
+            class="search"
+            placeholder="Lines with …"
+            aria-label="Search the log"
+            value={search}
+            onChange={(event) =>
+              setQuery(route, { search: event.currentTarget.value || undefined })
+            }
+          />
           <label>
             Attempt{" "}
-            <select value={chosen} onChange={(event) => setQuery(route, { attempt: event.currentTarget.value })}>
+            <select
+              value={chosen}
+              onChange={(event) => setQuery(route, { attempt: event.currentTarget.value })}
+            >
               {Array.from({ length: attempt }, (_, n) => attempt - n).map((n) => (
-                <option key={n} value={n}>{n}</option>
+                <option key={n} value={n}>
+                  {n}
+                </option>
               ))}
             </select>
           </label>
           <label class="check">
-            <input type="checkbox" checked={follow} onChange={(event) => setQuery(route, { follow: event.currentTarget.checked ? undefined : "no" })} />
+            <input
+              type="checkbox"
+              checked={follow}
+              onChange={(event) =>
+                setQuery(route, { follow: event.currentTarget.checked ? undefined : "no" })
+              }
+            />
             Follow
           </label>
         </>
@@ -57,7 +77,11 @@ export function JobLog({ job, attempt, route }: { job: string; attempt: number; 
             atEnd.current = pane.scrollHeight - pane.scrollTop - pane.clientHeight < 40;
           }}
         >
-          {lines.length ? lines.join("\n") : search ? "No line has that in it." : "Nothing was written yet."}
+          {lines.length
+            ? lines.join("\n")
+            : search
+              ? "No line has that in it."
+              : "Nothing was written yet."}
         </pre>
       )}
       <p class="hint">
@@ -69,7 +93,12 @@ export function JobLog({ job, attempt, route }: { job: string; attempt: number; 
   );
 }
 
-function useLog(job: string, attempt: number, follow: boolean, search: string): { lines: string[]; error: ApiError | null; isOver: boolean } {
+function useLog(
+  job: string,
+  attempt: number,
+  follow: boolean,
+  search: string,
+): { lines: string[]; error: ApiError | null; isOver: boolean } {
   const [lines, setLines] = useState<string[]>([]);
   const [error, setError] = useState<ApiError | null>(null);
   const [isOver, setOver] = useState(false);

@@ -1,13 +1,12 @@
 // Charts from samples that the server keeps: they outlive the page, the runner and the job.
 
-import { useMemo } from "preact/hooks";
-import { serverNow, type Samples } from "../api";
+import { useMemo, useState } from "preact/hooks";
+import { type Samples, serverNow } from "../api";
 import { setQuery, useInterval, useResource } from "../hooks";
 import { bytes, compact, duration, percent } from "../logic/format";
-import { axis, column, PHASES, rangeMs, RANGES, stacked, type Column } from "../logic/series";
-import { useState } from "preact/hooks";
-import { Chart, type Line } from "../parts/chart";
+import { axis, type Column, column, PHASES, RANGES, rangeMs, stacked } from "../logic/series";
 import { Empty, Loading, Problem, Section } from "../parts/basics";
+import { Chart, type Line } from "../parts/chart";
 import type { JobProps } from "./job";
 
 const HUES = ["--hue-0", "--hue-1", "--hue-2", "--hue-3", "--hue-4", "--hue-5"];
@@ -18,7 +17,11 @@ export function Metrics({ id, route, status }: JobProps) {
   useInterval(() => setUntil(Math.floor(serverNow() / 10_000) * 10_000), 5_000);
   const since = until - rangeMs(range);
   const found = useResource<Samples>(`/jobs/${id}/samples`, {
-    query: { since: new Date(since).toISOString(), until: new Date(until).toISOString(), points: 300 },
+    query: {
+      since: new Date(since).toISOString(),
+      until: new Date(until).toISOString(),
+      points: 300,
+    },
   });
   const [kept, setKept] = useState<Samples | null>(null);
   // the charts stay while the next window of time is fetched
@@ -29,12 +32,22 @@ export function Metrics({ id, route, status }: JobProps) {
       <div class="page-head">
         <div class="filters" role="group" aria-label="Time range">
           {RANGES.map(([name, label]) => (
-            <button key={name} type="button" class="chip" aria-pressed={range === name} onClick={() => setQuery(route, { range: name === "15m" ? undefined : name })}>
+            <button
+              key={name}
+              type="button"
+              class="chip"
+              aria-pressed={range === name}
+              onClick={() => setQuery(route, { range: name === "15m" ? undefined : name })}
+            >
               {label}
             </button>
           ))}
         </div>
-        {samples && <span class="hint">a point each {duration(samples.step_ms)}, from history that is kept for 30 days</span>}
+        {samples && (
+          <span class="hint">
+            a point each {duration(samples.step_ms)}, from history that is kept for 30 days
+          </span>
+        )}
       </div>
       {found.error && !samples ? (
         <Problem error={found.error} retry={found.reload} />
@@ -42,7 +55,11 @@ export function Metrics({ id, route, status }: JobProps) {
         <Loading what="samples" />
       ) : samples.regions.length === 0 ? (
         <Empty title="Nothing was sampled in this time">
-          <p>{status.state === "running" ? "The first sample is taken within twenty seconds." : "The job did not run then: choose a longer range."}</p>
+          <p>
+            {status.state === "running"
+              ? "The first sample is taken within twenty seconds."
+              : "The job did not run then: choose a longer range."}
+          </p>
         </Empty>
       ) : (
         <Charts samples={samples} range={[since / 1000, until / 1000]} />
@@ -76,7 +93,10 @@ function Charts({ samples, range }: { samples: Samples; range: [number, number] 
   );
 }
 
-function linesOf(samples: Samples, times: number[]): Record<"throughput" | "phases" | "state" | "lag" | "busy", Line[]> {
+function linesOf(
+  samples: Samples,
+  times: number[],
+): Record<"throughput" | "phases" | "state" | "lag" | "busy", Line[]> {
   const { regions } = samples;
   const each = (pick: (one: Samples["regions"][number]) => (number | null)[], what = ""): Line[] =>
     regions.map((one, index) => ({
@@ -90,10 +110,18 @@ function linesOf(samples: Samples, times: number[]): Record<"throughput" | "phas
   return {
     throughput: [
       ...each((one) => one.input_rows_per_second, "in "),
-      ...each((one) => one.output_rows_per_second, "out ").map((line, index) => ({ ...line, colour: HUES[(index + 2) % HUES.length]! })),
+      ...each((one) => one.output_rows_per_second, "out ").map((line, index) => ({
+        ...line,
+        colour: HUES[(index + 2) % HUES.length]!,
+      })),
     ],
     // the sum of all first, so that each is drawn over those above it
-    phases: PHASES.map(([, label], index) => ({ label, colour: HUES[index % HUES.length]!, fill: true, values: sums[index] as Column })).reverse(),
+    phases: PHASES.map(([, label], index) => ({
+      label,
+      colour: HUES[index % HUES.length]!,
+      fill: true,
+      values: sums[index] as Column,
+    })).reverse(),
     state: each((one) => one.state_bytes, "state "),
     lag: each((one) => one.lag_ms, "lag "),
     busy: each((one) => one.busy, "busy "),

@@ -14,21 +14,41 @@ const PHASES: Record<string, string[]> = {
   upgrade: ["savepoint", "stop", "restore", "start", "first_checkpoint"],
 };
 
-export function Operations({ job, operations }: { job: string; operations: Operation[]; isLive: boolean }) {
+export function Operations({
+  job,
+  operations,
+}: {
+  job: string;
+  operations: Operation[];
+  isLive: boolean;
+}) {
   const [dismissed, setDismissed] = useState<string | null>(null);
   const [latest] = operations;
   if (!latest || latest.id === dismissed) return null;
   return (
-    <section class={`operation operation-${latest.status}`} aria-live="polite" aria-label="Last operation">
+    <section
+      class={`operation operation-${latest.status}`}
+      aria-live="polite"
+      aria-label="Last operation"
+    >
       <div class="operation-line">
         <strong>{words(latest.kind)}</strong>
         <span class="operation-status">{latest.status.replaceAll("_", " ")}</span>
         <span class="muted">
-          {latest.status === "in_progress" ? <Lasting from={latest.created_at} /> : <When at={latest.ended_at} />}
+          {latest.status === "in_progress" ? (
+            <Lasting from={latest.created_at} />
+          ) : (
+            <When at={latest.ended_at} />
+          )}
         </span>
         <Outcome operation={latest} job={job} />
         {latest.status !== "in_progress" && (
-          <button type="button" class="quiet" aria-label="Hide this outcome" onClick={() => setDismissed(latest.id)}>
+          <button
+            type="button"
+            class="quiet"
+            aria-label="Hide this outcome"
+            onClick={() => setDismissed(latest.id)}
+          >
             ✕
           </button>
         )}
@@ -51,7 +71,15 @@ function Phase({ name, operation }: { name: string; operation: Operation }) {
     <li class={`phase phase-${state}`} title={phase?.detail ?? ""}>
       <span>{words(name)}</span>{" "}
       <span class="phase-time">
-        {!phase ? "" : phase.ended_at ? duration(Date.parse(phase.ended_at) - Date.parse(phase.started_at)) : isOver ? "broken off" : <Lasting from={phase.started_at} />}
+        {!phase ? (
+          ""
+        ) : phase.ended_at ? (
+          duration(Date.parse(phase.ended_at) - Date.parse(phase.started_at))
+        ) : isOver ? (
+          "broken off"
+        ) : (
+          <Lasting from={phase.started_at} />
+        )}
       </span>
     </li>
   );
@@ -60,8 +88,9 @@ function Phase({ name, operation }: { name: string; operation: Operation }) {
 function Outcome({ operation, job }: { operation: Operation; job: string }) {
   const result = operation.result;
   if (!result || operation.status === "in_progress") return null;
-  const changed = result.parallelism;
-  const revision = result.graph_revision;
+  const change = "moves" in result ? result : null;
+  const changed = change?.parallelism;
+  const revision = change?.graph_revision;
   return (
     <span class="outcome">
       savepoint <Id id={result.savepoint} href={link(["savepoints", result.savepoint])} />
@@ -69,7 +98,9 @@ function Outcome({ operation, job }: { operation: Operation; job: string }) {
         <>
           {" "}
           · {changed.from} → {changed.to} subtasks ·{" "}
-          <a href={link(["jobs", job, "key-groups"])}>{plural(result.key_groups_moved ?? 0, "key group")} moved</a>
+          <a href={link(["jobs", job, "key-groups"])}>
+            {plural(change?.key_groups_moved ?? 0, "key group")} moved
+          </a>
         </>
       )}
       {revision && revision.from !== revision.to && ` · revision ${revision.from} → ${revision.to}`}

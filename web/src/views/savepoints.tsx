@@ -1,14 +1,35 @@
 // Savepoints: all of them as a tree of descent, and what can be done with each.
 
 import { useState } from "preact/hooks";
-import { ApiError, ask, type GraphAnswer, type Savepoint, type SummaryPage, type Verification } from "../api";
+import {
+  type ApiError,
+  ask,
+  type GraphAnswer,
+  type JobSubmitted,
+  type Savepoint,
+  type SavepointPage,
+  type SummaryPage,
+  type Verification,
+} from "../api";
 import { useResource } from "../hooks";
 import { command } from "../logic/commands";
 import { bytes, NONE, shortId } from "../logic/format";
-import { tree, type Branch } from "../logic/lineage";
+import { type Branch, tree } from "../logic/lineage";
 import { link, type Route } from "../logic/route";
 import { toYaml } from "../logic/yaml";
-import { Command, Copy, Empty, Fact, Id, Loading, Problem, Section, State, Table, When } from "../parts/basics";
+import {
+  Command,
+  Copy,
+  Empty,
+  Fact,
+  Id,
+  Loading,
+  Problem,
+  Section,
+  State,
+  Table,
+  When,
+} from "../parts/basics";
 import { Confirm } from "../parts/dialog";
 import { Editor } from "../parts/editor";
 import { Verified } from "./checkpoints";
@@ -16,8 +37,10 @@ import { StateView } from "./state";
 
 export function Savepoints({ route, job }: { route: Route; job?: string }) {
   const touches = (event: { kind: string; data: { job?: string } }): boolean =>
-    event.kind !== "progress" && event.kind !== "progress_summary" && (job === undefined || event.data.job === job);
-  const found = useResource<{ items: Savepoint[] }>("/savepoints", { on: touches, query: { limit: 1000 } });
+    event.kind !== "progress" &&
+    event.kind !== "progress_summary" &&
+    (job === undefined || event.data.job === job);
+  const found = useResource<SavepointPage>("/savepoints", { on: touches, query: { limit: 1000 } });
   const jobs = useResource<SummaryPage>("/jobs/summary", { on: touches, query: { limit: 2000 } });
   const chosen = job === undefined ? route.path[1] : route.query.savepoint;
   if (found.error && !found.data) return <Problem error={found.error} retry={found.reload} />;
@@ -27,7 +50,9 @@ export function Savepoints({ route, job }: { route: Route; job?: string }) {
   const names = new Map((jobs.data?.items ?? []).map((one) => [one.id, one.name]));
   const one = found.data.items.find((other) => other.id === chosen);
   const hrefOf = (id: string): string =>
-    job === undefined ? link(["savepoints", id]) : link(["jobs", job, "savepoints"], { savepoint: id });
+    job === undefined
+      ? link(["savepoints", id])
+      : link(["jobs", job, "savepoints"], { savepoint: id });
   return (
     <>
       {job === undefined && (
@@ -41,15 +66,41 @@ export function Savepoints({ route, job }: { route: Route; job?: string }) {
           <Command text={command("savepoint", job ? shortId(job) : "JOB")} />
         </Empty>
       ) : (
-        <Lineage branches={shown} names={names} chosen={chosen} hrefOf={hrefOf} isTree={job === undefined} />
+        <Lineage
+          branches={shown}
+          names={names}
+          chosen={chosen}
+          hrefOf={hrefOf}
+          isTree={job === undefined}
+        />
       )}
       {chosen && !one && <Empty title={`There is no savepoint ${chosen}`} />}
-      {one && <Detail key={one.id} savepoint={one} name={one.job ? (names.get(one.job) ?? shortId(one.job)) : "adopted"} route={route} changed={found.reload} />}
+      {one && (
+        <Detail
+          key={one.id}
+          savepoint={one}
+          name={one.job ? (names.get(one.job) ?? shortId(one.job)) : "adopted"}
+          route={route}
+          changed={found.reload}
+        />
+      )}
     </>
   );
 }
 
-function Lineage({ branches, names, chosen, hrefOf, isTree }: { branches: Branch[]; names: Map<string, string>; chosen: string | undefined; hrefOf: (id: string) => string; isTree: boolean }) {
+function Lineage({
+  branches,
+  names,
+  chosen,
+  hrefOf,
+  isTree,
+}: {
+  branches: Branch[];
+  names: Map<string, string>;
+  chosen: string | undefined;
+  hrefOf: (id: string) => string;
+  isTree: boolean;
+}) {
   return (
     <Table label="Savepoints">
       <thead>
@@ -57,9 +108,15 @@ function Lineage({ branches, names, chosen, hrefOf, isTree }: { branches: Branch
           <th scope="col">Savepoint</th>
           <th scope="col">Status</th>
           <th scope="col">Of job</th>
-          <th scope="col" class="num">Taken</th>
-          <th scope="col" class="num">Size</th>
-          <th scope="col" class="num">Subtasks</th>
+          <th scope="col" class="num">
+            Taken
+          </th>
+          <th scope="col" class="num">
+            Size
+          </th>
+          <th scope="col" class="num">
+            Subtasks
+          </th>
           <th scope="col">Labels</th>
           <th scope="col">Started from it</th>
         </tr>
@@ -67,18 +124,40 @@ function Lineage({ branches, names, chosen, hrefOf, isTree }: { branches: Branch
       <tbody>
         {branches.map(({ savepoint: one, depth, forks }) => (
           <tr key={one.id} class={one.id === chosen ? "chosen" : ""}>
-            <th scope="row" class="nowrap" style={{ paddingLeft: `${8 + (isTree ? depth : 0) * 20}px` }}>
-              {isTree && depth > 0 && <span class="muted" aria-hidden="true">└ </span>}
+            <th
+              scope="row"
+              class="nowrap"
+              style={{ paddingLeft: `${8 + (isTree ? depth : 0) * 20}px` }}
+            >
+              {isTree && depth > 0 && (
+                <span class="muted" aria-hidden="true">
+                  └{" "}
+                </span>
+              )}
               <Id id={one.id} href={hrefOf(one.id)} />
             </th>
             <td title={one.failure ?? ""}>
               <State state={one.status} />
             </td>
-            <td>{one.job ? <a href={link(["jobs", one.job])}>{names.get(one.job) ?? shortId(one.job)}</a> : <span title={one.parent ?? ""}>adopted from Spark</span>}</td>
-            <td class="num"><When at={one.created_at} /></td>
+            <td>
+              {one.job ? (
+                <a href={link(["jobs", one.job])}>{names.get(one.job) ?? shortId(one.job)}</a>
+              ) : (
+                <span title={one.parent ?? ""}>adopted from Spark</span>
+              )}
+            </td>
+            <td class="num">
+              <When at={one.created_at} />
+            </td>
             <td class="num">{bytes(one.bytes)}</td>
             <td class="num">{one.parallelism}</td>
-            <td>{Object.entries(one.labels).map(([name, text]) => <span key={name} class="tag">{name}={text}</span>)}</td>
+            <td>
+              {Object.entries(one.labels).map(([name, text]) => (
+                <span key={name} class="tag">
+                  {name}={text}
+                </span>
+              ))}
+            </td>
             <td>
               {forks.length === 0 && <span class="muted">{NONE}</span>}
               {forks.map((job) => (
@@ -94,7 +173,17 @@ function Lineage({ branches, names, chosen, hrefOf, isTree }: { branches: Branch
   );
 }
 
-function Detail({ savepoint: one, name, route, changed }: { savepoint: Savepoint; name: string; route: Route; changed: () => void }) {
+function Detail({
+  savepoint: one,
+  name,
+  route,
+  changed,
+}: {
+  savepoint: Savepoint;
+  name: string;
+  route: Route;
+  changed: () => void;
+}) {
   const [open, setOpen] = useState<"label" | "fork" | "dispose" | null>(null);
   const [verified, setVerified] = useState<Verification | ApiError | null>(null);
   const [isBusy, setBusy] = useState(false);
@@ -102,7 +191,11 @@ function Detail({ savepoint: one, name, route, changed }: { savepoint: Savepoint
   const close = (): void => setOpen(null);
   const verify = async (): Promise<void> => {
     setBusy(true);
-    setVerified(await ask<Verification>(`/savepoints/${one.id}/verify`, { method: "POST" }).catch((error: ApiError) => error));
+    setVerified(
+      await ask<Verification>(`/savepoints/${one.id}/verify`, { method: "POST" }).catch(
+        (error: ApiError) => error,
+      ),
+    );
     setBusy(false);
   };
   return (
@@ -110,55 +203,132 @@ function Detail({ savepoint: one, name, route, changed }: { savepoint: Savepoint
       title={`Savepoint ${shortId(one.id)}`}
       aside={
         <div class="actions">
-          <button type="button" disabled={!isThere || isBusy} onClick={() => void verify()}>{isBusy ? "Verifying …" : "Verify"}</button>
-          <button type="button" disabled={!isThere} onClick={() => setOpen("label")}>Label</button>
-          <button type="button" disabled={!isThere} onClick={() => setOpen("fork")}>Start a job from it</button>
-          <button type="button" class="danger" disabled={!isThere} onClick={() => setOpen("dispose")}>Dispose</button>
+          <button type="button" disabled={!isThere || isBusy} onClick={() => void verify()}>
+            {isBusy ? "Verifying …" : "Verify"}
+          </button>
+          <button type="button" disabled={!isThere} onClick={() => setOpen("label")}>
+            Label
+          </button>
+          <button type="button" disabled={!isThere} onClick={() => setOpen("fork")}>
+            Start a job from it
+          </button>
+          <button
+            type="button"
+            class="danger"
+            disabled={!isThere}
+            onClick={() => setOpen("dispose")}
+          >
+            Dispose
+          </button>
         </div>
       }
     >
       <dl class="facts">
-        <Fact name="Status"><State state={one.status} /></Fact>
+        <Fact name="Status">
+          <State state={one.status} />
+        </Fact>
         <Fact name="Job">{one.job ? <a href={link(["jobs", one.job])}>{name}</a> : name}</Fact>
-        <Fact name="Checkpoint">#{one.checkpoint}, revision {one.graph_revision}</Fact>
+        <Fact name="Checkpoint">
+          #{one.checkpoint}, revision {one.graph_revision}
+        </Fact>
         <Fact name="Size">{bytes(one.bytes)}</Fact>
-        <Fact name="Parallelism">{one.parallelism} of {one.max_parallelism}</Fact>
+        <Fact name="Parallelism">
+          {one.parallelism} of {one.max_parallelism}
+        </Fact>
         <Fact name="Descends from">{one.parent ?? "nothing: its job began empty"}</Fact>
-        <Fact name="Id"><span class="mono small">{one.id}</span> <Copy text={one.id} /></Fact>
-        <Fact name="Path"><span class="mono small wrap">{one.path}</span> <Copy text={one.path} /></Fact>
+        <Fact name="Id">
+          <span class="mono small">{one.id}</span> <Copy text={one.id} />
+        </Fact>
+        <Fact name="Path">
+          <span class="mono small wrap">{one.path}</span> <Copy text={one.path} />
+        </Fact>
       </dl>
-      {one.failure && <div class="problem"><p>{one.failure}</p></div>}
+      {one.failure && (
+        <div class="problem">
+          <p>{one.failure}</p>
+        </div>
+      )}
       {verified && <Verified said={verified} />}
       <Command text={command("savepoints", one.id, "--verify")} />
       {isThere && (
         <details class="inset">
           <summary>State in this savepoint</summary>
-          <StateView base={`/savepoints/${one.id}`} route={route} command={["state", "--savepoint", one.id]} />
+          <StateView
+            base={`/savepoints/${one.id}`}
+            route={route}
+            command={["state", "--savepoint", one.id]}
+          />
         </details>
       )}
       {open === "label" && <Label savepoint={one} close={close} changed={changed} />}
       {open === "fork" && <Fork savepoint={one} close={close} />}
       {open === "dispose" && (
-        <Confirm title={`Dispose of savepoint ${shortId(one.id)}`} verb="Delete its files" isDangerous onClose={close} command={command("savepoints", one.id, "--dispose")} act={async () => { await ask(`/savepoints/${one.id}`, { method: "DELETE" }); changed(); }}>
-          <p>Its files are deleted, and no job can be started from it any more. It is refused while a job that was started from it still needs it.</p>
+        <Confirm
+          title={`Dispose of savepoint ${shortId(one.id)}`}
+          verb="Delete its files"
+          isDangerous
+          onClose={close}
+          command={command("savepoints", one.id, "--dispose")}
+          act={async () => {
+            await ask(`/savepoints/${one.id}`, { method: "DELETE" });
+            changed();
+          }}
+        >
+          <p>
+            Its files are deleted, and no job can be started from it any more. It is refused while a
+            job that was started from it still needs it.
+          </p>
         </Confirm>
       )}
     </Section>
   );
 }
 
-function Label({ savepoint, close, changed }: { savepoint: Savepoint; close: () => void; changed: () => void }) {
+function Label({
+  savepoint,
+  close,
+  changed,
+}: {
+  savepoint: Savepoint;
+  close: () => void;
+  changed: () => void;
+}) {
   const [name, setName] = useState("");
   const [text, setText] = useState("");
   const act = async (): Promise<void> => {
-    await ask(`/savepoints/${savepoint.id}`, { method: "PATCH", json: { labels: { [name]: text || null } } });
+    await ask(`/savepoints/${savepoint.id}`, {
+      method: "PATCH",
+      json: { labels: { [name]: text || null } },
+    });
     changed();
   };
   return (
-    <Confirm title="Label" verb={text || !name ? "Label it" : "Take the label away"} isReady={name !== ""} act={act} onClose={close} command={command("savepoints", savepoint.id, "--label", `${name || "NAME"}=${text}`)}>
-      <label class="field">Name <input value={name} list="labels" required onInput={(event) => setName(event.currentTarget.value)} /></label>
-      <datalist id="labels">{Object.keys(savepoint.labels).map((one) => <option key={one} value={one} />)}</datalist>
-      <label class="field">Text; empty takes the label away <input value={text} onInput={(event) => setText(event.currentTarget.value)} /></label>
+    <Confirm
+      title="Label"
+      verb={text || !name ? "Label it" : "Take the label away"}
+      isReady={name !== ""}
+      act={act}
+      onClose={close}
+      command={command("savepoints", savepoint.id, "--label", `${name || "NAME"}=${text}`)}
+    >
+      <label class="field">
+        Name{" "}
+        <input
+          value={name}
+          list="labels"
+          required
+          onInput={(event) => setName(event.currentTarget.value)}
+        />
+      </label>
+      <datalist id="labels">
+        {Object.keys(savepoint.labels).map((one) => (
+          <option key={one} value={one} />
+        ))}
+      </datalist>
+      <label class="field">
+        Text; empty takes the label away{" "}
+        <input value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      </label>
     </Confirm>
   );
 }
@@ -170,8 +340,12 @@ function Fork({ savepoint, close }: { savepoint: Savepoint; close: () => void })
   const [claims, setClaims] = useState(false);
   const text = edited ?? (graph.data ? toYaml(graph.data.graph) : "");
   const act = async (): Promise<void> => {
-    const query = { savepoint: savepoint.id, allow_non_restored_state: isAllowed, restore_mode: claims ? "claim" : "no_claim" };
-    const made = await ask<{ jobid: string }>("/jobs", { method: "POST", yaml: text, query });
+    const query = {
+      savepoint: savepoint.id,
+      allow_non_restored_state: isAllowed,
+      restore_mode: claims ? "claim" : "no_claim",
+    };
+    const made = await ask<JobSubmitted>("/jobs", { method: "POST", yaml: text, query });
     location.hash = link(["jobs", made.jobid]);
   };
   return (
@@ -182,12 +356,36 @@ function Fork({ savepoint, close }: { savepoint: Savepoint; close: () => void })
       isReady={text.trim() !== ""}
       act={act}
       onClose={close}
-      command={command("submit", "graph.yaml", "--from-savepoint", savepoint.id, isAllowed && "--allow-non-restored-state", claims && "--claim")}
+      command={command(
+        "submit",
+        "graph.yaml",
+        "--from-savepoint",
+        savepoint.id,
+        isAllowed && "--allow-non-restored-state",
+        claims && "--claim",
+      )}
     >
-      <p>Go on where its job was, if that has ended; or fork it, with another sink path, while it runs.</p>
+      <p>
+        Go on where its job was, if that has ended; or fork it, with another sink path, while it
+        runs.
+      </p>
       <Editor text={text} onText={setEdited} label="Job graph" rows={16} />
-      <label class="check"><input type="checkbox" checked={isAllowed} onChange={(event) => setAllowed(event.currentTarget.checked)} />State that the graph has no vertex for may be left behind</label>
-      <label class="check"><input type="checkbox" checked={claims} onChange={(event) => setClaims(event.currentTarget.checked)} />Claim: the savepoint is deleted after the job's first checkpoint</label>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={isAllowed}
+          onChange={(event) => setAllowed(event.currentTarget.checked)}
+        />
+        State that the graph has no vertex for may be left behind
+      </label>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={claims}
+          onChange={(event) => setClaims(event.currentTarget.checked)}
+        />
+        Claim: the savepoint is deleted after the job's first checkpoint
+      </label>
     </Confirm>
   );
 }

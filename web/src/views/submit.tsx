@@ -1,7 +1,7 @@
 // A job graph as YAML, checked by the server as it is typed, with the plan it would make.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, ask, type DryRun } from "../api";
+import { type ApiError, ask, type DryRun, type JobSubmitted } from "../api";
 import { command } from "../logic/commands";
 import { plural } from "../logic/format";
 import { link, type Route } from "../logic/route";
@@ -50,8 +50,17 @@ export function Submit({ route }: { route: Route }) {
     const of = JSON.stringify([text, parallelism, from, isAllowed]);
     if (key.current.of !== of) key.current = { of, key: randomKey() };
     try {
-      const query = { parallelism, savepoint: from, allow_non_restored_state: isAllowed || undefined };
-      const made = await ask<{ jobid: string }>("/jobs", { method: "POST", yaml: text, query, headers: { "Idempotency-Key": key.current.key } });
+      const query = {
+        parallelism,
+        savepoint: from,
+        allow_non_restored_state: isAllowed || undefined,
+      };
+      const made = await ask<JobSubmitted>("/jobs", {
+        method: "POST",
+        yaml: text,
+        query,
+        headers: { "Idempotency-Key": key.current.key },
+      });
       sessionStorage.removeItem(DRAFT);
       location.hash = link(["jobs", made.jobid]);
     } catch (caught) {
@@ -63,7 +72,9 @@ export function Submit({ route }: { route: Route }) {
     <>
       <div class="page-head">
         <h1>Submit a job</h1>
-        <button type="button" onClick={() => setText(EXAMPLE)}>Start from the quickstart</button>
+        <button type="button" onClick={() => setText(EXAMPLE)}>
+          Start from the quickstart
+        </button>
       </div>
       <form class="submit" onSubmit={(event) => void submit(event)}>
         <div>
@@ -77,20 +88,53 @@ export function Submit({ route }: { route: Route }) {
             }}
           />
           <div class="options">
-            <label class="field">Parallelism, instead of the graph's <input inputMode="numeric" pattern="[0-9]*" value={parallelism} onInput={(event) => setParallelism(event.currentTarget.value)} /></label>
-            <label class="field">Start from savepoint: id or path <input class="mono" value={from} onInput={(event) => setFrom(event.currentTarget.value)} /></label>
-            <label class="check"><input type="checkbox" checked={isAllowed} onChange={(event) => setAllowed(event.currentTarget.checked)} />State without a vertex may be left behind</label>
+            <label class="field">
+              Parallelism, instead of the graph's{" "}
+              <input
+                inputMode="numeric"
+                pattern="[0-9]*"
+                value={parallelism}
+                onInput={(event) => setParallelism(event.currentTarget.value)}
+              />
+            </label>
+            <label class="field">
+              Start from savepoint: id or path{" "}
+              <input
+                class="mono"
+                value={from}
+                onInput={(event) => setFrom(event.currentTarget.value)}
+              />
+            </label>
+            <label class="check">
+              <input
+                type="checkbox"
+                checked={isAllowed}
+                onChange={(event) => setAllowed(event.currentTarget.checked)}
+              />
+              State without a vertex may be left behind
+            </label>
           </div>
         </div>
         <div class="verdict" aria-live="polite">
           <Verdict checked={checked} />
           {error && <Problem error={error} />}
           <div class="actions">
-            <button type="submit" class="primary" disabled={isBusy || checked.isOld || !checked.answer?.plan}>
+            <button
+              type="submit"
+              class="primary"
+              disabled={isBusy || checked.isOld || !checked.answer?.plan}
+            >
               {isBusy ? "Submitting …" : "Submit"}
             </button>
           </div>
-          <Command text={command("submit", "graph.yaml", ...(parallelism ? ["--parallelism", parallelism] : []), ...(from ? ["--from-savepoint", from] : []))} />
+          <Command
+            text={command(
+              "submit",
+              "graph.yaml",
+              ...(parallelism ? ["--parallelism", parallelism] : []),
+              ...(from ? ["--from-savepoint", from] : []),
+            )}
+          />
         </div>
       </form>
     </>
@@ -106,15 +150,26 @@ interface Checked {
 
 /** What the server says of the graph, some moments after the last key. */
 function useCheck(text: string, parallelism: string): Checked {
-  const [found, setFound] = useState<Checked & { of: string }>({ of: "", answer: null, error: null, isOld: true });
+  const [found, setFound] = useState<Checked & { of: string }>({
+    of: "",
+    answer: null,
+    error: null,
+    isOld: true,
+  });
   const of = JSON.stringify([text, parallelism]);
   useEffect(() => {
     const aborter = new AbortController();
     const timer = setTimeout(() => {
-      ask<DryRun>("/jobs", { method: "POST", yaml: text, query: { dry_run: true, parallelism }, signal: aborter.signal })
+      ask<DryRun>("/jobs", {
+        method: "POST",
+        yaml: text,
+        query: { dry_run: true, parallelism },
+        signal: aborter.signal,
+      })
         .then((answer) => setFound({ of, answer, error: null, isOld: false }))
         .catch((error: unknown) => {
-          if (!aborter.signal.aborted) setFound({ of, answer: null, error: error as ApiError, isOld: false });
+          if (!aborter.signal.aborted)
+            setFound({ of, answer: null, error: error as ApiError, isOld: false });
         });
     }, PAUSE_MS);
     return () => {
@@ -140,7 +195,9 @@ function Verdict({ checked }: { checked: Checked }) {
       )}
       {answer?.plan && (
         <>
-          <p class="good">The graph is sound. It would run as {plural(answer.plan.nodes.length, "task")}:</p>
+          <p class="good">
+            The graph is sound. It would run as {plural(answer.plan.nodes.length, "task")}:
+          </p>
           <Graph plan={answer.plan} />
         </>
       )}
@@ -149,5 +206,7 @@ function Verdict({ checked }: { checked: Checked }) {
 }
 
 function randomKey(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (one) => one.toString(16).padStart(2, "0")).join("");
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (one) =>
+    one.toString(16).padStart(2, "0"),
+  ).join("");
 }

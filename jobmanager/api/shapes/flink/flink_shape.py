@@ -1,0 +1,23 @@
+"""What all shapes of Flink's routes have together."""
+
+from pydantic import ConfigDict
+
+from jobmanager.api.shapes.shape import Shape
+
+
+def _with_hyphens(name: str) -> str:
+    return name.replace("_", "-")
+
+
+class FlinkShape(Shape):
+    """A field that Flink sometimes leaves out has a default value here, and is left out where
+    it was not set: the routes have `response_model_exclude_unset`.
+    """
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
+
+
+class HyphenatedShape(FlinkShape):
+    """The same, of objects in which Flink writes hyphens: `start_time` is `start-time`."""
+
+    model_config = ConfigDict(alias_generator=_with_hyphens)

@@ -1,0 +1,88 @@
+"""Jobs: what a submission answers, the graph, the key groups, the history."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import WithJsonSchema
+
+from jobmanager.api.shapes.flink.plans import JobPlan
+from jobmanager.api.shapes.problems import GraphFault
+from jobmanager.api.shapes.shape import Shape
+from jobmanager.services.ports.history import Actor
+
+GraphDocument = Annotated[
+    dict[str, Any],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "description": "A job graph, in the language of docs/job-graph.md.",
+            "required": ["name", "vertices"],
+            "properties": {
+                "name": {"type": "string"},
+                "mode": {"type": "string"},
+                "max_parallelism": {"type": "integer"},
+                "vertices": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "required": ["id", "op"],
+                        "properties": {"id": {"type": "string"}, "op": {"type": "string"}},
+                        "additionalProperties": True,
+                    },
+                },
+            },
+            "additionalProperties": True,
+        }
+    ),
+]
+"""As it was submitted. Of the many fields of the language only those that every vertex has."""
+
+
+class JobSubmitted(Shape):
+    jobid: str
+
+
+class DryRun(Shape):
+    plan: JobPlan | None
+    """Null: the graph has faults."""
+    faults: list[GraphFault]
+
+
+class GraphResponse(Shape):
+    graph: GraphDocument
+    revision: int
+    parallelism: int
+    """In force, which may be another than the graph's own."""
+
+
+class KeyGroupSubtask(Shape):
+    subtask: int
+    key_groups: list[int]
+
+
+class KeyGroupVertex(Shape):
+    vertex: str
+    subtasks: list[KeyGroupSubtask]
+
+
+class KeyGroupsResponse(Shape):
+    max_parallelism: int
+    parallelism: int
+    vertices: list[KeyGroupVertex]
+
+
+class HistoryItem(Shape):
+    id: int
+    at: datetime
+    kind: str
+    cause: str
+    actor: Actor
+    attempt: int | None
+    checkpoint: int | None
+    detail: dict[str, Any]
+    """What there is to say of this kind of entry."""
+
+
+class HistoryPage(Shape):
+    items: list[HistoryItem]
+    next: str | None

@@ -1,0 +1,34 @@
+"""The runners, and which job each of them runs."""
+
+from datetime import datetime
+from uuid import UUID
+
+from jobmanager.api.shapes.shape import Shape
+
+
+class RunnerItem(Shape):
+    id: UUID
+    job: str
+    attempt: int
+    host: str
+    pid: int | None
+    spark_version: str | None
+    launched_at: datetime
+    registered_at: datetime | None
+    heartbeat_at: datetime | None
+    exited_at: datetime | None
+    exit: str | None
+    """How the process ended."""
+    versions: dict[str, str]
+    """Of Spark, Python, Java and Headgate, as far as the runner has told them."""
+    slots: int | None
+    """Tasks that the runner's Spark runs at the same time."""
+    resident_bytes: int | None
+    """Memory of all processes of the runner."""
+    heap_used_bytes: int | None
+    heap_max_bytes: int | None
+
+
+class RunnerPage(Shape):
+    items: list[RunnerItem]
+    next: str | None

@@ -1,0 +1,32 @@
+"""What a job did over time."""
+
+from datetime import datetime
+
+from jobmanager.api.shapes.shape import Shape
+
+
+class SeriesResponse(Shape):
+    """Of one region, a list for each figure: the same place in each list is the same bin."""
+
+    region: str
+    at: list[datetime]
+    """The beginning of the bin."""
+    input_rows_per_second: list[float]
+    output_rows_per_second: list[float]
+    batches: list[int]
+    batch_ms: list[float | None]
+    """Of a batch, on average; null: no batch ran."""
+    phases_ms: dict[str, list[float | None]]
+    """What a batch spent on each phase, on average."""
+    busy: list[float]
+    """Share of the time that batches ran, 0 to 1."""
+    state_rows: list[int]
+    state_bytes: list[int]
+    lag_ms: list[int | None]
+
+
+class SamplesResponse(Shape):
+    since: datetime
+    until: datetime
+    step_ms: int
+    regions: list[SeriesResponse]

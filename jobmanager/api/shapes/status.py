@@ -1,0 +1,89 @@
+"""The status of a job, and a line about each job."""
+
+from datetime import datetime
+from typing import Literal
+
+from jobmanager.api.shapes.shape import Shape
+from jobmanager.core.graph.job_graph import Mode
+from jobmanager.core.life.attempt import AttemptStatus
+from jobmanager.core.life.job import Desired, JobStatus
+from jobmanager.core.progress import RegionProgress, RestoredRegion
+
+JobState = JobStatus | Literal["stalled", "degraded"]
+"""What people are shown: a job that only seems to run is stalled or degraded."""
+
+
+class RunnerResponse(Shape):
+    id: str
+    host: str
+    pid: int | None
+
+
+class LastCheckpoint(Shape):
+    number: int
+    completed_at: datetime
+    duration_ms: int
+    bytes: int
+
+
+class StatusResponse(Shape):
+    status: str
+    """Flink's word for `state`, because Flink's clients ask for it at this path."""
+    desired: Desired
+    observed: AttemptStatus
+    """What the newest attempt does."""
+    state: JobState
+    reason: str
+    since: datetime
+    running_since: datetime | None
+    attempt: int
+    runner: RunnerResponse | None
+    region_states: list[RegionProgress]
+    """What the runner last said of each region."""
+    restored: list[RestoredRegion]
+    """Where each region of the newest attempt started from, and why there."""
+    last_checkpoint: LastCheckpoint | None
+    restarts: int
+    lag: int | None
+    """Milliseconds by which the slowest region's watermark was behind its last batch."""
+
+
+class Traffic(Shape):
+    """Of all regions together; the counts are those of the present attempt."""
+
+    input_rows: int
+    output_rows: int
+    input_rows_per_second: float
+    is_idle: bool
+
+
+class SummaryItem(Shape):
+    id: str
+    name: str
+    mode: Mode
+    state: JobState
+    reason: str
+    since: datetime
+    submitted_at: datetime
+    ended_at: datetime | None
+    running_since: datetime | None
+    attempt: int
+    restarts: int
+    parallelism: int
+    failed_checkpoints: int
+    """In a row."""
+    restored_from: str | None
+    traffic: Traffic | None
+    """Null while the job's runner has said nothing."""
+    lag: int | None
+    """Milliseconds, as in the status."""
+    last_checkpoint: LastCheckpoint | None
+    recent: list[float]
+    """Rows a second that were read, in each ten seconds of the last five minutes."""
+
+
+class SummaryPage(Shape):
+    items: list[SummaryItem]
+    next: str | None
+    counts: dict[str, int]
+    """Jobs in each state, of all jobs."""
