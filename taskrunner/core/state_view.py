@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jobmanager.core.durations import milliseconds
-from jobmanager.core.graph.job_graph import Aggregate, Vertex
-from jobmanager.core.graph.relational_vertices import Join, Reduce
-from jobmanager.core.graph.window_vertices import SlidingWindow, TumblingWindow, Window
+from jobmanager.core.graph.aggregates import Aggregate, Reduce
+from jobmanager.core.graph.joins import Join
+from jobmanager.core.graph.vertex import Vertex
+from jobmanager.core.graph.window_kinds import SlidingWindow, TumblingWindow
+from jobmanager.core.graph.windows import Window
 
 _SESSION_START = "sessionStartTime"
 _NOTHING = "__dummy__"

@@ -8,26 +8,28 @@ from datetime import timedelta
 from typing import Any
 
 from jobmanager.core import durations
-from jobmanager.core.graph.artifact_vertices import Script, ScriptSink, Spark
-from jobmanager.core.graph.batch_vertices import DeltaIterate, GraphAlgorithm, Iterate, Ml
-from jobmanager.core.graph.job_graph import (
-    Aggregate,
+from jobmanager.core.graph.aggregates import Aggregate, Distinct, Reduce
+from jobmanager.core.graph.graph_algorithms import GraphAlgorithm
+from jobmanager.core.graph.iterations import DeltaIterate, Iterate
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.joins import Join
+from jobmanager.core.graph.ml import Ml
+from jobmanager.core.graph.process_functions import Cogroup, KeyedReduce, Process, Python
+from jobmanager.core.graph.projection import Filter, FlatMap, Map, Union
+from jobmanager.core.graph.pyspark_functions import Spark
+from jobmanager.core.graph.scripts import Script
+from jobmanager.core.graph.sinks import (
     BlackholeSink,
     ConsoleSink,
     FilesSink,
-    Filter,
-    JobGraph,
-    Map,
     PythonSink,
+    ScriptSink,
     Sink,
-    Source,
-    Union,
-    Vertex,
-    op_of,
 )
-from jobmanager.core.graph.python_vertices import Cogroup, KeyedReduce, Process, Python
-from jobmanager.core.graph.relational_vertices import Distinct, FlatMap, Join, Reduce, Sql
-from jobmanager.core.graph.window_vertices import Window
+from jobmanager.core.graph.sources import Source
+from jobmanager.core.graph.sql_queries import Sql
+from jobmanager.core.graph.vertex import Vertex
+from jobmanager.core.graph.windows import Window
 from jobmanager.core.ids import RegionId
 from jobmanager.core.plan.job_plan import Plan, Task, plan_of
 
@@ -106,7 +108,7 @@ def _name(vertex: Vertex) -> str:
 
 
 def _describe(vertex: Vertex) -> str:
-    return f"{vertex.id}: {op_of(vertex)}({_what(vertex)})"
+    return f"{vertex.id}: {vertex.op}({_what(vertex)})"
 
 
 def _what(vertex: Vertex) -> str:
@@ -162,6 +164,8 @@ def _what(vertex: Vertex) -> str:
             return f"fit={vertex.fit}, stages=[{', '.join(one.kind for one in vertex.stages)}]"
         case Ml():
             return f"model={vertex.model}"
+        case _:
+            return ""
 
 
 def _listed(first: str, **settings: Any) -> str:

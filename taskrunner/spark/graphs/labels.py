@@ -6,7 +6,7 @@ swap their labels for ever: `max_iterations` ends it.
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from jobmanager.core.graph.batch_vertices import LabelPropagation
+from jobmanager.core.graph.graph_algorithms import LabelPropagation
 from taskrunner.spark.compile.loops import Frames, Judge, Keep, Verdict
 from taskrunner.spark.graphs.network import Network
 

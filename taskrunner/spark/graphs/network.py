@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from jobmanager.core.graph.batch_vertices import GraphAlgorithm
+from jobmanager.core.graph.graph_algorithms import GraphAlgorithm
 from jobmanager.core.ids import VertexId
 from taskrunner.spark.compile.frames import column
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex

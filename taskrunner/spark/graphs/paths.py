@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from jobmanager.core.graph.batch_vertices import ShortestPaths
+from jobmanager.core.graph.graph_algorithms import ShortestPaths
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.loops import Keep, delta_rounds
 from taskrunner.spark.graphs.network import Network

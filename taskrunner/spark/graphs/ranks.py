@@ -5,7 +5,7 @@ the loop ends when the ranks change by less than `tolerance` on average.
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from jobmanager.core.graph.batch_vertices import PageRank
+from jobmanager.core.graph.graph_algorithms import PageRank
 from taskrunner.spark.compile.loops import Frames, Judge, Keep, Verdict
 from taskrunner.spark.graphs.network import Network
 

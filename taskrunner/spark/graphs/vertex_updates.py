@@ -5,7 +5,7 @@ value from its own and what came. It ends when no value changes.
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from jobmanager.core.graph.batch_vertices import VertexUpdate
+from jobmanager.core.graph.graph_algorithms import VertexUpdate
 from jobmanager.core.ids import VertexId
 from taskrunner.spark.compile.frames import column, naming
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex

@@ -28,7 +28,6 @@ from pyspark.sql import SparkSession
 
 from jobmanager.core.ids import VertexId
 from jobmanager.core.plan import spark_order
-from jobmanager.core.plan.job_plan import layout_of
 from jobmanager.core.plan.key_groups import Layout, owner
 from taskrunner.snapshots import durable
 from tests.integration.spark.buffered_window_operators import BUFFERED_WINDOWS
@@ -301,7 +300,7 @@ def check_places(
     keyed = spark_order.keyed(job.graph, VertexId("out"))
     assert len(operator.states) == len(keyed)
     for number, (vertex, hashed) in enumerate(zip(keyed, operator.states, strict=True)):
-        layout = layout_of(job.graph.vertex(vertex))
+        layout = job.graph.vertex(vertex).state_layout
         group = f"pmod(hash({hashed}), 12)" if hashed else "0"
         if layout is Layout.GROUPED:
             group = str(hashed)  # Spark's key is the key group

@@ -1,15 +1,50 @@
-"""From the document of `ml` to its vertex: a pipeline to fit, or a saved model to apply."""
+"""The operator `ml`: a pipeline to fit, in batch mode, or a saved model to apply in any mode."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar
 
 from jobmanager.core.graph import parameters
-from jobmanager.core.graph.batch_vertices import Ml, Stage, StageKind
 from jobmanager.core.graph.document_fields import Fields
-from jobmanager.core.graph.graph_algorithms_document import input_id, one_named
-from jobmanager.core.graph.inputs import Input
-from jobmanager.core.graph.job_graph import Mode, Vertex
-from jobmanager.core.graph.parameters import Columns, Flag, Parameter, Real, Text, Whole
+from jobmanager.core.graph.job_graph import Mode
+from jobmanager.core.graph.operator_entry import Arity, Header, Operator
+from jobmanager.core.graph.parameters import (
+    Columns,
+    Flag,
+    Parameter,
+    Real,
+    Text,
+    Whole,
+    input_id,
+    one_named,
+)
+from jobmanager.core.graph.vertex import Vertex
 from jobmanager.core.ids import VertexId
+
+
+class StageKind(StrEnum):
+    """The stages of an `ml` pipeline."""
+
+    STRING_INDEXER = "string_indexer"
+    ONE_HOT = "one_hot"
+    STANDARD_SCALER = "standard_scaler"
+    MIN_MAX_SCALER = "min_max_scaler"
+    POLYNOMIAL_EXPANSION = "polynomial_expansion"
+    LINEAR_REGRESSION = "linear_regression"
+    LOGISTIC_REGRESSION = "logistic_regression"
+    K_MEANS = "k_means"
+    ALS = "als"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    kind: StageKind
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Every parameter that is not left to Spark."""
+    name: str | None = None
+    """The column its result comes out as; None: it is only for the next stage."""
+
 
 PREDICTORS = (
     StageKind.LINEAR_REGRESSION,
@@ -57,18 +92,39 @@ STAGES: Mapping[StageKind, Sequence[Parameter]] = {
 PREDICTION, FEATURES = "prediction", "features"
 
 
-def ml(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
+@dataclass(frozen=True, slots=True)
+class Ml(Vertex):
+    op: ClassVar[str] = "ml"
+    rows: VertexId
+    """The input that is transformed."""
+    fit: VertexId | None = None
+    """The input that the pipeline is fitted on; None: `model` is taken."""
+    stages: tuple[Stage, ...] = ()
+    features: tuple[str, ...] = ()
+    label: str | None = None
+    save: str | None = None
+    model: str | None = None
+    """Path of a saved model."""
+
+    @property
+    def fault_in_a_loop(self) -> tuple[str, str] | None:
+        if self.save:
+            return "save", "every round would save another model: leave it out"
+        return None
+
+
+def _read(fields: Fields, header: Header) -> Ml:
     if fields.has("model"):
-        return _scoring(fields, vertex_id, inputs)
+        return _scoring(fields, header)
     if not fields.has("fit"):
         fields.fault("fit", "missing: the input to fit on, or model: the path of a saved one")
-    if mode is Mode.STREAMING and fields.has("fit"):
+    if header.mode is Mode.STREAMING and fields.has("fit"):
         fields.fault(
             "fit",
             "a pipeline is fitted in batch mode: save it there, and let a stream take it as model",
         )
-    fit = input_id(fields, "fit", inputs)
-    rows = [one.vertex for one in inputs if one.vertex != fit]
+    fit = input_id(fields, "fit", header.inputs)
+    rows = [one.vertex for one in header.inputs if one.vertex != fit]
     if len(rows) > 1:
         fields.fault("inputs", f"one input is fitted on and one transformed, not {', '.join(rows)}")
     stages = _stages(fields)
@@ -77,17 +133,17 @@ def ml(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mod
     _check_columns(fields, stages, features, label)
     save = fields.text("save") if fields.has("save") else None
     chosen = (rows or [fit or VertexId("")])[0]
-    return Ml(vertex_id, inputs, chosen, fit, stages, features, label, save)
+    return Ml(header.id, header.inputs, chosen, fit, stages, features, label, save)
 
 
-def _scoring(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...]) -> Vertex:
+def _scoring(fields: Fields, header: Header) -> Ml:
     for other in ("fit", "stages", "features", "label", "save"):
         if fields.has(other):
             fields.fault(other, f"a saved model knows it: drop {other!r}, or drop 'model'")
-    if len(inputs) > 1:
-        fields.fault("inputs", f"a saved model has one input, not {len(inputs)}")
-    rows = inputs[0].vertex if inputs else VertexId("")
-    return Ml(vertex_id, inputs, rows, model=fields.text("model"))
+    if len(header.inputs) > 1:
+        fields.fault("inputs", f"a saved model has one input, not {len(header.inputs)}")
+    rows = header.inputs[0].vertex if header.inputs else VertexId("")
+    return Ml(header.id, header.inputs, rows, model=fields.text("model"))
 
 
 def _stages(fields: Fields) -> tuple[Stage, ...]:
@@ -155,3 +211,6 @@ def _check_columns(
             if column not in features:
                 where = f"stages[{position}].{stage.kind}.columns"
                 fields.fault(where, f"{column!r} is not one of the features")
+
+
+OPERATORS = (Operator("ml", _read, Arity.SOME),)

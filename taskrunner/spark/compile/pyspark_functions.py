@@ -6,31 +6,27 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, StructType
 
-from jobmanager.core.graph.artifact_vertices import Spark
+from jobmanager.core.graph.pyspark_functions import Spark
 from taskrunner.functions import load
 from taskrunner.spark.compile import plan_states
+from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
+from taskrunner.spark.compile.invalid_vertex import VertexRefused
 
 
-class FunctionRefused(Exception):
-    """What a user's function gave back is not what its vertex says."""
-
-
-def call(vertex: Spark, inputs: Sequence[DataFrame]) -> DataFrame:
-    """The rows of the vertex. Raises `FunctionRefused`, `FunctionMissing`."""
+def _compile(vertex: Spark, inputs: Sequence[DataFrame], context: CompileContext) -> DataFrame:
+    """The rows that the function gives back. Raises `VertexRefused`, `FunctionMissing`."""
     function = load(vertex.function)
     try:
         made = function(inputs[0].sparkSession, *inputs)
     except Exception as error:
-        raise FunctionRefused(
-            f"{vertex.function} raised {type(error).__name__}: {error}"
-        ) from error
+        raise VertexRefused(f"{vertex.function} raised {type(error).__name__}: {error}") from error
     if not isinstance(made, DataFrame):
-        raise FunctionRefused(
+        raise VertexRefused(
             f"{vertex.function} gave back {type(made).__name__}, and not a DataFrame"
         )
     faults = [*_schema_faults(vertex, made), *_plan_faults(vertex, made, inputs)]
     if faults:
-        raise FunctionRefused("; ".join(faults))
+        raise VertexRefused("; ".join(faults))
     return made
 
 
@@ -75,3 +71,6 @@ def _plan_faults(vertex: Spark, made: DataFrame, inputs: Sequence[DataFrame]) ->
 
 def _types(schema: Any) -> dict[str, DataType]:
     return {field.name: field.dataType for field in schema.fields}
+
+
+COMPILERS = (OperatorCompiler(Spark, _compile),)

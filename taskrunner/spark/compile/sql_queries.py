@@ -12,9 +12,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from jobmanager.core.graph.relational_vertices import Sql, SqlState
-from jobmanager.core.graph.traits import streamed_inputs
+from jobmanager.core.graph.inputs import Ship
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.sql_queries import Sql
+from jobmanager.core.graph.sql_text import SqlState
 from jobmanager.core.ids import VertexId
+from jobmanager.core.plan.regions import ancestors
+from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
 from taskrunner.spark.compile.frames import naming
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
@@ -23,16 +27,25 @@ _STATEFUL = ("Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct
 _LIMITS = ("GlobalLimit", "LocalLimit", "Offset", "Tail")
 
 
-def query(
-    vertex: Sql, inputs: Mapping[VertexId, DataFrame], with_state: Collection[VertexId]
-) -> DataFrame:
-    """The query's rows. `with_state` are the inputs that have stateful vertices behind them."""
-    spark = next(iter(inputs.values())).sparkSession
+def _compile(vertex: Sql, inputs: Sequence[DataFrame], context: CompileContext) -> DataFrame:
+    named = {
+        one.vertex: rows.hint("broadcast") if vertex.ship_of(one) is Ship.BROADCAST else rows
+        for one, rows in zip(vertex.inputs, inputs, strict=True)
+    }
     with naming(vertex.id, "query"):
-        rows = _run(spark, vertex, inputs)
+        rows = _run(inputs[0].sparkSession, vertex, named)
     if rows.isStreaming:
-        _check(vertex, rows, with_state)
+        _check(vertex, rows, _inputs_with_state(vertex, context.graph))
     return rows
+
+
+def _inputs_with_state(vertex: Sql, graph: JobGraph) -> list[VertexId]:
+    """The inputs that have stateful vertices behind them."""
+    return [
+        one.vertex
+        for one in vertex.inputs
+        if any(graph.vertex(behind).is_keyed for behind in ancestors(graph, one.vertex))
+    ]
 
 
 def _run(spark: SparkSession, vertex: Sql, inputs: Mapping[VertexId, DataFrame]) -> DataFrame:
@@ -68,7 +81,7 @@ def _check(vertex: Sql, rows: DataFrame, with_state: Collection[VertexId]) -> No
 
 
 def _check_inputs(vertex: Sql, used: Sequence[VertexId]) -> None:
-    wanted = [one.vertex for one in streamed_inputs(vertex)]
+    wanted = [one.vertex for one in vertex.streamed_inputs]
     streamed = [one for one in used if one in wanted]
     for name in wanted:
         if streamed.count(name) != 1:
@@ -147,3 +160,6 @@ def _named(node: Any, name: str) -> Iterator[Any]:
 def _children(node: Any) -> list[Any]:
     children = node.children()
     return [children.apply(at) for at in range(children.size())]
+
+
+COMPILERS = (OperatorCompiler(Sql, _compile),)

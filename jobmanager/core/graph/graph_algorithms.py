@@ -1,32 +1,83 @@
-"""From the document of `graph` to its vertex: which algorithm, over which columns."""
+"""The operator `graph`: an algorithm over the vertices and edges of a graph, in rows."""
 
-import difflib
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
 from jobmanager.core.graph import parameters
-from jobmanager.core.graph.batch_vertices import (
-    Algorithm,
-    ConnectedComponents,
-    GraphAlgorithm,
-    LabelPropagation,
-    PageRank,
-    ShortestPaths,
-    Triangles,
-    VertexUpdate,
-)
 from jobmanager.core.graph.document_fields import Fields
 from jobmanager.core.graph.inputs import Input
-from jobmanager.core.graph.job_graph import Mode, Vertex
-from jobmanager.core.graph.parameters import Real, Text, Whole
+from jobmanager.core.graph.operator_entry import Arity, Header, Operator
+from jobmanager.core.graph.parameters import Real, Text, Whole, input_id, one_named
+from jobmanager.core.graph.vertex import Vertex
 from jobmanager.core.ids import VertexId
 
 UNWEIGHTED = ("connected_components", "triangles")
 
 
-def graph(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: Mode) -> Vertex:
-    only_in_batch(fields, mode)
-    edges, vertices = _edges_and_vertices(fields, inputs)
+@dataclass(frozen=True, slots=True)
+class PageRank:
+    damping: float
+    max_iterations: int
+    tolerance: float
+    """Of the mean change of a rank in a round, as networkx has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedComponents:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ShortestPaths:
+    sources: tuple[str | int | float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelPropagation:
+    max_iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Triangles:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class VertexUpdate:
+    """The vertex-centric loop, each part in Spark SQL."""
+
+    initial: str
+    """A vertex's first value."""
+    message: str
+    """What an edge carries, from the value of its source; NULL: nothing."""
+    combine: str
+    """An aggregate over the messages that come to a vertex."""
+    update: str
+    """A vertex's next value, from its value and the combined message, NULL where none came."""
+    max_iterations: int
+
+
+Algorithm = (
+    PageRank | ConnectedComponents | ShortestPaths | LabelPropagation | Triangles | VertexUpdate
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphAlgorithm(Vertex):
+    op: ClassVar[str] = "graph"
+    edges: VertexId
+    vertices: VertexId | None
+    """The input with the vertices; None: those that edges name."""
+    src: str
+    dst: str
+    weight: str | None
+    """None: every edge weighs 1."""
+    algorithm: Algorithm
+
+
+def _read(fields: Fields, header: Header) -> GraphAlgorithm:
+    edges, vertices = _edges_and_vertices(fields, header.inputs)
     src, dst = fields.text("src", "src"), fields.text("dst", "dst")
     if src == dst:
         fields.fault("dst", f"both ends of an edge are {dst!r}: name the column of each")
@@ -34,39 +85,7 @@ def graph(fields: Fields, vertex_id: VertexId, inputs: tuple[Input, ...], mode: 
     name, algorithm = _algorithm(fields)
     if weight is not None and name in UNWEIGHTED:
         fields.fault("weight", f"{name} does not weigh edges: leave it out")
-    return GraphAlgorithm(vertex_id, inputs, edges, vertices, src, dst, weight, algorithm)
-
-
-def only_in_batch(fields: Fields, mode: Mode) -> None:
-    """Notes that the operator cannot be part of a stream."""
-    if mode is Mode.STREAMING:
-        op = fields.raw("op")
-        fields.fault("op", f"{op} needs all its rows at once: set the job's mode to batch")
-
-
-def one_named(fields: Fields, field: str, value: Any, known: Collection[str]) -> str | None:
-    """The one key of `{name: {…}}`, which must be known; None: noted why not."""
-    if not isinstance(value, Mapping) or len(value) != 1:
-        fields.fault(field, f"{value!r} is not one of {', '.join(known)}, with its parameters")
-        return None
-    name = str(next(iter(value)))
-    if name in known:
-        return name
-    close = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {str(close[0])!r}?" if close else f"take one of {', '.join(known)}"
-    fields.fault(field, f"there is no {field.partition('[')[0].rstrip('s')} {name!r}: {hint}")
-    return None
-
-
-def input_id(fields: Fields, field: str, inputs: tuple[Input, ...]) -> VertexId | None:
-    """The input that the field names; None: it names none."""
-    if not fields.has(field):
-        return None
-    name = fields.text(field)
-    ids = [one.vertex for one in inputs]
-    if name and name not in ids:
-        fields.fault(field, f"{name!r} is not one of the inputs: {', '.join(ids) or 'none'}")
-    return VertexId(name)
+    return GraphAlgorithm(header.id, header.inputs, edges, vertices, src, dst, weight, algorithm)
 
 
 def _edges_and_vertices(
@@ -137,3 +156,6 @@ _ALGORITHMS: Mapping[str, Callable[[Fields], Algorithm]] = {
     "triangles": lambda fields: Triangles(),
     "vertex_update": _vertex_update,
 }
+
+
+OPERATORS = (Operator("graph", _read, Arity.SOME, only_in_batch=True),)

@@ -1,6 +1,6 @@
-"""Vertices that are a user's Python function: process, reduce, cogroup, python."""
+"""`process`, `reduce` with a function, `cogroup` and `python`: a user's Python, as DataFrames."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType, TimestampType
 
 from jobmanager.core.graph.clocks import Clock
-from jobmanager.core.graph.python_vertices import Cogroup, KeyedReduce, Process, Python
+from jobmanager.core.graph.process_functions import Cogroup, KeyedReduce, Process, Python
 from taskrunner import functions
 from taskrunner.api.process import ProcessFunction
 from taskrunner.keyed.arrow_batches import ArrowFunction
@@ -21,13 +21,15 @@ from taskrunner.keyed.process import ProcessOperator
 from taskrunner.keyed.reduce import ReduceOperator
 from taskrunner.keyed.vertex_context import VertexContext
 from taskrunner.spark.compile import keyed_python
+from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 from taskrunner.spark.run import accumulators
 
 _Vertex = Process | KeyedReduce | Cogroup | Python
 
 
-def process(vertex: Process, rows: DataFrame, max_parallelism: int) -> DataFrame:
+def _process(vertex: Process, inputs: Sequence[DataFrame], context: CompileContext) -> DataFrame:
+    [rows] = inputs
     function = _loaded(vertex)
     if not (isinstance(function, type) and issubclass(function, ProcessFunction)):
         raise InvalidVertex(
@@ -39,7 +41,7 @@ def process(vertex: Process, rows: DataFrame, max_parallelism: int) -> DataFrame
     return keyed_python.apply_by_group(
         rows,
         vertex.key,
-        max_parallelism,
+        context.graph.max_parallelism,
         make,
         output,
         vertex.time,
@@ -48,7 +50,8 @@ def process(vertex: Process, rows: DataFrame, max_parallelism: int) -> DataFrame
     )
 
 
-def reduce(vertex: KeyedReduce, rows: DataFrame, max_parallelism: int) -> DataFrame:
+def _reduce(vertex: KeyedReduce, inputs: Sequence[DataFrame], context: CompileContext) -> DataFrame:
+    [rows] = inputs
     _loaded(vertex)
     _check_columns(vertex, rows, vertex.key)
     rest = [field for field in rows.schema.fields if field.name not in vertex.key]
@@ -57,7 +60,7 @@ def reduce(vertex: KeyedReduce, rows: DataFrame, max_parallelism: int) -> DataFr
     return keyed_python.apply_by_group(
         rows,
         vertex.key,
-        max_parallelism,
+        context.graph.max_parallelism,
         make,
         output,
         Clock.NONE,
@@ -66,7 +69,9 @@ def reduce(vertex: KeyedReduce, rows: DataFrame, max_parallelism: int) -> DataFr
     )
 
 
-def cogroup(vertex: Cogroup, left: DataFrame, right: DataFrame, max_parallelism: int) -> DataFrame:
+def _cogroup(vertex: Cogroup, inputs: Sequence[DataFrame], context: CompileContext) -> DataFrame:
+    left, right = inputs
+    max_parallelism = context.graph.max_parallelism
     _loaded(vertex)
     for rows in (left, right):
         _check_columns(vertex, rows, vertex.key)
@@ -93,7 +98,8 @@ def cogroup(vertex: Cogroup, left: DataFrame, right: DataFrame, max_parallelism:
     return keyed_python.from_raw(results, output)
 
 
-def python(vertex: Python, rows: DataFrame) -> DataFrame:
+def _python(vertex: Python, inputs: Sequence[DataFrame], context: CompileContext) -> DataFrame:
+    [rows] = inputs
     _loaded(vertex)
     output = _output(vertex)
     zone = rows.sparkSession.conf.get("spark.sql.session.timeZone")
@@ -204,3 +210,11 @@ def _check_columns(vertex: _Vertex, rows: DataFrame, wanted: Iterable[str]) -> N
         raise InvalidVertex(
             vertex.id, f"there is no column {', '.join(missing)}, only {', '.join(rows.columns)}"
         )
+
+
+COMPILERS = (
+    OperatorCompiler(Process, _process),
+    OperatorCompiler(KeyedReduce, _reduce),
+    OperatorCompiler(Cogroup, _cogroup),
+    OperatorCompiler(Python, _python),
+)

@@ -1,11 +1,11 @@
-"""The operator `graph`."""
+"""`graph` as a DataFrame: an algorithm of `taskrunner.spark.graphs`."""
 
 from collections.abc import Sequence
 from typing import assert_never
 
 from pyspark.sql import DataFrame
 
-from jobmanager.core.graph.batch_vertices import (
+from jobmanager.core.graph.graph_algorithms import (
     ConnectedComponents,
     GraphAlgorithm,
     LabelPropagation,
@@ -14,6 +14,7 @@ from jobmanager.core.graph.batch_vertices import (
     Triangles,
     VertexUpdate,
 )
+from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
 from taskrunner.spark.compile.loops import Loops
 from taskrunner.spark.graphs.components import connected_components
 from taskrunner.spark.graphs.labels import label_propagation
@@ -41,3 +42,12 @@ def graph(vertex: GraphAlgorithm, inputs: Sequence[DataFrame], loops: Loops) -> 
             return vertex_update(found, vertex.algorithm)
         case _:
             assert_never(vertex.algorithm)
+
+
+def _compile(
+    vertex: GraphAlgorithm, inputs: Sequence[DataFrame], context: CompileContext
+) -> DataFrame:
+    return graph(context.under_whole_name(vertex), inputs, context.loops)
+
+
+COMPILERS = (OperatorCompiler(GraphAlgorithm, _compile),)
