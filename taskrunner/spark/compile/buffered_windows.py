@@ -35,7 +35,7 @@ from taskrunner.keyed.windows import spec as told
 from taskrunner.keyed.windows.aggregators import AggregatorSpec
 from taskrunner.keyed.windows.operator import WindowOperator
 from taskrunner.keyed.windows.spec import SIDE, SentColumn, WindowSpec
-from taskrunner.spark.compile import late_rows
+from taskrunner.spark.compile import accumulators, late_rows
 from taskrunner.spark.compile.column_transport import (
     TransportedColumns,
     decoded,
@@ -46,7 +46,6 @@ from taskrunner.spark.compile.column_transport import (
 )
 from taskrunner.spark.compile.invalid_vertex import VertexRefused
 from taskrunner.spark.compile.keyed_python import apply_by_group
-from taskrunner.spark.run import accumulators
 
 _NO_TIME = 2**62
 """Rows without a time come after all others."""

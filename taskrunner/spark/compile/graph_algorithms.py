@@ -1,4 +1,4 @@
-"""`graph` as a DataFrame: an algorithm of `taskrunner.spark.graphs`."""
+"""`graph` as a DataFrame: an algorithm of `taskrunner.spark.compile.graphs`."""
 
 from collections.abc import Sequence
 from typing import assert_never
@@ -15,14 +15,14 @@ from jobmanager.core.graph.graph_algorithms import (
     VertexUpdate,
 )
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
+from taskrunner.spark.compile.graphs.components import connected_components
+from taskrunner.spark.compile.graphs.labels import label_propagation
+from taskrunner.spark.compile.graphs.network import network
+from taskrunner.spark.compile.graphs.paths import shortest_paths
+from taskrunner.spark.compile.graphs.ranks import page_rank
+from taskrunner.spark.compile.graphs.triangles import triangles
+from taskrunner.spark.compile.graphs.vertex_updates import vertex_update
 from taskrunner.spark.compile.loops import Loops
-from taskrunner.spark.graphs.components import connected_components
-from taskrunner.spark.graphs.labels import label_propagation
-from taskrunner.spark.graphs.network import network
-from taskrunner.spark.graphs.paths import shortest_paths
-from taskrunner.spark.graphs.ranks import page_rank
-from taskrunner.spark.graphs.triangles import triangles
-from taskrunner.spark.graphs.vertex_updates import vertex_update
 
 
 def graph(vertex: GraphAlgorithm, inputs: Sequence[DataFrame], loops: Loops) -> DataFrame:

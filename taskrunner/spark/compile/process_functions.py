@@ -20,10 +20,9 @@ from taskrunner.keyed.operator import GroupOperator
 from taskrunner.keyed.process import ProcessOperator
 from taskrunner.keyed.reduce import ReduceOperator
 from taskrunner.keyed.vertex_context import VertexContext
-from taskrunner.spark.compile import keyed_python
+from taskrunner.spark.compile import accumulators, keyed_python
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex
-from taskrunner.spark.run import accumulators
 
 _Vertex = Process | KeyedReduce | Cogroup | Python
 

@@ -30,7 +30,7 @@ from taskrunner.core import exhaustion
 from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.snapshots.snapshot import offsets_by_source
 from taskrunner.snapshots.spark_log import SparkLog
-from taskrunner.spark.run.accumulators import Totals
+from taskrunner.spark.compile.accumulators import Totals
 from taskrunner.spark.run.batch_sinks import BatchSink
 from taskrunner.spark.run.progress import ProgressMeter
 

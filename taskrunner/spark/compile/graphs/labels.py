@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from jobmanager.core.graph.graph_algorithms import LabelPropagation
+from taskrunner.spark.compile.graphs.network import Network
 from taskrunner.spark.compile.loops import Frames, Judge, Keep, Verdict
-from taskrunner.spark.graphs.network import Network
 
 
 def label_propagation(network: Network, asked: LabelPropagation) -> DataFrame:

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from taskrunner.spark.graphs.network import Network
+from taskrunner.spark.compile.graphs.network import Network
 
 
 def triangles(network: Network) -> DataFrame:

@@ -4,9 +4,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from jobmanager.core.graph.graph_algorithms import ShortestPaths
+from taskrunner.spark.compile.graphs.network import Network
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.loops import Keep, delta_rounds
-from taskrunner.spark.graphs.network import Network
 
 _MOST = 2**31 - 1
 """It ends by itself: no weight is below 0."""

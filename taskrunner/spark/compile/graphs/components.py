@@ -10,8 +10,8 @@ where telling neighbours alone takes n.
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
+from taskrunner.spark.compile.graphs.network import Network
 from taskrunner.spark.compile.loops import Keep, delta_rounds
-from taskrunner.spark.graphs.network import Network
 
 _MOST = 2**31 - 1
 """It ends by itself: components only ever get smaller."""
