@@ -35,6 +35,14 @@ class Aggregate(Vertex):
     def emits_updates(self) -> bool:
         return True
 
+    @property
+    def is_grouped_without_key(self) -> bool:
+        return not self.key
+
+    @property
+    def results(self) -> Mapping[str, str]:
+        return self.aggregate
+
     def columns_out(self, inputs: Sequence[Columns | None]) -> Columns | None:
         return (*self.key, *self.aggregate)
 

@@ -84,6 +84,10 @@ class Join(Vertex):
         return f"a {self.type} join" if self.waits_for_partner else None
 
     @property
+    def state_key_names(self) -> tuple[str, ...] | None:
+        return self.on
+
+    @property
     def static_inputs(self) -> tuple[VertexId, ...]:
         return () if self.static is None else (self.static,)
 

@@ -17,6 +17,7 @@ anew by its decorator, and `super()` does not find it (Python 3.11).
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from jobmanager.core.graph.columns import Columns, missing_columns
@@ -101,6 +102,28 @@ class Vertex:
     @property
     def required_output_mode(self) -> "OutputMode | None":
         """The output mode that sinks after this vertex have; None: it follows from the rest."""
+        return None
+
+    # How its state is shown to users.
+
+    @property
+    def state_key_names(self) -> tuple[str, ...] | None:
+        """The columns of the state's key, in order, where Spark gives them names of its own."""
+        return None
+
+    @property
+    def is_grouped_without_key(self) -> bool:
+        """Whether it groups all rows as one, so that Spark's key is nothing to show."""
+        return False
+
+    @property
+    def results(self) -> Mapping[str, str]:
+        """The aggregates that its state is kept for, by column."""
+        return {}
+
+    @property
+    def window_size(self) -> timedelta | None:
+        """The length that all its windows have."""
         return None
 
     # Inputs, and vertices inside.

@@ -30,8 +30,10 @@ from jobmanager.core.graph.window_kinds import (
     GlobalWindow,
     ProcessingTimeTrigger,
     SessionWindow,
+    SlidingWindow,
     TimeEvictor,
     Trigger,
+    TumblingWindow,
     WindowKind,
     read_evictor,
     read_kind,
@@ -127,6 +129,22 @@ class Window(Vertex):
     @property
     def refuses_update_mode(self) -> str | None:
         return "sessions" if isinstance(self.window, SessionWindow) else None
+
+    @property
+    def is_grouped_without_key(self) -> bool:
+        return not self.key
+
+    @property
+    def results(self) -> Mapping[str, str]:
+        return self.aggregate
+
+    @property
+    def window_size(self) -> timedelta | None:
+        match self.window:
+            case TumblingWindow(size=size) | SlidingWindow(size=size):
+                return size
+            case _:
+                return None
 
     def has_side(self, side: Side) -> bool:
         return isinstance(self.window, TIME_WINDOWS)
