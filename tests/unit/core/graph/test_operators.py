@@ -1,5 +1,7 @@
 """The list of operators: one entry an operator, and a compiler for each of its vertices."""
 
+import subprocess
+import sys
 from dataclasses import fields
 from typing import Any
 
@@ -88,3 +90,17 @@ def test_the_clock_of_a_process_function_is_not_a_column_that_it_needs() -> None
     [vertex] = [one for one in graph_document.parse(document).vertices if isinstance(one, Process)]
 
     assert list(vertex.needed_columns()) == [("key", "auction")]
+
+
+def test_a_python_worker_does_not_import_spark_ml_with_the_code_of_keyed_functions() -> None:
+    program = """
+import sys
+import taskrunner.spark.compile.process_functions, taskrunner.spark.compile.buffered_windows
+print("pyspark.ml" in sys.modules)
+"""
+
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert ran.stdout.strip() == "False"
