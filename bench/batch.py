@@ -17,11 +17,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.support import say, table
-from jobmanager.core.graph.batch_vertices import GraphAlgorithm, PageRank
+from jobmanager.core.graph.graph_algorithms import GraphAlgorithm, PageRank
 from jobmanager.core.graph.inputs import Input
 from jobmanager.core.ids import VertexId
+from taskrunner.spark.compile.graph_algorithms import graph
 from taskrunner.spark.compile.loops import CUT_EVERY, Frames, Judge, Keep, RunningLoops, Step
-from taskrunner.spark.graphs.algorithms import graph
 from taskrunner.spark.session.session import close_session, open_session, settings
 
 _NEVER = 10**9

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from jobmanager.client.sql_tables import SqlFault
 from jobmanager.core.durations import render
-from jobmanager.core.plan.spark_interval import NotAnInterval, interval_of
+from jobmanager.core.graph.spark_interval import NotAnInterval, interval_of
 
 _SPARK_WINDOWS = ("WINDOW", "SESSION_WINDOW")
 _STARTS = ("TUMBLE_START", "HOP_START", "SESSION_START")

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from jobmanager.client.sql_tables import SqlFault
 from jobmanager.core.durations import render
-from jobmanager.core.plan.spark_interval import NotAnInterval, interval_of
+from jobmanager.core.graph.spark_interval import NotAnInterval, interval_of
 
 
 @dataclass(frozen=True, slots=True)

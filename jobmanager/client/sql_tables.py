@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from jobmanager.client.errors import HeadgateError
 from jobmanager.core.durations import render
-from jobmanager.core.plan.spark_interval import NotAnInterval, interval_of
+from jobmanager.core.graph.spark_interval import NotAnInterval, interval_of
 
 SETTINGS = ("name", "mode", "parallelism", "max_parallelism", "checkpointing", "restart") + (
     "execution",

@@ -11,7 +11,8 @@ from pathlib import Path
 from uuid import UUID
 
 from jobmanager.core.errors import SavepointInUse, SinkInUse, UnusableRestorePoint
-from jobmanager.core.graph.job_graph import FilesSink, JobGraph, Sink
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.sinks import FilesSink, Sink
 from jobmanager.core.ids import CheckpointNumber, JobId, SavepointId
 from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.records import RestorePoint

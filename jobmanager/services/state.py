@@ -20,8 +20,7 @@ from jobmanager.core.errors import (
     UnreadableState,
     UnusableRestorePoint,
 )
-from jobmanager.core.graph.job_graph import JobGraph, Mode, op_of
-from jobmanager.core.graph.traits import is_keyed
+from jobmanager.core.graph.job_graph import JobGraph, Mode
 from jobmanager.core.ids import CheckpointNumber, JobId, SavepointId
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.snapshots import manifest as manifests
@@ -279,8 +278,8 @@ Wanted = TypeVar("Wanted", States, Rows, KeyGroupCounts, Tried)
 def _require_state(graph: JobGraph, name: str) -> None:
     if graph.mode is Mode.BATCH:
         raise StateNotFound(f"{name} is a batch job: it keeps no state")
-    if not any(is_keyed(vertex) for vertex in graph.vertices):
-        vertices = ", ".join(f"{vertex.id} ({op_of(vertex)})" for vertex in graph.vertices)
+    if not any(vertex.is_keyed for vertex in graph.vertices):
+        vertices = ", ".join(f"{vertex.id} ({vertex.op})" for vertex in graph.vertices)
         raise StateNotFound(f"{name} has no stateful vertices, only {vertices}")
 
 

@@ -6,7 +6,7 @@ from typing import assert_never
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import SubtaskRef
 from jobmanager.core.plan import key_groups
-from jobmanager.core.plan.job_plan import SnapshotKind, awaited, layout_of
+from jobmanager.core.plan.job_plan import SnapshotKind, awaited
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.protocol.messages import BarrierAcks, SubtaskAck
@@ -48,7 +48,7 @@ def _acks(graph: JobGraph, manifest: Manifest) -> Iterator[SubtaskAck]:
 
 
 def _state(graph: JobGraph, manifest: Manifest, subtask: SubtaskRef) -> SubtaskAck:
-    layout = layout_of(graph.vertex(subtask.vertex))
+    layout = graph.vertex(subtask.vertex).state_layout
     groups = key_groups.owned(
         layout, subtask.subtask, manifest.parallelism, manifest.max_parallelism
     )

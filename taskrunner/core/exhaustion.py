@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jobmanager.core.graph.job_graph import GeneratorSource, SourceConnector, TableSource
+from jobmanager.core.graph.sources import GeneratorSource, SourceConnector, TableSource
 from jobmanager.core.ids import VertexId
 
 

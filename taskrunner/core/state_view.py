@@ -10,9 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jobmanager.core.durations import milliseconds
-from jobmanager.core.graph.job_graph import Aggregate, Vertex
-from jobmanager.core.graph.relational_vertices import Join, Reduce
-from jobmanager.core.graph.window_vertices import SlidingWindow, TumblingWindow, Window
+from jobmanager.core.graph.vertex import Vertex
 
 _SESSION_START = "sessionStartTime"
 _NOTHING = "__dummy__"
@@ -70,8 +68,9 @@ def view_of(
     vertex: Vertex | None,
 ) -> StateView:
     """`spread_by` names the key fields that Spark hashes; they are the first ones."""
-    shown = _names_of_join(vertex, key)
-    columns = tuple(_key_columns(key, value, shown, has_key=not _is_without_key(vertex)))
+    shown = _names_of_key(vertex, key)
+    has_key = vertex is None or not vertex.is_grouped_without_key
+    columns = tuple(_key_columns(key, value, shown, has_key=has_key))
     values = _value_fields(key, value)
     names = _result_names(vertex, [field for _, field in values])
     return StateView(
@@ -86,11 +85,12 @@ def view_of(
     )
 
 
-def _names_of_join(vertex: Vertex | None, key: Sequence[Field]) -> Mapping[str, str]:
-    """Spark numbers the columns that a join is by: field of the key to the graph's name."""
-    if isinstance(vertex, Join) and len(vertex.on) == len(key):
-        return {field.name: name for field, name in zip(key, vertex.on, strict=True)}
-    return {}
+def _names_of_key(vertex: Vertex | None, key: Sequence[Field]) -> Mapping[str, str]:
+    """Where Spark has names of its own for the key: field of the key to the graph's name."""
+    names = vertex.state_key_names if vertex else None
+    if names is None or len(names) != len(key):
+        return {}
+    return {field.name: name for field, name in zip(key, names, strict=True)}
 
 
 def _key_columns(
@@ -124,11 +124,6 @@ def _value_fields(key: Sequence[Field], value: Sequence[Field]) -> list[tuple[in
     ]
 
 
-def _is_without_key(vertex: Vertex | None) -> bool:
-    """Sessions without a key are grouped by a stand-in, which is nothing to show."""
-    return isinstance(vertex, Aggregate | Reduce | Window) and not vertex.key
-
-
 def _is_window(field: Field) -> bool:
     return field.name == "window" and [one.name for one in field.fields] == ["start", "end"]
 
@@ -145,8 +140,8 @@ def _is_session(key: Sequence[Field], value: Sequence[Field]) -> bool:
 
 def _result_names(vertex: Vertex | None, fields: Sequence[Field]) -> list[str]:
     """The graph's own names where it is certain which result a field is, else Spark's."""
-    if isinstance(vertex, Aggregate | Reduce | Window) and _is_one_to_one(vertex.aggregate, fields):
-        return list(vertex.aggregate)
+    if vertex is not None and _is_one_to_one(vertex.results, fields):
+        return list(vertex.results)
     return _distinct([field.name for field in fields])
 
 
@@ -204,6 +199,5 @@ def _is_prefix(key: Sequence[Field], spread_by: Sequence[str] | None) -> bool:
 
 
 def _window_ms(vertex: Vertex | None) -> int | None:
-    if isinstance(vertex, Window) and isinstance(vertex.window, TumblingWindow | SlidingWindow):
-        return milliseconds(vertex.window.size)
-    return None
+    size = vertex.window_size if vertex else None
+    return None if size is None else milliseconds(size)

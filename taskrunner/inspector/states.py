@@ -5,10 +5,10 @@ from typing import Any
 
 from jobmanager.core.errors import InvalidJobGraph
 from jobmanager.core.graph import graph_document
-from jobmanager.core.graph.job_graph import JobGraph, Vertex
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.vertex import Vertex
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan import spark_order
-from jobmanager.core.plan.job_plan import layout_of
 from jobmanager.core.plan.key_groups import Layout
 from jobmanager.core.snapshots.manifest import RegionManifest
 from jobmanager.protocol.inspection import (
@@ -106,7 +106,7 @@ class StateDesk:
         assert manifest.batch is not None
         vertex = _vertex(graph, state.vertex)
         place, subtasks = copy.region(region), _subtasks(manifest, state.vertex)
-        if vertex is not None and layout_of(vertex) is Layout.GROUPED:
+        if vertex is not None and vertex.state_layout is Layout.GROUPED:
             return GroupReader(self._spark, place, manifest.batch, state, vertex, subtasks)
         return StateReader(
             self._spark,

@@ -17,7 +17,6 @@ from jobmanager.core.ids import (
     VertexId,
 )
 from jobmanager.core.plan import spark_order
-from jobmanager.core.plan.job_plan import layout_of
 from jobmanager.core.plan.key_groups import subtasks
 from jobmanager.core.plan.regions import query_of
 from jobmanager.core.snapshots import manifest as manifests
@@ -241,7 +240,7 @@ class Snapshots:
             )
         for operator, vertex in enumerate(keyed):
             mine = [state for state in states if state.operator == operator]
-            wanted = subtasks(layout_of(graph.vertex(vertex)), self._subject.parallelism)
+            wanted = subtasks(graph.vertex(vertex).state_layout, self._subject.parallelism)
             if [state.partition for state in mine] != list(range(wanted)):
                 raise StateMismatch(
                     f"region {region}, vertex {vertex}: Spark has {len(mine)} state partitions, "

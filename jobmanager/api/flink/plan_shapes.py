@@ -4,18 +4,17 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from jobmanager.core.graph.artifact_vertices import ScriptSink
-from jobmanager.core.graph.job_graph import (
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.sinks import (
     BlackholeSink,
     ConsoleSink,
     FilesSink,
-    JobGraph,
     PythonSink,
+    ScriptSink,
     Sink,
-    Source,
-    Vertex,
-    op_of,
 )
+from jobmanager.core.graph.sources import Source
+from jobmanager.core.graph.vertex import Vertex
 from jobmanager.core.graph.vertex_text import text_of
 from jobmanager.core.ids import RegionId
 from jobmanager.core.plan.job_plan import Plan, Task, plan_of
@@ -110,7 +109,7 @@ def _describe(vertex: Vertex, document: Mapping[str, Any]) -> str:
         # the promise early: where there is little room, the end is cut off
         rest = {name: value for name, value in document.items() if name != "connector"}
         texts = [str(document["connector"]), _promise(vertex), text_of(rest)]
-    return f"{vertex.id}: {op_of(vertex)}({', '.join(text for text in texts if text)})"
+    return f"{vertex.id}: {vertex.op}({', '.join(text for text in texts if text)})"
 
 
 def _promise(sink: Sink) -> str:

@@ -15,7 +15,6 @@ from jobmanager.api.problems import FLINK
 from jobmanager.api.savepoint_targets import target_of
 from jobmanager.api.shapes.flink.operations import Nothing, RequestAccepted, TriggerStatus
 from jobmanager.core.errors import MalformedRequest, NothingToChange, OperationNotFound
-from jobmanager.core.graph.traits import is_keyed
 from jobmanager.core.ids import OperationId
 from jobmanager.core.life.operation import OperationStatus
 from jobmanager.core.life.records import StoredJob
@@ -149,4 +148,4 @@ def _wanted(stored: StoredJob, body: dict[str, VertexRequirements]) -> int:
 
 
 def _is_keyed(stored: StoredJob, task: Task) -> bool:
-    return any(is_keyed(stored.graph.vertex(one)) for one in task.vertices)
+    return any(stored.graph.vertex(one).is_keyed for one in task.vertices)

@@ -8,11 +8,10 @@ from typing import Any
 from jobmanager.core.errors import Fault
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.graph.module_names import ModuleNames
+from jobmanager.core.graph.vertex import Vertex
 
 FindModule = Callable[[str], ModuleNames | None]
 """The names of a module; None: there is no such module."""
-_FIELDS = {"function", "class_name"}
-"""The attributes that hold a reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +59,21 @@ def _fault(
 
 
 def _in(value: Any, vertex: str) -> Iterator[Reference]:
-    """Those of a vertex, its connector, and of the vertices of a sub-graph in it."""
+    """Those of a vertex and its connector. The vertices in the body of a loop speak for
+    themselves.
+    """
     if isinstance(value, tuple):
         for one in value:
-            yield from _in(one, vertex)
+            if not isinstance(one, Vertex):
+                yield from _in(one, vertex)
     if not is_dataclass(value) or isinstance(value, type):
         return
-    inner = getattr(value, "id", vertex)
     for field in fields(value):
         held = getattr(value, field.name)
-        if field.name in _FIELDS and isinstance(held, str) and ":" in held:
+        if field.name == "function" and isinstance(held, str) and ":" in held:
             module, _, name = held.partition(":")
             # in a graph a connector's is called class
-            called = "function" if field.name == "function" and hasattr(value, "id") else "class"
-            yield Reference(str(inner), called, module, name)
+            called = "function" if isinstance(value, Vertex) else "class"
+            yield Reference(vertex, called, module, name)
         else:
-            yield from _in(held, str(inner))
+            yield from _in(held, vertex)

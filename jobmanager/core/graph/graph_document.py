@@ -22,9 +22,9 @@ from jobmanager.core.graph.job_graph import (
     Mode,
     NoRestart,
     RestartStrategy,
-    Vertex,
 )
-from jobmanager.core.plan.key_groups import divisors
+from jobmanager.core.graph.parallelism import divisors
+from jobmanager.core.graph.vertex import Vertex
 
 MOST_KEY_GROUPS = 32_768
 MOST_VERTICES = 500
@@ -188,7 +188,7 @@ def _vertices(fields: Fields, faults: Faults, mode: Mode) -> tuple[Vertex, ...]:
             continue
         vertex_id = graph_shape.vertex_id(document, f"vertices[{position}]", faults)
         draft = vertex_document.read(document, vertex_id, faults, mode)
-        shape.add(draft.id, draft.op, draft.inputs)
+        shape.add(vertex_id, draft.op, draft.vertex.inputs)
         drafts.append(draft)
     if not graph_shape.check(shape, faults):
         return ()

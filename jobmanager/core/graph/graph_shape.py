@@ -6,14 +6,10 @@ from typing import Any
 
 from jobmanager.core.graph.document_fields import Faults
 from jobmanager.core.graph.inputs import Input
+from jobmanager.core.graph.operator_entry import Arity
+from jobmanager.core.graph.operators import OPERATORS
 
 _ID = re.compile(r"[a-z][a-z0-9_]{0,62}")
-_NO_INPUTS = ("source",)
-_ONE_INPUT = (
-    *("map", "filter", "aggregate", "window", "sink", "flat_map", "distinct", "reduce"),
-    *("process", "python"),
-)
-_TWO_INPUTS = ("join",)
 
 
 class Shape:
@@ -92,15 +88,16 @@ def vertex_id(document: Mapping[str, Any], place: str, faults: Faults) -> str:
 def _check_inputs(
     vertex_id: str, op: str, inputs: Sequence[Input], ids: Sequence[str], faults: Faults
 ) -> None:
-    if op in _NO_INPUTS and inputs:
-        faults.add(vertex_id, "inputs", "a source has no inputs")
-    if op not in _NO_INPUTS and not inputs:
+    arity = OPERATORS[op].arity if op in OPERATORS else Arity.SOME
+    if arity is Arity.NONE and inputs:
+        faults.add(vertex_id, "inputs", f"a {op} has no inputs")
+    if arity is not Arity.NONE and not inputs:
         faults.add(vertex_id, "inputs", f"missing: a {op or 'vertex'} needs an input")
-    if op in _ONE_INPUT and len(inputs) > 1:
+    if arity is Arity.ONE and len(inputs) > 1:
         faults.add(
             vertex_id, "inputs", f"a {op} has one input, not {len(inputs)}: put a union before it"
         )
-    if op in _TWO_INPUTS and inputs and len(inputs) != 2:
+    if arity is Arity.TWO and inputs and len(inputs) != 2:
         faults.add(vertex_id, "inputs", f"a {op} has two inputs, not {len(inputs)}")
     for one in inputs:
         if one.vertex not in ids:

@@ -1,10 +1,13 @@
 """Parameters of algorithms and pipeline stages: which there are, their defaults and limits."""
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jobmanager.core.graph.document_fields import Fields
+from jobmanager.core.graph.inputs import Input
+from jobmanager.core.ids import VertexId
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +89,28 @@ def _real(fields: Fields, parameter: Real) -> float:
         fields.fault(parameter.name, f"{value!r} is not a number {limits}")
         return stand_in
     return float(value)
+
+
+def one_named(fields: Fields, field: str, value: Any, known: Collection[str]) -> str | None:
+    """The one key of `{name: {…}}`, which must be known; None: noted why not."""
+    if not isinstance(value, Mapping) or len(value) != 1:
+        fields.fault(field, f"{value!r} is not one of {', '.join(known)}, with its parameters")
+        return None
+    name = str(next(iter(value)))
+    if name in known:
+        return name
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {str(close[0])!r}?" if close else f"take one of {', '.join(known)}"
+    fields.fault(field, f"there is no {field.partition('[')[0].rstrip('s')} {name!r}: {hint}")
+    return None
+
+
+def input_id(fields: Fields, field: str, inputs: tuple[Input, ...]) -> VertexId | None:
+    """The input that the field names; None: it names none."""
+    if not fields.has(field):
+        return None
+    name = fields.text(field)
+    ids = [one.vertex for one in inputs]
+    if name and name not in ids:
+        fields.fault(field, f"{name!r} is not one of the inputs: {', '.join(ids) or 'none'}")
+    return VertexId(name)

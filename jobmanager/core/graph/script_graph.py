@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobmanager.core.durations import render
-from jobmanager.core.graph.job_graph import FileFormat
-from jobmanager.core.plan.spark_interval import NotAnInterval, interval_of
+from jobmanager.core.graph.file_format import FileFormat
+from jobmanager.core.graph.spark_interval import NotAnInterval, interval_of
 
 _AT_LEAST_ONCE = "script"
 _FILES = frozenset(one.value for one in FileFormat)

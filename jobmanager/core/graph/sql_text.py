@@ -7,9 +7,8 @@ do not agree the query is refused. One query has one stateful operator at most.
 
 import re
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from itertools import pairwise
-
-from jobmanager.core.graph.relational_vertices import SqlState
 
 _NOT_CODE = re.compile(
     r"""--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`""", re.DOTALL
@@ -26,6 +25,20 @@ _AGGREGATES = frozenset(
 )
 _WINDOWS = frozenset(["window", "session_window"])
 _JOINING = "join"
+
+
+class SqlState(StrEnum):
+    """What a query keeps in a stream."""
+
+    NONE = "none"
+    AGGREGATE = "aggregate"
+    """By key: it emits the keys that changed."""
+    TOTAL = "total"
+    """The same without a key."""
+    WINDOW = "window"
+    """By window: it emits a window once."""
+    JOIN = "join"
+    """Of two streams."""
 
 
 class TooMuch(ValueError):

@@ -6,9 +6,7 @@ from typing import Any
 
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import JobGraph
-from jobmanager.core.graph.traits import is_keyed
 from jobmanager.core.plan import key_groups
-from jobmanager.core.plan.job_plan import layout_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ def moves(change: Change) -> list[Move]:
         for vertex in after.vertices
         if vertex.id in kept
         for (source, target), groups in key_groups.moves(
-            layout_of(vertex),
+            vertex.state_layout,
             change.before.parallelism,
             change.after.parallelism,
             after.max_parallelism,
@@ -55,4 +53,4 @@ def moves(change: Change) -> list[Move]:
 
 
 def _keyed(graph: JobGraph) -> set[str]:
-    return {vertex.id for vertex in graph.vertices if is_keyed(vertex)}
+    return {vertex.id for vertex in graph.vertices if vertex.is_keyed}

@@ -16,23 +16,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from jobmanager.core.graph.artifact_vertices import SINGLE, Script, Spark
-from jobmanager.core.graph.inputs import Input, Ship
-from jobmanager.core.graph.job_graph import (
-    GROUPED,
-    Aggregate,
-    GeneratorSource,
-    JobGraph,
-    Mode,
-    OutputMode,
-    Sink,
-    Source,
-    TableSource,
-    Vertex,
-)
-from jobmanager.core.graph.relational_vertices import Join, Reduce, Sql, SqlState
-from jobmanager.core.graph.traits import is_keyed
-from jobmanager.core.graph.window_vertices import Window
+from jobmanager.core.graph.inputs import Ship
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.output_mode import OutputMode
+from jobmanager.core.graph.sinks import Sink
+from jobmanager.core.graph.sources import Source
+from jobmanager.core.graph.vertex import Vertex
 from jobmanager.core.ids import RegionId, SubtaskRef, VertexId
 from jobmanager.core.plan import key_groups
 from jobmanager.core.plan.regions import Query, ancestors, output_mode_of, queries_of
@@ -117,11 +106,11 @@ def assignment(graph: JobGraph, parallelism: int) -> dict[tuple[str, int], list[
     """Which subtask of which keyed vertex owns which key groups."""
     return {
         (vertex.id, subtask): list(
-            key_groups.owned(layout_of(vertex), subtask, parallelism, graph.max_parallelism)
+            key_groups.owned(vertex.state_layout, subtask, parallelism, graph.max_parallelism)
         )
         for vertex in graph.vertices
-        if is_keyed(vertex)
-        for subtask in range(key_groups.subtasks(layout_of(vertex), parallelism))
+        if vertex.is_keyed
+        for subtask in range(key_groups.subtasks(vertex.state_layout, parallelism))
     }
 
 
@@ -150,64 +139,24 @@ def shared_by_regions(graph: JobGraph, regions: Collection[Region]) -> set[Verte
     }
 
 
-def layout_of(vertex: Vertex) -> key_groups.Layout:
-    """Where Spark keeps this keyed vertex's state."""
-    match vertex:
-        case Aggregate(key=()) | Reduce(key=()) | Sql(state=SqlState.TOTAL):
-            return key_groups.Layout.SINGLE
-        case Spark() | Script() if SINGLE.issuperset(vertex.state):
-            return key_groups.Layout.SINGLE
-        case Window(is_buffered=True):
-            return key_groups.Layout.GROUPED
-        case _ if isinstance(vertex, GROUPED):
-            return key_groups.Layout.GROUPED
-        case _:
-            return key_groups.Layout.HASHED
-
-
-def is_bounded(source: Source, mode: Mode) -> bool:
-    match source.connector:
-        case TableSource():
-            return True
-        case GeneratorSource(rows=rows):
-            return rows is not None
-        case _:
-            return mode is Mode.BATCH
-
-
 def _participation(vertex: Vertex, parallelism: int) -> Iterator[tuple[SnapshotKind, int]]:
     if isinstance(vertex, Source):
         yield SnapshotKind.OFFSETS, 1
     elif isinstance(vertex, Sink):
         yield SnapshotKind.SINK, 1
-    elif is_keyed(vertex):
-        yield SnapshotKind.STATE, key_groups.subtasks(layout_of(vertex), parallelism)
+    elif vertex.is_keyed:
+        yield SnapshotKind.STATE, key_groups.subtasks(vertex.state_layout, parallelism)
 
 
 def _parallelism(vertex: Vertex, parallelism: int) -> int:
-    if is_keyed(vertex):
-        return key_groups.subtasks(layout_of(vertex), parallelism)
+    if vertex.is_keyed:
+        return key_groups.subtasks(vertex.state_layout, parallelism)
     return vertex.parallelism or parallelism
 
 
 def _edges_into(vertex: Vertex) -> Iterator[Edge]:
     for one in vertex.inputs:
-        yield Edge(one.vertex, vertex.id, ship_of(vertex, one))
-
-
-def ship_of(vertex: Vertex, one: Input) -> Ship:
-    """How the rows of an input travel: as it says, else as follows from the operators."""
-    return one.ship or _default_ship(vertex, one)
-
-
-def _default_ship(vertex: Vertex, one: Input) -> Ship:
-    if is_keyed(vertex):
-        return Ship.HASH
-    if isinstance(vertex, Join):
-        ships = {side.vertex: side.ship or Ship.BROADCAST for side in vertex.inputs}
-        if one.vertex == vertex.static or ships[vertex.static or one.vertex] is Ship.HASH:
-            return ships[vertex.static or one.vertex]
-    return Ship.FORWARD if vertex.parallelism is None else Ship.REBALANCE
+        yield Edge(one.vertex, vertex.id, vertex.ship_of(one))
 
 
 def _tasks(order: tuple[Vertex, ...], edges: tuple[Edge, ...], parallelism: int) -> Iterator[Task]:
@@ -242,7 +191,7 @@ def _region(graph: JobGraph, query: Query) -> Region:
         root=query.root,
         sinks=query.sinks,
         sources=tuple(v.id for v in sources),
-        keyed=tuple(v.id for v in streamed if is_keyed(v)),
+        keyed=tuple(v.id for v in streamed if v.is_keyed),
         output_mode=output_mode_of(graph, query.sinks[0]),
-        is_bounded=all(is_bounded(source, graph.mode) for source in sources),
+        is_bounded=all(source.is_bounded(graph.mode) for source in sources),
     )

@@ -16,21 +16,10 @@ is the hash of that number modulo parallelism.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from functools import cache
 
+from jobmanager.core.graph.state_layout import Layout as Layout
 from jobmanager.core.plan import spark_hash
-
-
-class Layout(StrEnum):
-    """Where Spark keeps the keyed state of a vertex."""
-
-    HASHED = "hashed"
-    """State partition = key group modulo parallelism."""
-    SINGLE = "single"
-    """No key: one state partition holds everything."""
-    GROUPED = "grouped"
-    """The key group is itself Spark's key: state partition = its hash modulo parallelism."""
 
 
 def subtasks(layout: Layout, parallelism: int) -> int:
@@ -81,8 +70,3 @@ def moves(
         if old != new:
             found[old, new].append(group)
     return found
-
-
-def divisors(max_parallelism: int) -> list[int]:
-    """Every parallelism that `max_parallelism` key groups allow."""
-    return [p for p in range(1, max_parallelism + 1) if max_parallelism % p == 0]

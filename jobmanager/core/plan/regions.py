@@ -15,9 +15,10 @@ their own: each fails and recovers by itself.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jobmanager.core.graph.artifact_vertices import Script
-from jobmanager.core.graph.job_graph import JobGraph, Mode, OutputMode, Sink, Source
-from jobmanager.core.graph.traits import emits_updates, is_keyed, streamed_inputs
+from jobmanager.core.graph.job_graph import JobGraph, Mode
+from jobmanager.core.graph.output_mode import OutputMode
+from jobmanager.core.graph.sinks import Sink
+from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import VertexId
 
 
@@ -45,10 +46,11 @@ def output_mode_of(graph: JobGraph, sink: VertexId) -> OutputMode:
     vertex = graph.vertex(sink)
     if isinstance(vertex, Sink) and vertex.mode is not None:
         return vertex.mode
-    for one in ancestors(graph, sink):
-        if isinstance(script := graph.vertex(one), Script):
-            return OutputMode(script.output_mode)
-    updates = any(emits_updates(graph.vertex(one)) for one in ancestors(graph, sink))
+    behind = [graph.vertex(one) for one in ancestors(graph, sink)]
+    required = [one.required_output_mode for one in behind if one.required_output_mode]
+    if required:
+        return required[0]
+    updates = any(one.emits_updates for one in behind)
     return OutputMode.UPDATE if updates else OutputMode.APPEND
 
 
@@ -69,7 +71,7 @@ def ancestors(
         if one not in found and one != without:
             found.add(one)
             into = graph.vertex(one)
-            inputs = into.inputs if with_static else streamed_inputs(into)
+            inputs = into.inputs if with_static else into.streamed_inputs
             ahead.extend(each.vertex for each in inputs)
     return found
 
@@ -91,7 +93,7 @@ def _queries(graph: JobGraph) -> Iterator[Query]:
 
 
 def _keyed(graph: JobGraph, vertices: set[VertexId]) -> frozenset[VertexId]:
-    return frozenset(one for one in vertices if is_keyed(graph.vertex(one)))
+    return frozenset(one for one in vertices if graph.vertex(one).is_keyed)
 
 
 def _last_common(graph: JobGraph, sinks: Sequence[VertexId]) -> VertexId | None:
@@ -107,4 +109,4 @@ def _is_cut(graph: JobGraph, sink: VertexId, vertex: VertexId) -> bool:
     """Whether no row comes to the sink but through the vertex, and no keyed vertex after it."""
     beside = ancestors(graph, sink, without=vertex)
     found = [graph.vertex(one) for one in beside]
-    return not any(isinstance(one, Source) or is_keyed(one) for one in found)
+    return not any(isinstance(one, Source) or one.is_keyed for one in found)

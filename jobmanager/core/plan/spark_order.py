@@ -8,9 +8,9 @@ stream, the static side of a join, has neither.
 
 from collections.abc import Iterator
 
-from jobmanager.core.graph.artifact_vertices import Script, Spark
-from jobmanager.core.graph.job_graph import JobGraph, Source, Vertex
-from jobmanager.core.graph.traits import is_keyed, streamed_inputs
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.sources import Source
+from jobmanager.core.graph.vertex import Vertex
 from jobmanager.core.ids import VertexId
 from jobmanager.core.plan.regions import query_of
 
@@ -25,14 +25,9 @@ def keyed(graph: JobGraph, sink: VertexId) -> list[VertexId]:
     return [
         v.id
         for v in _pre_order(graph, _root(graph, sink))
-        if is_keyed(v)
-        for _ in range(_operators(v))
+        if v.is_keyed
+        for _ in range(v.spark_state_operators)
     ]
-
-
-def _operators(vertex: Vertex) -> int:
-    """How many of Spark's stateful operators a keyed vertex is, one after the other."""
-    return len(vertex.state) if isinstance(vertex, Spark | Script) else 1
 
 
 def _root(graph: JobGraph, sink: VertexId) -> Vertex:
@@ -41,5 +36,5 @@ def _root(graph: JobGraph, sink: VertexId) -> Vertex:
 
 def _pre_order(graph: JobGraph, vertex: Vertex) -> Iterator[Vertex]:
     yield vertex
-    for one in streamed_inputs(vertex):
+    for one in vertex.streamed_inputs:
         yield from _pre_order(graph, graph.vertex(one.vertex))

@@ -14,7 +14,7 @@ from pyspark.sql import functions as sql
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph import aggregate_calls
 from jobmanager.core.graph.aggregate_calls import Call
-from jobmanager.core.graph.window_vertices import (
+from jobmanager.core.graph.window_kinds import (
     TIME_WINDOWS,
     CountEvictor,
     CountTrigger,
@@ -28,14 +28,14 @@ from jobmanager.core.graph.window_vertices import (
     SlidingWindow,
     TimeEvictor,
     TumblingWindow,
-    Window,
 )
+from jobmanager.core.graph.windows import Window
 from taskrunner import functions
 from taskrunner.keyed.windows import spec as told
 from taskrunner.keyed.windows.aggregators import AggregatorSpec
 from taskrunner.keyed.windows.operator import WindowOperator
 from taskrunner.keyed.windows.spec import SIDE, SentColumn, WindowSpec
-from taskrunner.spark.compile import late_rows
+from taskrunner.spark.compile import accumulators, late_rows
 from taskrunner.spark.compile.column_transport import (
     TransportedColumns,
     decoded,
@@ -44,22 +44,13 @@ from taskrunner.spark.compile.column_transport import (
     is_time,
     original,
 )
+from taskrunner.spark.compile.invalid_vertex import VertexRefused
 from taskrunner.spark.compile.keyed_python import apply_by_group
-from taskrunner.spark.run import accumulators
 
 _NO_TIME = 2**62
 """Rows without a time come after all others."""
 _NUMBERS = ("sum", "avg", "stddev_samp", "stddev_pop", "var_samp", "var_pop", "median")
 _ORDERED = ("min", "max", "min_by", "max_by")
-
-
-class Unusable(Exception):
-    """What a window says cannot be computed."""
-
-    def __init__(self, field: str, message: str) -> None:
-        self.field = field
-        self.message = message
-        super().__init__(f"{field}: {message}")
 
 
 def buffered_window(vertex: Window, rows: DataFrame, max_parallelism: int) -> DataFrame:
@@ -206,7 +197,7 @@ class _Compilation:
     def _put_number(self, field: str, text: str) -> int:
         kind = self._type(text)
         if not isinstance(kind, types.NumericType):
-            raise Unusable(field, f"{text!r} is a {kind.simpleString().upper()}, not a number")
+            raise VertexRefused(f"{text!r} is a {kind.simpleString().upper()}, not a number", field)
         return self._put(f"CAST({text} AS DOUBLE)")
 
     def _type(self, text: str) -> types.DataType:
@@ -221,7 +212,7 @@ class _Compilation:
         kind = self._type(_quoted(vertex.time))
         if not is_time(kind):
             name = kind.simpleString().upper()
-            raise Unusable("time", f"column {vertex.time!r} is a {name}, not a TIMESTAMP")
+            raise VertexRefused(f"column {vertex.time!r} is a {name}, not a TIMESTAMP", "time")
         return vertex.time
 
     def _trigger(self) -> told.Trigger:
@@ -319,7 +310,7 @@ class _Compilation:
         try:
             functions.load(self._vertex.function)
         except functions.FunctionMissing as error:
-            raise Unusable("function", str(error)) from error
+            raise VertexRefused(str(error), "function") from error
         given, output = self._rows.schema.fields, self._output.fields
         return told.Function(
             vertex=self._vertex.id,
@@ -341,12 +332,12 @@ def _check_types(call: Call, kinds: Sequence[types.DataType]) -> None:
         is_hashed = call.is_distinct or call.function == "collect_set"
         is_compared = call.function in _ORDERED and at == len(kinds) - 1
         if call.function in _NUMBERS and not isinstance(kind, types.NumericType):
-            raise Unusable("aggregate", f"{call.text!r} is of a {name}, not of a number")
+            raise VertexRefused(f"{call.text!r} is of a {name}, not of a number", "aggregate")
         if (is_hashed or is_compared) and is_nested(kind):
-            raise Unusable(
-                "aggregate",
+            raise VertexRefused(
                 f"{call.text!r} compares values of {name}, which this kind of window "
                 "cannot: use a function of your own (function and output)",
+                "aggregate",
             )
 
 

@@ -7,6 +7,15 @@ from jobmanager.core.errors import Fault
 from jobmanager.core.ids import VertexId
 
 
+class VertexRefused(Exception):
+    """What a vertex says cannot be computed. Whoever compiles it adds which vertex it is."""
+
+    def __init__(self, message: str, field: str = "") -> None:
+        self.message = message
+        self.field = field
+        super().__init__(f"{field}: {message}" if field else message)
+
+
 class InvalidVertex(Exception):
     """Spark refuses what a vertex says."""
 

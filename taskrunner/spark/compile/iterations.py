@@ -1,22 +1,21 @@
 """The operators `iterate` and `delta_iterate`: a body of vertices as the step of a loop."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from jobmanager.core.graph.batch_vertices import DeltaIterate, Iterate
+from jobmanager.core.graph.iterations import DeltaIterate, Iterate
 from jobmanager.core.ids import VertexId
+from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
 from taskrunner.spark.compile.frames import column
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex
-from taskrunner.spark.compile.loops import Frames, Judge, Keep, Loops, Verdict, delta_rounds
-
-Body = Callable[[Sequence[DataFrame]], Callable[[VertexId], DataFrame]]
-"""Given the rows of a loop's inputs: the rows of each vertex of its body."""
+from taskrunner.spark.compile.loops import Frames, Judge, Keep, Verdict, delta_rounds
 
 
-def iterate(vertex: Iterate, inputs: Sequence[DataFrame], body: Body, loops: Loops) -> DataFrame:
+def _iterate(vertex: Iterate, inputs: Sequence[DataFrame], context: CompileContext) -> DataFrame:
+    vertex, body, loops = context.under_whole_name(vertex), context.body(vertex), context.loops
     start, *others = loops.reused(inputs)
 
     def step(state: Frames, keep: Keep) -> tuple[Frames, Judge]:
@@ -27,9 +26,10 @@ def iterate(vertex: Iterate, inputs: Sequence[DataFrame], body: Body, loops: Loo
     return loops.rounds(vertex.id, (start,), step, vertex.max_iterations)[0]
 
 
-def delta_iterate(
-    vertex: DeltaIterate, inputs: Sequence[DataFrame], body: Body, loops: Loops
+def _delta_iterate(
+    vertex: DeltaIterate, inputs: Sequence[DataFrame], context: CompileContext
 ) -> DataFrame:
+    vertex, body, loops = context.under_whole_name(vertex), context.body(vertex), context.loops
     solution, workset, *others = loops.reused(inputs)
     for name in vertex.key:
         if name not in solution.columns:
@@ -96,3 +96,9 @@ def _fitted(loop: VertexId, inner: VertexId, rows: DataFrame, schema: StructType
             f"a round must give the columns that it takes: {', '.join(faults)}",
         )
     return rows.select(*(column(name) for name in wanted))
+
+
+COMPILERS = (
+    OperatorCompiler(Iterate, _iterate),
+    OperatorCompiler(DeltaIterate, _delta_iterate),
+)

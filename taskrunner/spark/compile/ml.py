@@ -5,7 +5,7 @@ What comes out is plain: a vector as ARRAY<DOUBLE>, a prediction as DOUBLE or IN
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.ml import Pipeline, PipelineModel, Transformer
 from pyspark.ml.base import Estimator
@@ -27,8 +27,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import FloatType, StructField
 
-from jobmanager.core.graph.batch_vertices import Ml, Stage, StageKind
-from jobmanager.core.ids import VertexId
+from jobmanager.core.graph.ml import Ml, Stage, StageKind
+from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
 from taskrunner.spark.compile.frames import column
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
@@ -38,36 +38,8 @@ _CUT_EVERY = 5
 _RAW, _PROBABILITY = f"{_OURS}raw", f"{_OURS}probability"
 
 
-class FitFailed(Exception):
-    """A pipeline could not be fitted: the cause says why."""
-
-    def __init__(self, vertex: VertexId) -> None:
-        super().__init__(f"the pipeline of {vertex} could not be fitted")
-
-
-class Models(Protocol):
-    """Where models come from and go to."""
-
-    def load(self, vertex: VertexId, path: str) -> PipelineModel:
-        """Raises `InvalidVertex`."""
-        ...
-
-    def fitted(self, vertex: Ml, pipeline: Pipeline, rows: DataFrame) -> PipelineModel | None:
-        """The pipeline fitted on the rows, and saved if it is to be; None: nothing is computed."""
-        ...
-
-
-class NoModels:
-    """For looking at a graph where no path means anything."""
-
-    def load(self, vertex: VertexId, path: str) -> PipelineModel:
-        raise InvalidVertex(vertex, f"{path!r} cannot be seen from here", "model")
-
-    def fitted(self, vertex: Ml, pipeline: Pipeline, rows: DataFrame) -> PipelineModel | None:
-        return None
-
-
-def ml(vertex: Ml, inputs: Sequence[DataFrame], models: Models) -> DataFrame:
+def _compile(vertex: Ml, inputs: Sequence[DataFrame], context: CompileContext) -> DataFrame:
+    vertex, models = context.under_whole_name(vertex), context.models
     frames = dict(zip((one.vertex for one in vertex.inputs), inputs, strict=True))
     rows = frames[vertex.rows]
     if vertex.model is not None:
@@ -254,3 +226,6 @@ def _check_columns(vertex: Ml, field: str, rows: DataFrame, wanted: Sequence[str
         raise InvalidVertex(
             vertex.id, f"{which} has no column {', '.join(missing)}, only {rows.columns}", field
         )
+
+
+COMPILERS = (OperatorCompiler(Ml, _compile),)

@@ -12,22 +12,51 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 from uuid import uuid4
 
 from pyspark.errors import PySparkException
 from pyspark.ml import Pipeline, PipelineModel
 from pyspark.sql import DataFrame
 
-from jobmanager.core.graph.batch_vertices import Ml
+from jobmanager.core.graph.ml import Ml
 from jobmanager.core.ids import JobId, VertexId
 from taskrunner import logs
 from taskrunner.sinks.directory import Guard
 from taskrunner.snapshots import durable
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex
-from taskrunner.spark.compile.ml import FitFailed
 
 CURRENT = "CURRENT"
 log = logs.get("models")
+
+
+class FitFailed(Exception):
+    """A pipeline could not be fitted: the cause says why."""
+
+    def __init__(self, vertex: VertexId) -> None:
+        super().__init__(f"the pipeline of {vertex} could not be fitted")
+
+
+class Models(Protocol):
+    """Where models come from and go to."""
+
+    def load(self, vertex: VertexId, path: str) -> PipelineModel:
+        """Raises `InvalidVertex`."""
+        ...
+
+    def fitted(self, vertex: Ml, pipeline: Pipeline, rows: DataFrame) -> PipelineModel | None:
+        """The pipeline fitted on the rows, and saved if it is to be; None: nothing is computed."""
+        ...
+
+
+class NoModels:
+    """For looking at a graph where no path means anything."""
+
+    def load(self, vertex: VertexId, path: str) -> PipelineModel:
+        raise InvalidVertex(vertex, f"{path!r} cannot be seen from here", "model")
+
+    def fitted(self, vertex: Ml, pipeline: Pipeline, rows: DataFrame) -> PipelineModel | None:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from jobmanager.core.graph.artifact_vertices import StateKind
+from jobmanager.core.graph.state_kinds import StateKind
 
 _WATERMARK = "spark.watermarkDelayMs"
 _KINDS = {

@@ -7,8 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from jobmanager.core.errors import Fault
-from jobmanager.core.graph.expressions import columns_of, expressions_of
-from jobmanager.core.graph.job_graph import Vertex
+from jobmanager.core.graph.vertex import Vertex
 from taskrunner.core import spark_messages
 
 
@@ -18,11 +17,11 @@ def faults_of(vertex: Vertex, inputs: Sequence[DataFrame]) -> list[Fault]:
 
 
 def _refused(vertex: Vertex, rows: DataFrame) -> Iterator[Fault]:
-    for field, name in columns_of(vertex):
+    for field, name in vertex.needed_columns():
         if name not in rows.columns:
             there = ", ".join(rows.columns)
             yield Fault(vertex.id, field, f"there is no column {name!r}, only {there}")
-    for field, text in expressions_of(vertex):
+    for field, text in vertex.expressions():
         try:
             # one that aggregates is analysed as if all rows were one group
             rows.select(sql.expr(text))

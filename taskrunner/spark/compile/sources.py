@@ -1,7 +1,7 @@
 """Sources as DataFrames: streaming in a streaming job, bounded in a batch one."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -11,12 +11,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from jobmanager.core.durations import milliseconds
-from jobmanager.core.graph.artifact_vertices import ScriptSource
-from jobmanager.core.graph.job_graph import (
+from jobmanager.core.graph.job_graph import Mode
+from jobmanager.core.graph.sources import (
     FilesSource,
     GeneratorSource,
-    Mode,
     PythonSource,
+    ScriptSource,
     SocketSource,
     Source,
     TableSource,
@@ -24,8 +24,9 @@ from jobmanager.core.graph.job_graph import (
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.spark.compile import python_connectors
+from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex
-from taskrunner.spark.compile.relational import TIME
+from taskrunner.spark.compile.time_columns import TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +135,10 @@ class Sources:
 def _are_same(lines: list[str], others: list[str]) -> bool:
     """Whether the rows are, however their columns are ordered."""
     return [json.loads(line) for line in lines] == [json.loads(line) for line in others]
+
+
+def _compile(vertex: Source, inputs: Sequence[DataFrame], context: CompileContext) -> DataFrame:
+    return context.read(vertex, is_static=context.is_static)
+
+
+COMPILERS = (OperatorCompiler(Source, _compile),)

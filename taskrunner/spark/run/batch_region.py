@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from jobmanager.core.ids import RegionId
 from jobmanager.core.plan.job_plan import Region
 from jobmanager.core.progress import RegionProgress
-from taskrunner.spark.run.accumulators import Totals
+from taskrunner.spark.compile.accumulators import Totals
 from taskrunner.spark.run.batch_sinks import BatchSink
 from taskrunner.spark.run.batch_work import BatchWork
 from taskrunner.spark.run.region_query import Phase

@@ -10,7 +10,9 @@ import pyarrow.parquet
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
 
-from jobmanager.core.graph.job_graph import FileFormat, FilesSink, OutputMode, PythonSink, Sink
+from jobmanager.core.graph.file_format import FileFormat
+from jobmanager.core.graph.output_mode import OutputMode
+from jobmanager.core.graph.sinks import FilesSink, PythonSink, Sink
 from taskrunner.sinks.directory import SinkDirectory
 from taskrunner.spark.compile import python_connectors
 

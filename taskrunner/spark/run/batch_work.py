@@ -18,7 +18,7 @@ from jobmanager.core.plan.job_plan import Region, shared_by_regions
 from jobmanager.core.progress import LoopProgress
 from taskrunner.spark.compile.compiler import Compiler, ReadSource
 from taskrunner.spark.compile.loops import LoopStopped, RunningLoops
-from taskrunner.spark.compile.ml import Models
+from taskrunner.spark.compile.models import Models
 
 _WAIT_SECONDS = 0.2
 

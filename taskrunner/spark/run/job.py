@@ -8,13 +8,14 @@ from typing import Protocol, assert_never
 import pyspark
 from pyspark.sql import SparkSession
 
-from jobmanager.core.graph.artifact_vertices import Script, ScriptSink
-from jobmanager.core.graph.job_graph import (
+from jobmanager.core.graph.job_graph import Mode
+from jobmanager.core.graph.scripts import Script
+from jobmanager.core.graph.sinks import (
     BlackholeSink,
     ConsoleSink,
     FilesSink,
-    Mode,
     PythonSink,
+    ScriptSink,
     Sink,
     Visibility,
 )

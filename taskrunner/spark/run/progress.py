@@ -10,7 +10,8 @@ from typing import Any
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobmanager.core.graph.job_graph import JobGraph, Source
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan import spark_order
 from jobmanager.core.progress import OperatorProgress, RegionProgress, SourceProgress

@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobmanager.core.durations import milliseconds
-from jobmanager.core.graph.artifact_vertices import Script
-from jobmanager.core.graph.job_graph import JobGraph, Source, SourceConnector
-from jobmanager.core.graph.traits import goes_by_the_clock, waits_for_time
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.scripts import Script
+from jobmanager.core.graph.sources import Source, SourceConnector
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan.job_plan import Region
 from jobmanager.core.progress import RegionProgress
@@ -30,7 +30,7 @@ from taskrunner.core import exhaustion
 from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.snapshots.snapshot import offsets_by_source
 from taskrunner.snapshots.spark_log import SparkLog
-from taskrunner.spark.run.accumulators import Totals
+from taskrunner.spark.compile.accumulators import Totals
 from taskrunner.spark.run.batch_sinks import BatchSink
 from taskrunner.spark.run.progress import ProgressMeter
 
@@ -74,8 +74,8 @@ class RegionQuery:
         self._meter = ProgressMeter(graph, region.id, self.log)
         self._connectors = _connectors(graph, region)
         vertices = [graph.vertex(vertex) for vertex in region.streamed]
-        self._waits = any(map(waits_for_time, vertices))
-        self._has_clock = any(map(goes_by_the_clock, vertices))
+        self._waits = any(one.waits_for_time for one in vertices)
+        self._has_clock = any(one.goes_by_the_clock for one in vertices)
         self._totals = Totals(spark, region.id, spark_checkpoint_dir)
         self._script = next((one for one in vertices if isinstance(one, Script)), None)
         self._is_last = False

@@ -20,8 +20,8 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-from jobmanager.core.graph.artifact_vertices import Script
 from jobmanager.core.graph.graph_document import OURS
+from jobmanager.core.graph.scripts import Script
 from jobmanager.core.ids import ArtifactId
 from taskrunner import logs
 from taskrunner.spark.compile import plan_states

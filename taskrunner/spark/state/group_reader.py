@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from jobmanager.core.graph.job_graph import Vertex
+from jobmanager.core.graph.vertex import Vertex
 from taskrunner.core.state_key import InvalidKey
 from taskrunner.core.state_names import NamedState
 from taskrunner.core.state_view import Column, StateView

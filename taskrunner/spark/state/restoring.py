@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from jobmanager.core.graph.job_graph import FilesSink, Sink
+from jobmanager.core.graph.sinks import FilesSink, Sink
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan import spark_order
-from jobmanager.core.plan.job_plan import Region, layout_of
+from jobmanager.core.plan.job_plan import Region
 from jobmanager.core.plan.key_groups import Layout
 from jobmanager.protocol.messages import RepartitionedRegion
 from taskrunner import logs
@@ -96,7 +96,7 @@ class Restoring:
         """Of the region's stateful operators, in Spark's order."""
         graph = self._subject.graph
         keyed = spark_order.keyed(graph, VertexId(region.id))
-        return [layout_of(graph.vertex(vertex)) for vertex in keyed]
+        return [graph.vertex(vertex).state_layout for vertex in keyed]
 
     def _continue_output(self, sink: Sink) -> None:
         """Withdraws what the jobs that this one goes on with published after its start. For a

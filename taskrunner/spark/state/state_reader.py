@@ -17,7 +17,7 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Row, SparkSession, types
 from pyspark.sql import functions as sql
 
-from jobmanager.core.graph.job_graph import Vertex
+from jobmanager.core.graph.vertex import Vertex
 from jobmanager.core.ids import VertexId
 from taskrunner.core import state_key
 from taskrunner.core.state_key import InvalidKey, Key

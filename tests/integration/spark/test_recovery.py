@@ -7,7 +7,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobmanager.core.ids import AttemptNumber
-from jobmanager.core.plan.job_plan import layout_of
 from jobmanager.core.plan.key_groups import owner
 from taskrunner.core.restore import FromAttempt, FromCheckpoint
 from taskrunner.snapshots.fence import Fence, Superseded
@@ -157,7 +156,7 @@ def test_a_key_lives_where_the_key_group_map_says(
     state = spark.read.format("statestore").load(job.spark_dir().as_uri())
     found = state.selectExpr("partition_id", "pmod(hash(key.k), 12) AS key_group").collect()
 
-    layout = layout_of(job.graph.vertex(job.graph.vertices[1].id))
+    layout = job.graph.vertex(job.graph.vertices[1].id).state_layout
     assert len(found) == 200
     for row in found:
         assert row["partition_id"] == owner(layout, row["key_group"], parallelism)

@@ -27,7 +27,6 @@ from pyspark.sql import SparkSession
 
 from jobmanager.core.ids import VertexId
 from jobmanager.core.plan import spark_order
-from jobmanager.core.plan.job_plan import layout_of
 from jobmanager.core.plan.key_groups import Layout, owner
 from tests.integration.spark.buffered_window_operators import BUFFERED_WINDOWS
 from tests.integration.spark.fed_files import files_source, put_file, wait_until_read
@@ -298,7 +297,7 @@ def check_places(
     keyed = spark_order.keyed(job.graph, VertexId("out"))
     assert len(operator.states) == len(keyed)
     for number, (vertex, hashed) in enumerate(zip(keyed, operator.states, strict=True)):
-        layout = layout_of(job.graph.vertex(vertex))
+        layout = job.graph.vertex(vertex).state_layout
         group = f"pmod(hash({hashed}), 12)" if hashed else "0"
         if layout is Layout.GROUPED:
             group = str(hashed)  # Spark's key is the key group

@@ -2,15 +2,19 @@
 
 import io
 import zipfile
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import replace
 
 import pytest
 
 from jobmanager.core import artifact
 from jobmanager.core.errors import InvalidArtifact
 from jobmanager.core.graph import function_references, graph_document
+from jobmanager.core.graph.inputs import Input
+from jobmanager.core.graph.iterations import Iterate
 from jobmanager.core.graph.module_names import ModuleNames, names_in
+from jobmanager.core.graph.process_functions import Python
+from jobmanager.core.graph.sources import PythonSource, Source
+from jobmanager.core.ids import VertexId
 from tests.support.builders import a_document
 
 _MODULE = b"""
@@ -95,27 +99,20 @@ def test_a_zip_without_modules_at_its_top_is_refused() -> None:
         artifact.read("a.zip", _zip({"my-project/a.py": ""}))
 
 
-@dataclass(frozen=True)
-class _Inner:
-    id: str
-    function: str
-
-
-@dataclass(frozen=True)
-class _Outer:
-    id: str
-    class_name: str
-    body: tuple[_Inner, ...]
+def a_function(name: str, reference: str) -> Python:
+    return Python(VertexId(name), (Input(VertexId("bids")),), reference, "a INT")
 
 
 def test_references_are_found_in_sub_graphs_too() -> None:
-    vertex = _Outer("outer", "pkg.m:Class", (_Inner("inner", "f:g"),))
-    graph = replace(graph_document.parse(a_document()), vertices=cast(Any, (vertex,)))
+    source = Source(VertexId("bids"), (), PythonSource("pkg.m:Class"), None)
+    body = (a_function("inner", "f:g"),)
+    loop = Iterate(VertexId("loop"), (Input(source.id),), body, VertexId("inner"), 3)
+    graph = replace(graph_document.parse(a_document()), vertices=(source, loop))
 
     found = function_references.references(graph)
 
     assert [(one.vertex, one.field, one.module, one.name) for one in found] == [
-        ("outer", "class", "pkg.m", "Class"),
+        ("bids", "class", "pkg.m", "Class"),
         ("inner", "function", "f", "g"),
     ]
 
@@ -135,9 +132,7 @@ def test_a_function_that_is_not_there_is_a_fault_with_what_is_close(
     reference: str, told: str | None
 ) -> None:
     modules = {"mine": names_in("def work(): ...\nclass Class: ..."), "broken": names_in("(")}
-    graph = replace(
-        graph_document.parse(a_document()), vertices=cast(Any, (_Inner("one", reference),))
-    )
+    graph = replace(graph_document.parse(a_document()), vertices=(a_function("one", reference),))
 
     found = function_references.faults(graph, modules.get, lambda: sorted(modules))
 

@@ -1,4 +1,4 @@
-from jobmanager.core.graph.job_graph import GeneratorSource, TableSource
+from jobmanager.core.graph.sources import GeneratorSource, TableSource
 from jobmanager.core.ids import VertexId
 from jobmanager.core.plan import spark_order
 from taskrunner.core import exhaustion

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jobmanager.core.graph import graph_document
-from jobmanager.core.graph.job_graph import Vertex
+from jobmanager.core.graph.vertex import Vertex
 from jobmanager.core.ids import VertexId
 from taskrunner.core.state_view import Field, StateView, view_of
 

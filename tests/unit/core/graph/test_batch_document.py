@@ -7,15 +7,10 @@ import pytest
 
 from jobmanager.core.errors import InvalidJobGraph
 from jobmanager.core.graph import graph_document
-from jobmanager.core.graph.batch_vertices import (
-    DeltaIterate,
-    GraphAlgorithm,
-    Iterate,
-    Ml,
-    PageRank,
-    StageKind,
-)
-from jobmanager.core.graph.job_graph import JobGraph, op_of
+from jobmanager.core.graph.graph_algorithms import GraphAlgorithm, PageRank
+from jobmanager.core.graph.iterations import DeltaIterate, Iterate
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.ml import Ml, StageKind
 from jobmanager.core.ids import VertexId
 from jobmanager.core.plan.job_plan import plan_of, shared_by_regions
 
@@ -124,14 +119,14 @@ def test_any_operator_but_sources_and_sinks_can_be_in_a_body() -> None:
     loop = parsed({**ITERATE, "inputs": ["rows", "others"], "body": body}).vertex(VertexId("loop"))
 
     assert isinstance(loop, Iterate)
-    assert [op_of(vertex) for vertex in loop.body] == ["join", "map", "sql", "distinct"]
+    assert [vertex.op for vertex in loop.body] == ["join", "map", "sql", "distinct"]
 
 
 def test_a_graph_algorithm_has_networkx_defaults() -> None:
     ranks = parsed(GRAPH).vertex(VertexId("ranks"))
 
     assert isinstance(ranks, GraphAlgorithm)
-    assert op_of(ranks) == "graph"
+    assert ranks.op == "graph"
     assert (ranks.edges, ranks.vertices) == ("rows", None)
     assert ranks.algorithm == PageRank(damping=0.5, max_iterations=100, tolerance=1e-6)
 

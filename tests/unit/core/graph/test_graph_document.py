@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from jobmanager.core.errors import Fault, InvalidJobGraph
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.inputs import Ship
-from jobmanager.core.graph.job_graph import GeneratorSource
-from jobmanager.core.graph.window_vertices import TumblingWindow, Window
+from jobmanager.core.graph.sources import GeneratorSource
+from jobmanager.core.graph.window_kinds import TumblingWindow
+from jobmanager.core.graph.windows import Window
 from jobmanager.core.ids import VertexId
 from tests.support.builders import a_document, a_document_with
 
@@ -43,7 +44,7 @@ def test_a_sound_graph_is_read_with_its_defaults() -> None:
 
     assert graph.max_parallelism == 720
     assert graph.checkpointing.interval.total_seconds() == 10
-    assert isinstance(graph.vertices[0].connector, GeneratorSource)  # type: ignore[union-attr]
+    assert isinstance(graph.vertices[0].connector, GeneratorSource)  # type: ignore[attr-defined]
 
 
 def test_a_window_takes_its_time_column_from_the_watermark() -> None:

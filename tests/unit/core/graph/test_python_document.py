@@ -6,10 +6,8 @@ import pytest
 
 from jobmanager.core.graph import graph_document, spark_ddl
 from jobmanager.core.graph.clocks import Clock
-from jobmanager.core.graph.job_graph import op_of
-from jobmanager.core.graph.python_vertices import Cogroup, Process
+from jobmanager.core.graph.process_functions import Cogroup, Process
 from jobmanager.core.ids import VertexId
-from jobmanager.core.plan.job_plan import layout_of
 from jobmanager.core.plan.key_groups import Layout
 from tests.unit.core.graph.test_graph_document import a_sink, a_source, faults_of
 
@@ -28,13 +26,13 @@ def test_a_process_vertex_takes_its_time_from_the_watermark() -> None:
 
     assert isinstance(vertex, Process)
     assert (vertex.time, vertex.time_column) == (Clock.EVENT, "ts")
-    assert layout_of(vertex) is Layout.GROUPED
+    assert vertex.state_layout is Layout.GROUPED
 
 
 def test_a_reduce_with_a_function_is_a_reduce() -> None:
     document = a_graph({"op": "reduce", "key": ["k"]})
 
-    assert op_of(graph_document.parse(document).vertex(VertexId("code"))) == "reduce"
+    assert graph_document.parse(document).vertex(VertexId("code")).op == "reduce"
 
 
 @pytest.mark.parametrize(

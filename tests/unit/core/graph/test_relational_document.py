@@ -7,10 +7,13 @@ import pytest
 from jobmanager.core.errors import InvalidJobGraph
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.inputs import Ship
-from jobmanager.core.graph.job_graph import OutputMode, Vertex
-from jobmanager.core.graph.relational_vertices import Join, Sql, SqlState
+from jobmanager.core.graph.joins import Join
+from jobmanager.core.graph.output_mode import OutputMode
+from jobmanager.core.graph.sql_queries import Sql
+from jobmanager.core.graph.sql_text import SqlState
+from jobmanager.core.graph.vertex import Vertex
 from jobmanager.core.ids import VertexId
-from jobmanager.core.plan.job_plan import awaited, layout_of, plan_of
+from jobmanager.core.plan.job_plan import awaited, plan_of
 from jobmanager.core.plan.key_groups import Layout
 from jobmanager.core.plan.spark_order import keyed, sources
 
@@ -404,7 +407,7 @@ def test_a_query_without_a_key_has_its_state_in_one_place() -> None:
 
     assert isinstance(found, Sql)
     assert found.state is SqlState.TOTAL
-    assert layout_of(found) is Layout.SINGLE
+    assert found.state_layout is Layout.SINGLE
 
 
 def test_a_query_joins_a_stream_with_a_table_without_state() -> None:

@@ -15,10 +15,10 @@ from jobmanager.core.graph.script_graph import (
     UnsupportedScript,
     graph_of,
 )
+from jobmanager.core.graph.spark_interval import NotAnInterval, interval_of
 from jobmanager.core.ids import VertexId
 from jobmanager.core.plan import spark_order
 from jobmanager.core.plan.job_plan import SnapshotKind, awaited, plan_of
-from jobmanager.core.plan.spark_interval import NotAnInterval, interval_of
 
 _CALL = ScriptCall("a" * 64, ["--fast"], ["b" * 64], "app", 2, {"spark.sql.ansi.enabled": "false"})
 _SINK = FoundSink("parquet", "out", {"path": "out"}, [], None, None)

@@ -6,7 +6,6 @@ import pytest
 
 from jobmanager.core.errors import InvalidJobGraph
 from jobmanager.core.graph import graph_document
-from jobmanager.core.graph.job_graph import op_of
 from jobmanager.core.ids import VertexId
 from jobmanager.core.plan import spark_order
 from jobmanager.core.plan.job_plan import SnapshotKind, assignment, awaited, plan_of
@@ -27,7 +26,7 @@ def test_a_function_without_state_is_awaited_by_nobody() -> None:
     graph = graph_document.parse(_document())
 
     assert SnapshotKind.STATE not in awaited(graph, 2).values()
-    assert op_of(graph.vertex(VertexId("own"))) == "spark"
+    assert graph.vertex(VertexId("own")).op == "spark"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +50,7 @@ def test_declared_state_is_awaited_from_each_of_its_partitions(
     assert plan_of(graph).regions[0].output_mode == mode
     owned = assignment(graph, 2)
     assert sorted(group for groups in owned.values() for group in groups) == list(range(720))
-    assert op_of(graph.vertex(VertexId("own"))) == "spark"
+    assert graph.vertex(VertexId("own")).op == "spark"
 
 
 @pytest.mark.parametrize(

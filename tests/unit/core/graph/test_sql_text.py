@@ -1,7 +1,6 @@
 import pytest
 
-from jobmanager.core.graph.relational_vertices import SqlState
-from jobmanager.core.graph.sql_text import TooMuch, state_of
+from jobmanager.core.graph.sql_text import SqlState, TooMuch, state_of
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,15 @@ import pytest
 
 from jobmanager.core.errors import InvalidJobGraph
 from jobmanager.core.graph import graph_document
-from jobmanager.core.graph.window_vertices import (
+from jobmanager.core.graph.window_kinds import (
     CountTrigger,
     CountWindow,
     DeltaEvictor,
     GlobalWindow,
     SessionWindow,
-    Window,
 )
+from jobmanager.core.graph.windows import Window
 from jobmanager.core.ids import VertexId
-from jobmanager.core.plan.job_plan import layout_of
 from jobmanager.core.plan.key_groups import Layout
 
 Row = dict[str, Any]
@@ -92,7 +91,7 @@ def test_what_spark_has_no_window_for_is_kept_by_key_group(fields: Row, is_buffe
     window = window_of(a_graph(**fields))
 
     assert window.is_buffered is is_buffered
-    assert layout_of(window) is (Layout.GROUPED if is_buffered else Layout.HASHED)
+    assert window.state_layout is (Layout.GROUPED if is_buffered else Layout.HASHED)
 
 
 def test_a_window_whose_late_rows_are_used_is_buffered() -> None:

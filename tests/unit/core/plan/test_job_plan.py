@@ -2,7 +2,7 @@ from typing import Any
 
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.inputs import Ship
-from jobmanager.core.graph.job_graph import OutputMode
+from jobmanager.core.graph.output_mode import OutputMode
 from jobmanager.core.plan.job_plan import SnapshotKind, awaited, plan_of
 from tests.support.builders import a_document
 

@@ -1,7 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobmanager.core.plan.key_groups import Layout, divisors, moves, owned, owner, subtasks
+from jobmanager.core.graph.parallelism import divisors
+from jobmanager.core.plan.key_groups import Layout, moves, owned, owner, subtasks
 
 K = st.integers(min_value=1, max_value=2000)
 

@@ -1,0 +1,60 @@
+"""The operator `spark`: any PySpark, as a function of frames."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from jobmanager.core.graph.columns import Columns, in_schema
+from jobmanager.core.graph.document_fields import Fields
+from jobmanager.core.graph.function_fields import read_function
+from jobmanager.core.graph.job_graph import Mode
+from jobmanager.core.graph.operator_entry import Arity, Header, Operator
+from jobmanager.core.graph.state_kinds import UPDATING, StateKind, layout_of_kinds, read_state
+from jobmanager.core.graph.state_layout import Layout
+from jobmanager.core.graph.vertex import Vertex
+
+
+@dataclass(frozen=True, slots=True)
+class Spark(Vertex):
+    """Any PySpark: `(spark, *inputs) -> DataFrame`."""
+
+    op: ClassVar[str] = "spark"
+    function: str
+    output: str
+    """Spark DDL: the columns that come out."""
+    state: tuple[StateKind, ...] = ()
+    """Spark's stateful operators in it, from its output backwards."""
+    keeps_state: bool = False
+    """There are such operators, and the job is a stream: a batch keeps nothing."""
+
+    @property
+    def is_keyed(self) -> bool:
+        return self.keeps_state
+
+    @property
+    def state_layout(self) -> Layout:
+        return layout_of_kinds(self.state)
+
+    @property
+    def spark_state_operators(self) -> int:
+        return len(self.state)
+
+    @property
+    def emits_updates(self) -> bool:
+        return not UPDATING.isdisjoint(self.state)
+
+    @property
+    def waits_for_time(self) -> bool:
+        return self.keeps_state
+
+    def columns_out(self, inputs: Sequence[Columns | None]) -> Columns | None:
+        return in_schema(self.output)
+
+
+def _read(fields: Fields, header: Header) -> Spark:
+    function, output, state = read_function(fields), fields.text("output"), read_state(fields)
+    keeps_state = bool(state) and header.mode is Mode.STREAMING
+    return Spark(header.id, header.inputs, function, output, state, keeps_state)
+
+
+OPERATORS = (Operator("spark", _read, Arity.SOME),)
