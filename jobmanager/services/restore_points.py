@@ -16,7 +16,7 @@ from jobmanager.core.ids import CheckpointNumber, JobId, SavepointId
 from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.records import RestorePoint
 from jobmanager.core.life.savepoint import SavepointStatus
-from jobmanager.core.snapshots.manifest import FILE_NAME
+from jobmanager.core.snapshots.layout import MANIFEST
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path, normal
 from jobmanager.files.open_storage import require_shared
 from jobmanager.services.directives import RunSettings
@@ -38,7 +38,7 @@ async def of_savepoint(uow: UnitOfWork, named: str) -> RestorePoint:
         root, job = savepoint.directory, savepoint.job_id.hex if savepoint.job_id else ""
     else:
         root, job = await _as_uri(named), ""
-    return RestorePoint(root, FILE_NAME, f"savepoint {named}", job, savepoint=named)
+    return RestorePoint(root, MANIFEST, f"savepoint {named}", job, savepoint=named)
 
 
 async def of_checkpoint(uow: UnitOfWork, named: str, settings: RunSettings) -> RestorePoint:

@@ -17,14 +17,15 @@ from pathlib import Path
 from uuid import uuid4
 
 from jobmanager.core.ids import RegionId
+from jobmanager.core.snapshots import layout as storage_layout
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.core.snapshots.storage_uri import is_local, local_path
 from jobmanager.files import locks
-from jobmanager.files.open_storage import open_files
-from jobmanager.files.snapshot_files import DamagedFile, SnapshotFiles
+from jobmanager.files.local_storage import LocalStorage
+from jobmanager.files.open_storage import open_storage
+from jobmanager.files.storage_port import DamagedFile, Storage
 from taskrunner.snapshots import durable
-from taskrunner.snapshots.layout import JobLayout
 
 _MOST_COPIES = 3
 _LOCK = "lock"
@@ -63,7 +64,7 @@ class Copies:
             if is_local(root):
                 self._kept[wanted] = make_copy(local_path(root), location, target)
             else:
-                self._kept[wanted] = download(open_files(root), location, target)
+                self._kept[wanted] = download(open_storage(root), location, target)
             while len(self._kept) > _MOST_COPIES:
                 _, oldest = self._kept.popitem(last=False)
                 shutil.rmtree(oldest.directory, ignore_errors=True)
@@ -73,8 +74,8 @@ class Copies:
 
 def make_copy(root: Path, location: str, target: Path) -> Copy:
     """Copies every region of the snapshot below `target`, which is made."""
-    is_savepoint = location == manifests.FILE_NAME
-    lock = nullcontext() if is_savepoint else locks.held(JobLayout(root).pool_lock)
+    is_savepoint = location == storage_layout.MANIFEST
+    lock = nullcontext() if is_savepoint else LocalStorage(root).lock(storage_layout.POOL_LOCK)
     if not root.is_dir():
         raise SnapshotGone(f"{root} is not there")
     with lock:
@@ -89,7 +90,7 @@ def make_copy(root: Path, location: str, target: Path) -> Copy:
     return Copy(manifest, target)
 
 
-def download(files: SnapshotFiles, location: str, target: Path) -> Copy:
+def download(files: Storage, location: str, target: Path) -> Copy:
     """The same of a snapshot elsewhere. No lock reaches there: what retention deletes meanwhile
     is found missing.
     """

@@ -15,6 +15,8 @@ from jobmanager.core.ids import CheckpointNumber
 from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.records import StoredAttempt, StoredCheckpoint, StoredJob
 from jobmanager.core.plan.job_plan import Task, plan_of
+from jobmanager.core.snapshots.layout import manifest_directory
+from jobmanager.core.snapshots.storage_uri import below
 from jobmanager.protocol.progress_json import restored_to_json
 
 router = APIRouter(tags=[FLINK])
@@ -185,8 +187,8 @@ def _restores(
 
 
 def _external_path(stored: StoredJob, relative: str, context: Ctx) -> str:
-    directory = relative.removesuffix("/manifest.json")
-    if directory.startswith("file:"):
+    """Where a checkpoint is, or a savepoint, whose manifest is known by its whole URI."""
+    directory = manifest_directory(relative)
+    if directory.startswith("file:") or "://" in directory:
         return directory
-    root = context.run_settings.storage.rstrip("/")
-    return f"{root}/jobs/{stored.id.hex}/{directory}"
+    return below(context.run_settings.checkpoints_of(stored.id), directory)

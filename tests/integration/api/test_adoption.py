@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
+from jobmanager.core.snapshots import layout
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import Ancestor, Manifest, RegionManifest, SavepointInfo
 from jobmanager.core.snapshots.storage_uri import local_path
@@ -39,7 +40,7 @@ def write_savepoint(question: QuestionBody) -> None:
     )
     directory = local_path(question.target)
     directory.mkdir(parents=True)
-    (directory / manifests.FILE_NAME).write_text(manifests.to_json(manifest))
+    (directory / layout.MANIFEST).write_text(manifests.to_json(manifest))
 
 
 async def adopt(cluster: Cluster, **more: Any) -> dict[str, Any]:
@@ -53,7 +54,7 @@ async def adopt(cluster: Cluster, **more: Any) -> dict[str, Any]:
 
 
 def look(path: str) -> Callable[[], bool]:
-    return Path(local_path(path) / manifests.FILE_NAME).exists
+    return Path(local_path(path) / layout.MANIFEST).exists
 
 
 async def test_an_adopted_savepoint_is_one_of_no_job(cluster: Cluster) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from jobmanager.core.graph.graph_document import parse
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
+from jobmanager.core.snapshots import layout
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import Manifest, RegionManifest, SnapshotFile
 from tests.support.builders import NOW, a_document, a_document_with
@@ -48,7 +49,7 @@ def write_checkpoint(cluster: Cluster, job: str, number: int, *names: str) -> No
         graph.max_parallelism,
         {RegionId("out"): RegionManifest(1, None, {}, tuple(files), ())},
     )
-    leave(home(cluster, job) / manifests.location_of(number), manifests.to_json(manifest))
+    leave(home(cluster, job) / layout.checkpoint_manifest(number), manifests.to_json(manifest))
 
 
 async def trigger(cluster: Cluster, job: str) -> int:

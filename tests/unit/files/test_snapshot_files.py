@@ -16,12 +16,12 @@ from jobmanager.core.snapshots.storage_uri import (
     normal,
     scheme_of,
 )
-from jobmanager.files.open_storage import open_files, require_shared
-from jobmanager.files.snapshot_files import DamagedFile, Kept, SnapshotFiles, StoreFailed, damage
+from jobmanager.files.open_storage import open_storage, require_shared
+from jobmanager.files.storage_port import DamagedFile, Digest, Storage, StoreFailed, damage
 from tests.support import stores
 
 STATE = b"state" * 1000
-KEPT = Kept(len(STATE), hashlib.sha256(STATE).hexdigest())
+KEPT = Digest(len(STATE), hashlib.sha256(STATE).hexdigest())
 
 
 @pytest.fixture
@@ -31,21 +31,21 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
-def named(location: str, kept: Kept = KEPT) -> SnapshotFile:
+def named(location: str, kept: Digest = KEPT) -> SnapshotFile:
     return SnapshotFile("x", location, kept.bytes, kept.sha256)
 
 
-def test_what_is_kept_is_found_and_is_the_same(files: SnapshotFiles, source: Path) -> None:
+def test_what_is_kept_is_found_and_is_the_same(files: Storage, source: Path) -> None:
     assert files.keep(source, "pool/out/1") == KEPT
-    files.settle([named("pool/out/1")])
+    files.make_durable([named("pool/out/1")])
 
-    assert files.found() == files.found("pool") == {"pool/out/1": KEPT.bytes}
+    assert files.list_files() == files.list_files("pool") == {"pool/out/1": KEPT.bytes}
     assert files.read("pool/out/1") == STATE
     assert files.digest("pool/out/1") == KEPT
     assert damage(files, named("pool/out/1")) is None
 
 
-def test_what_is_kept_replaces_what_was_there(files: SnapshotFiles, source: Path) -> None:
+def test_what_is_kept_replaces_what_was_there(files: Storage, source: Path) -> None:
     files.write("pool/1", "an earlier try")
 
     files.keep(source, "pool/1")
@@ -53,9 +53,7 @@ def test_what_is_kept_replaces_what_was_there(files: SnapshotFiles, source: Path
     assert files.digest("pool/1") == KEPT
 
 
-def test_what_is_kept_is_apart_from_a_source_that_is_replaced(
-    files: SnapshotFiles, source: Path
-) -> None:
+def test_what_is_kept_is_apart_from_a_source_that_is_replaced(files: Storage, source: Path) -> None:
     files.keep(source, "1")
     source.unlink()
     source.write_text("something else")
@@ -63,31 +61,31 @@ def test_what_is_kept_is_apart_from_a_source_that_is_replaced(
     assert files.read("1") == STATE
 
 
-def test_nothing_is_in_a_place_that_does_not_exist(files: SnapshotFiles) -> None:
-    assert files.found() == {}
-    assert files.found("nowhere") == {}
+def test_nothing_is_in_a_place_that_does_not_exist(files: Storage) -> None:
+    assert files.list_files() == {}
+    assert files.list_files("nowhere") == {}
     files.delete(["nowhere/1"])
-    files.remove("nowhere")
+    files.delete_directory("nowhere")
     for ask in (files.read, files.digest):
         with pytest.raises(FileNotFoundError):
             ask("nowhere/1")
 
 
-def test_a_directory_goes_and_its_neighbour_stays(files: SnapshotFiles) -> None:
+def test_a_directory_goes_and_its_neighbour_stays(files: Storage) -> None:
     for location in ("checkpoints/1/a", "checkpoints/1/b/c", "checkpoints/10/a"):
         files.write(location, "text")
-    assert files.names("checkpoints") == {"1", "10"}
-    assert files.names("checkpoints/1") == {"a", "b"}
-    assert files.names("nowhere") == set()
+    assert files.list_names("checkpoints") == {"1", "10"}
+    assert files.list_names("checkpoints/1") == {"a", "b"}
+    assert files.list_names("nowhere") == set()
 
-    files.remove("checkpoints/1")
-    assert set(files.found()) == {"checkpoints/10/a"}
+    files.delete_directory("checkpoints/1")
+    assert set(files.list_files()) == {"checkpoints/10/a"}
     files.delete(["checkpoints/10/a"])
-    assert set(files.found()) == set()
+    assert set(files.list_files()) == set()
 
 
 def test_a_file_is_fetched_where_spark_can_use_it(
-    files: SnapshotFiles, source: Path, tmp_path: Path
+    files: Storage, source: Path, tmp_path: Path
 ) -> None:
     files.keep(source, "1")
 
@@ -96,9 +94,7 @@ def test_a_file_is_fetched_where_spark_can_use_it(
     assert (tmp_path / "clone" / "state" / "1").read_bytes() == STATE
 
 
-def test_a_file_that_is_missing_or_truncated_is_not_fetched(
-    files: SnapshotFiles, tmp_path: Path
-) -> None:
+def test_a_file_that_is_missing_or_truncated_is_not_fetched(files: Storage, tmp_path: Path) -> None:
     files.write("short", "abc")
 
     with pytest.raises(DamagedFile, match="gone is missing"):
@@ -107,7 +103,7 @@ def test_a_file_that_is_missing_or_truncated_is_not_fetched(
         files.fetch(named("short"), tmp_path / "b")
 
 
-def test_damage_is_told_in_words(files: SnapshotFiles) -> None:
+def test_damage_is_told_in_words(files: Storage) -> None:
     files.write("short", "abc")
     files.write("other", "x" * KEPT.bytes)
 
@@ -117,7 +113,7 @@ def test_damage_is_told_in_words(files: SnapshotFiles) -> None:
 
 
 def test_an_altered_file_is_noticed_while_it_is_downloaded(tmp_path: Path) -> None:
-    files = open_files(f"memory://{uuid4()}")
+    files = open_storage(f"memory://{uuid4()}")
     files.write("other", "x" * KEPT.bytes)
 
     with pytest.raises(DamagedFile, match="other was altered"):
@@ -125,7 +121,7 @@ def test_an_altered_file_is_noticed_while_it_is_downloaded(tmp_path: Path) -> No
 
 
 def test_on_a_file_system_a_file_is_kept_as_a_link(tmp_path: Path, source: Path) -> None:
-    files = open_files(str(tmp_path / "store"))
+    files = open_storage(str(tmp_path / "store"))
 
     files.keep(source, "1")
 
@@ -135,7 +131,7 @@ def test_on_a_file_system_a_file_is_kept_as_a_link(tmp_path: Path, source: Path)
 
 def test_a_store_that_fails_says_where_and_in_its_own_words(source: Path) -> None:
     stores.forget()
-    files = open_files("moody://bucket/job")
+    files = open_storage("moody://bucket/job")
     with (
         stores.failing(after=0),
         pytest.raises(StoreFailed, match="moody://bucket/job/1: StoreIsFull: the store is full"),
@@ -143,9 +139,9 @@ def test_a_store_that_fails_says_where_and_in_its_own_words(source: Path) -> Non
         files.keep(source, "1")
 
     with pytest.raises(StoreFailed, match="1 has 2500 bytes after 5000 were uploaded"):
-        files.settle([named("1")])
+        files.make_durable([named("1")])
     with pytest.raises(StoreFailed, match="2 is not there"):
-        files.settle([named("2")])
+        files.make_durable([named("2")])
 
 
 @pytest.mark.parametrize(
