@@ -20,11 +20,13 @@ from jobmanager.core.errors import (
     BodyTooSlow,
     Conflict,
     DomainError,
+    Fault,
     Forbidden,
     InvalidJobGraph,
     Malformed,
     NotFound,
     Rejected,
+    StateDoesNotFit,
     Unavailable,
 )
 
@@ -68,6 +70,11 @@ def response(scope: Scope, error: DomainError) -> JSONResponse:
     return _of_domain_error(Request(scope), error)
 
 
+def fault_documents(faults: Sequence[Fault]) -> list[dict[str, str | None]]:
+    """What is wrong with a job graph, each fault with its place."""
+    return [{"vertex": one.vertex, "field": one.field, "message": one.message} for one in faults]
+
+
 async def _on_domain_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, DomainError)
     return _of_domain_error(request, error)
@@ -75,11 +82,8 @@ async def _on_domain_error(request: Request, error: Exception) -> JSONResponse:
 
 def _of_domain_error(request: Request, error: DomainError) -> JSONResponse:
     more: dict[str, Any] = {}
-    if isinstance(error, InvalidJobGraph):
-        more["faults"] = [
-            {"vertex": fault.vertex, "field": fault.field, "message": fault.message}
-            for fault in error.faults
-        ]
+    if isinstance(error, InvalidJobGraph | StateDoesNotFit):
+        more["faults"] = fault_documents(error.faults)
     kind = type(error)
     return _answer(request, status_of(kind), kind.__name__, error.title, str(error), more)
 

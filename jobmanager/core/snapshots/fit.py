@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from jobmanager.core.errors import Fault
-from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.job_graph import JobGraph, Mode
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan import spark_order
 from jobmanager.core.plan.job_plan import plan_of
@@ -71,7 +71,8 @@ class Fit:
 def fit(state: SavedState, graph: JobGraph) -> Fit:
     now = state_of_graph(graph)
     fates = list(_fates(state, now))
-    return Fit(fates, list(_obstacles(state, now)), list(_losses(fates)))
+    obstacles = [*_mode_faults(graph), *_obstacles(state, now)]
+    return Fit(fates, obstacles, list(_losses(fates)))
 
 
 def state_in(manifest: Manifest) -> SavedState:
@@ -124,6 +125,16 @@ def _losses(fates: Iterable[StateFate]) -> Iterator[Fault]:
                 f"region {one.region}: {what} would be left behind; "
                 "set allow_non_restored_state if that is meant",
             )
+
+
+def _mode_faults(graph: JobGraph) -> Iterator[Fault]:
+    if graph.mode is Mode.BATCH:
+        yield Fault(
+            None,
+            "mode",
+            "a batch job is run as a whole and goes on from no state: submit it without a "
+            "savepoint or checkpoint, or with mode: streaming",
+        )
 
 
 def _obstacles(before: SavedState, after: SavedState) -> Iterator[Fault]:

@@ -1,4 +1,4 @@
-"""One port, three stores: a file system, fsspec's memory, and one that fails."""
+"""From a URI to its storage, and what is special in each kind; `test_storage_port` has the rest."""
 
 import hashlib
 import subprocess
@@ -17,7 +17,7 @@ from jobmanager.core.snapshots.storage_uri import (
     scheme_of,
 )
 from jobmanager.files.open_storage import open_storage, require_shared
-from jobmanager.files.storage_port import DamagedFile, Digest, Storage, StoreFailed, damage
+from jobmanager.files.storage_port import DamagedFile, Digest, StoreFailed
 from tests.support import stores
 
 STATE = b"state" * 1000
@@ -33,83 +33,6 @@ def source(tmp_path: Path) -> Path:
 
 def named(location: str, kept: Digest = KEPT) -> SnapshotFile:
     return SnapshotFile("x", location, kept.bytes, kept.sha256)
-
-
-def test_what_is_kept_is_found_and_is_the_same(files: Storage, source: Path) -> None:
-    assert files.keep(source, "pool/out/1") == KEPT
-    files.make_durable([named("pool/out/1")])
-
-    assert files.list_files() == files.list_files("pool") == {"pool/out/1": KEPT.bytes}
-    assert files.read("pool/out/1") == STATE
-    assert files.digest("pool/out/1") == KEPT
-    assert damage(files, named("pool/out/1")) is None
-
-
-def test_what_is_kept_replaces_what_was_there(files: Storage, source: Path) -> None:
-    files.write("pool/1", "an earlier try")
-
-    files.keep(source, "pool/1")
-
-    assert files.digest("pool/1") == KEPT
-
-
-def test_what_is_kept_is_apart_from_a_source_that_is_replaced(files: Storage, source: Path) -> None:
-    files.keep(source, "1")
-    source.unlink()
-    source.write_text("something else")
-
-    assert files.read("1") == STATE
-
-
-def test_nothing_is_in_a_place_that_does_not_exist(files: Storage) -> None:
-    assert files.list_files() == {}
-    assert files.list_files("nowhere") == {}
-    files.delete(["nowhere/1"])
-    files.delete_directory("nowhere")
-    for ask in (files.read, files.digest):
-        with pytest.raises(FileNotFoundError):
-            ask("nowhere/1")
-
-
-def test_a_directory_goes_and_its_neighbour_stays(files: Storage) -> None:
-    for location in ("checkpoints/1/a", "checkpoints/1/b/c", "checkpoints/10/a"):
-        files.write(location, "text")
-    assert files.list_names("checkpoints") == {"1", "10"}
-    assert files.list_names("checkpoints/1") == {"a", "b"}
-    assert files.list_names("nowhere") == set()
-
-    files.delete_directory("checkpoints/1")
-    assert set(files.list_files()) == {"checkpoints/10/a"}
-    files.delete(["checkpoints/10/a"])
-    assert set(files.list_files()) == set()
-
-
-def test_a_file_is_fetched_where_spark_can_use_it(
-    files: Storage, source: Path, tmp_path: Path
-) -> None:
-    files.keep(source, "1")
-
-    files.fetch(named("1"), tmp_path / "clone" / "state" / "1")
-
-    assert (tmp_path / "clone" / "state" / "1").read_bytes() == STATE
-
-
-def test_a_file_that_is_missing_or_truncated_is_not_fetched(files: Storage, tmp_path: Path) -> None:
-    files.write("short", "abc")
-
-    with pytest.raises(DamagedFile, match="gone is missing"):
-        files.fetch(named("gone"), tmp_path / "a")
-    with pytest.raises(DamagedFile, match="short has 3 bytes instead of 5000"):
-        files.fetch(named("short"), tmp_path / "b")
-
-
-def test_damage_is_told_in_words(files: Storage) -> None:
-    files.write("short", "abc")
-    files.write("other", "x" * KEPT.bytes)
-
-    assert damage(files, named("gone")) == "is missing"
-    assert damage(files, named("short")) == "has 3 bytes instead of 5000"
-    assert damage(files, named("other")) == f"was altered: its SHA-256 is not {KEPT.sha256}"
 
 
 def test_an_altered_file_is_noticed_while_it_is_downloaded(tmp_path: Path) -> None:
