@@ -28,6 +28,7 @@ from jobmanager.files.storage_port import (
     LOCK_WAIT,
     DamagedFile,
     Digest,
+    MissingFile,
     StoreFailed,
     UnsupportedOperation,
     difference,
@@ -148,7 +149,7 @@ class FsspecStorage:
             with target.open("wb") as writer:
                 kept = self._copy(file.location, writer.write)
         except FileNotFoundError:
-            raise DamagedFile(f"{file.location} is missing") from None
+            raise MissingFile(f"{file.location} is missing") from None
         if fault := difference(kept, file):
             raise DamagedFile(f"{file.location} {fault}")
         durable.sync(target)

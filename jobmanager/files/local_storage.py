@@ -11,7 +11,7 @@ from typing import Self
 
 from jobmanager.core.snapshots.manifest import SnapshotFile
 from jobmanager.files import durable, locks
-from jobmanager.files.storage_port import BREAK_WAIT, LOCK_WAIT, DamagedFile, Digest
+from jobmanager.files.storage_port import BREAK_WAIT, LOCK_WAIT, DamagedFile, Digest, MissingFile
 
 _TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
 
@@ -100,7 +100,7 @@ class LocalStorage:
         """A link: only its size is looked at."""
         path = self._root / file.location
         if not path.is_file():
-            raise DamagedFile(f"{file.location} is missing")
+            raise MissingFile(f"{file.location} is missing")
         if path.stat().st_size != file.bytes:
             raise DamagedFile(
                 f"{file.location} has {path.stat().st_size} bytes instead of {file.bytes}"

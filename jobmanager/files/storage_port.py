@@ -41,6 +41,10 @@ class DamagedFile(Exception):
     """A file is missing, or is not what its manifest says."""
 
 
+class MissingFile(DamagedFile):
+    """A file that a manifest names is not there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Digest:
     """What a file consists of."""
@@ -123,7 +127,8 @@ class Storage(Protocol):
     def fetch(self, file: SnapshotFile, target: Path) -> None:
         """Makes the local file `target` of it, by a link or a copy, which is only read from.
 
-        Raises `DamagedFile`: a copy is compared byte by byte, of a link only the size.
+        Raises `MissingFile` or another `DamagedFile`: a copy is compared byte by byte, of a link
+        only the size.
         """
 
     # ── deleting ──

@@ -27,6 +27,15 @@ class JobLayout:
         return LocalStorage(self.directory)
 
     @property
+    def root(self) -> Path:
+        """That of all storage."""
+        return self.directory.parents[storage_layout.JOB_DEPTH - 1]
+
+    def of_other(self, job: JobId) -> "JobLayout":
+        """The directory of another job in the same storage."""
+        return JobLayout(self.root / storage_layout.job_directory(job))
+
+    @property
     def snapshots(self) -> Storage:
         """The pool and the checkpoints."""
         return open_storage(self.elsewhere or self.directory.as_uri())

@@ -75,6 +75,10 @@ def named_job_directory(name: str) -> str:
     return f"{JOBS}/{name}"
 
 
+JOB_DEPTH = 2
+"""How many directories a job's directory is below the root."""
+
+
 def is_job_name(name: str) -> bool:
     """Whether a directory below `JOBS` is named as that of a job is."""
     return _JOB_NAME.fullmatch(name) is not None

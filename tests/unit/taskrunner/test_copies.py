@@ -59,7 +59,7 @@ def test_a_copy_has_what_the_manifest_names_and_nothing_is_written_to_the_origin
     location = job.checkpoint(1)
     before = files(job.layout.directory)
 
-    copy = make_copy(job.layout.directory, location, tmp_path / "copy")
+    copy = make_copy(job.layout.work.uri, location, tmp_path / "copy")
 
     region = copy.manifest.regions[OUT]
     assert set(files(copy.region(OUT))) == {file.path for file in region.files}
@@ -69,7 +69,7 @@ def test_a_copy_has_what_the_manifest_names_and_nothing_is_written_to_the_origin
 
 def test_a_copy_outlives_the_checkpoint(job: Job, tmp_path: Path) -> None:
     location = job.checkpoint(1)
-    copy = make_copy(job.layout.directory, location, tmp_path / "copy")
+    copy = make_copy(job.layout.work.uri, location, tmp_path / "copy")
     before = files(copy.directory)
     job.layout.directory.rename(tmp_path / "gone")
     assert files(copy.directory) == before
@@ -79,7 +79,7 @@ def test_a_checkpoint_is_copied_under_the_lock_of_its_pool(job: Job, tmp_path: P
     location = job.checkpoint(1)
     script = (
         "import sys; from pathlib import Path; from taskrunner.snapshots.copies import make_copy;"
-        "make_copy(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))"
+        "make_copy(sys.argv[1], sys.argv[2], Path(sys.argv[3]))"
     )
     command = [sys.executable, "-c", script, str(job.layout.directory), location]
     with job.layout.work.lock(POOL_LOCK):
@@ -93,7 +93,7 @@ def test_a_savepoint_that_was_moved_is_copied(job: Job, tmp_path: Path) -> None:
     job.spark.commit(0)
     job.savepoint(tmp_path / "savepoint")
     moved = (tmp_path / "savepoint").rename(tmp_path / "moved")
-    copy = make_copy(moved, MANIFEST, tmp_path / "copy")
+    copy = make_copy(moved.as_uri(), MANIFEST, tmp_path / "copy")
     assert (copy.region(OUT) / "commits" / "0").exists()
     assert not (moved / "pool.lock").exists()
 
@@ -104,15 +104,15 @@ def test_what_is_gone_or_damaged_is_said_and_leaves_nothing_behind(
     location = job.checkpoint(1)
     [first, second, *_] = (job.layout.directory / "pool" / OUT).rglob("*.changelog")
     first.write_text("short")
-    with pytest.raises(UnreadableSnapshot, match="its manifest says"):
-        make_copy(job.layout.directory, location, tmp_path / "copy")
+    with pytest.raises(UnreadableSnapshot, match="has 5 bytes instead of"):
+        make_copy(job.layout.work.uri, location, tmp_path / "copy")
     first.unlink()
-    with pytest.raises(SnapshotGone, match="is not there"):
-        make_copy(job.layout.directory, location, tmp_path / "copy")
+    with pytest.raises(SnapshotGone, match="is missing"):
+        make_copy(job.layout.work.uri, location, tmp_path / "copy")
     with pytest.raises(SnapshotGone):
-        make_copy(job.layout.directory, checkpoint_manifest(7), tmp_path / "copy")
+        make_copy(job.layout.work.uri, checkpoint_manifest(7), tmp_path / "copy")
     with pytest.raises(SnapshotGone):
-        make_copy(tmp_path / "nowhere", MANIFEST, tmp_path / "copy")
+        make_copy((tmp_path / "nowhere").as_uri(), MANIFEST, tmp_path / "copy")
     assert second.exists()
     assert not (tmp_path / "copy").exists()
     assert not (tmp_path / "nowhere").exists()
