@@ -227,7 +227,10 @@ def test_a_directory_gets_its_name_in_one_step_or_the_storage_says_that_it_canno
     files.write("savepoints/.z.draft/1", "new")
     with pytest.raises(FileExistsError):  # what has the name keeps it
         files.rename("savepoints/.z.draft", "savepoints/x")
-    assert files.read("savepoints/.z.draft/1") == b"new"
+    files.write("savepoints/file", "old")
+    with pytest.raises(FileExistsError):
+        files.rename("savepoints/.z.draft/1", "savepoints/file")
+    assert (files.read("savepoints/.z.draft/1"), files.read("savepoints/file")) == (b"new", b"old")
     assert set(files.list_files("savepoints/x")) == {
         "savepoints/x/out/1",
         "savepoints/x/manifest.json",
