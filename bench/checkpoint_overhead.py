@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench.support import a_server, say, table
+from bench.support import a_server, say, spark_checkpoint_dir, table
 from tests.support.server import ServerProcess, eventually
 
 INTERVALS = {"1 s": "1s", "10 s": "10s", "none": "1d"}
@@ -50,7 +50,7 @@ def _measure(server: ServerProcess, name: str) -> float:
     """Seconds from the first batch that was committed to the last one."""
     job = server.submit(_document(INTERVALS[name]))
     server.until_state(job, "running")
-    commits = server.directory / "storage" / "jobs" / job / "attempts" / "1" / "out" / "commits"
+    commits = spark_checkpoint_dir(server.directory / "storage", job, "out") / "commits"
     last = commits / str(_FILES // 2 - 1)
     eventually(last.exists, within=1800)
     spent = last.stat().st_mtime - (commits / "0").stat().st_mtime

@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from bench.support import say, table
+from bench.support import say, spark_checkpoint_dir, table
 from jobmanager.store.embedded import EmbeddedPostgres
 from tests.support.server import ServerProcess, eventually
 
@@ -33,7 +33,7 @@ def main(rounds: int) -> None:
     with two_servers() as (servers, storage):
         job = servers[0].submit(_document())
         servers[0].until_checkpoint(job, 1, within=_LONG)
-        commits = Commits(storage / "jobs" / job / "attempts" / "1" / "out" / "commits")
+        commits = Commits(spark_checkpoint_dir(storage, job, "out") / "commits")
         for number in range(rounds):
             leads, checkpoint, before, after = measure(servers, job, commits)
             differences.append(after - before)

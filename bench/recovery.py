@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.support import a_server, say, table
+from jobmanager.core.snapshots.layout import ATTEMPTS, named_job_directory
 from tests.support.server import ServerProcess, eventually
 
 _ROWS_PER_SECOND = 100
@@ -78,7 +79,7 @@ def _first_commit_after(server: ServerProcess, job: str, moment: float) -> float
 
     What it took over from the one before may be younger than the moment, and does not count.
     """
-    attempts = server.directory / "storage" / "jobs" / job / "attempts"
+    attempts = server.directory / "storage" / named_job_directory(job) / ATTEMPTS
     next_one = 1 + max((int(one.name) for one in attempts.glob("*")), default=0)
 
     def committed() -> float | None:

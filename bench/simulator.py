@@ -34,6 +34,7 @@ from bench.support import say, table
 from bench.wire import Connection
 from jobmanager.core.graph import graph_document
 from jobmanager.core.plan.job_plan import awaited
+from jobmanager.core.snapshots.layout import checkpoint_manifest
 from jobmanager.store.embedded import EmbeddedPostgres
 from tests.support.server import ServerProcess
 
@@ -217,7 +218,7 @@ class Simulation:
         said = {
             **about,
             "checkpoint": number,
-            "manifest": f"checkpoints/{number}/manifest.json",
+            "manifest": checkpoint_manifest(number),
             "batches": {"out": number},
             "bytes": 1000,
             "new_bytes": 10,

@@ -12,11 +12,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from jobmanager.core.ids import FIRST_ATTEMPT, RegionId
+from jobmanager.core.snapshots import layout
 from tests.support.server import ServerProcess, eventually
 
 PAYLOAD_BYTES = 1000
 """What one key keeps, about: it does not compress."""
 _LONG = 3600
+
+
+def spark_checkpoint_dir(storage: Path, job: str, region: str) -> Path:
+    """That of the job's first attempt."""
+    home = storage / layout.named_job_directory(job)
+    return home / layout.spark_checkpoint_dir(FIRST_ATTEMPT, RegionId(region))
 
 
 @contextmanager

@@ -31,7 +31,9 @@ from jobmanager.api.forwarding import PATIENCE
 from jobmanager.api.metrics import Meters
 from jobmanager.core.ids import JobManagerId
 from jobmanager.core.life.lease import Term
+from jobmanager.core.snapshots.layout import INSPECTOR
 from jobmanager.core.snapshots.storage_uri import local_path
+from jobmanager.files.snapshot_storage import FileSnapshotStorage
 from jobmanager.launchers.inspector import LocalInspector
 from jobmanager.launchers.local import LocalLauncher
 from jobmanager.leader_tasks import LeaderTasks
@@ -47,7 +49,6 @@ from jobmanager.services.heartbeats import Heartbeats
 from jobmanager.services.ports.leadership import JobManager
 from jobmanager.services.wakeups import Wakeups
 from jobmanager.settings import Settings
-from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import Database, open_database
 from jobmanager.store.embedded import EmbeddedPostgres
 from jobmanager.store.notifications import listen
@@ -124,7 +125,7 @@ class Server:
         )
         self._inspector = LocalInspector(
             settings.directory / "inspector",
-            root / "inspector",
+            root / INSPECTOR,
             settings.archives,
             settings.inspector_idle,
             settings.start_timeout,

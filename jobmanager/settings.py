@@ -9,6 +9,7 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from jobmanager.core.snapshots.layout import DATA
 from jobmanager.core.snapshots.storage_uri import local_path, normal
 from jobmanager.files.open_storage import require_shared
 
@@ -94,7 +95,7 @@ class Settings(BaseSettings):
     def files_root(self) -> Path:
         """Beside the storage, where one is named: then it is the same for all who share it."""
         shared = local_path(self.storage) if self.storage else self.directory
-        return (self.data_root or shared / "data").expanduser().resolve()
+        return (self.data_root or shared / DATA).expanduser().resolve()
 
     @property
     def archives(self) -> Path:

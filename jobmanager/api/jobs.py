@@ -1,7 +1,6 @@
 """Native routes about jobs: submit, graph, status, key groups, history."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 from uuid import uuid4
@@ -26,11 +25,12 @@ from jobmanager.api.shapes.jobs import (
 )
 from jobmanager.api.shapes.shape import ShapeResponse
 from jobmanager.api.shapes.status import StatusResponse
-from jobmanager.core.errors import InvalidJobGraph, UnsupportedRequest
+from jobmanager.core.errors import Fault, InvalidJobGraph, StateDoesNotFit, UnusableRestorePoint
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import JobId, RegionId
 from jobmanager.core.life.records import RestorePoint
 from jobmanager.services import analyses, artifacts, events, jobs, restore_points
+from jobmanager.services.restore_points import RestoreRequest
 
 router = APIRouter(tags=["jobs"])
 
@@ -57,19 +57,19 @@ async def submit(
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
 ) -> JobSubmitted | ShapeResponse:
     """The body is the job graph itself, as JSON or YAML. Nothing is stored by a dry run."""
+    asked = RestoreRequest(savepoint, checkpoint, restore_mode == "claim", allow_non_restored_state)
     if dry_run:
-        found = await _dry_run(request, context, parallelism, analyse=analyse)
+        found = await _dry_run(request, context, parallelism, asked, analyse=analyse)
         return ShapeResponse(found, HTTPStatus.OK)
     document = await settled_document(request, context)
     if analyse:
         graph, in_force = jobs.check(document, parallelism)
         await _check_artifacts(context, graph)
         await _analysed(context, document, in_force)
-    point = await _restore_point(
-        context, document, parallelism, savepoint, checkpoint, claim=restore_mode == "claim"
-    )
-    if point is not None:
-        point = replace(point, allow_non_restored_state=allow_non_restored_state)
+    point = None
+    if savepoint or checkpoint:
+        graph, _ = jobs.check(document, parallelism)
+        point = await _restore_point(context, asked, graph)
     job_id = await jobs.submit(
         uow, JobId(uuid4()), document, parallelism, idempotency_key, context.clock(), point
     )
@@ -131,31 +131,10 @@ async def history(
 
 
 async def _restore_point(
-    context: Ctx,
-    document: Mapping[str, Any],
-    parallelism: int | None,
-    savepoint: str | None,
-    checkpoint: str | None,
-    *,
-    claim: bool,
+    context: Ctx, asked: RestoreRequest, graph: JobGraph
 ) -> RestorePoint | None:
-    if savepoint and checkpoint:
-        raise UnsupportedRequest("a job starts from a savepoint or from a checkpoint, not both")
-    if savepoint:
-        point = await restore_points.of_savepoint(context.units(), savepoint)
-    elif checkpoint:
-        point = await restore_points.of_checkpoint(
-            context.units(), checkpoint, context.run_settings
-        )
-    else:
-        return None
-    graph, _ = jobs.check(document, parallelism)
-    return await restore_points.check(
-        context.units(),
-        context.storage,
-        replace(point, claim=claim),
-        graph,
-        context.run_settings.data_root,
+    return await restore_points.requested(
+        context.units, context.storage, asked, graph, context.run_settings
     )
 
 
@@ -174,8 +153,14 @@ async def _analysed(
 
 
 async def _dry_run(
-    request: Request, context: Ctx, parallelism: int | None, *, analyse: bool
+    request: Request,
+    context: Ctx,
+    parallelism: int | None,
+    asked: RestoreRequest,
+    *,
+    analyse: bool,
 ) -> DryRun:
+    """The answer of a submission that nothing is stored of: what would be refused is a fault."""
     plans: dict[RegionId, str] = {}
     try:
         document = await settled_document(request, context)
@@ -183,7 +168,11 @@ async def _dry_run(
         await _check_artifacts(context, graph)
         if analyse:
             plans = await _analysed(context, document, in_force)
-    except InvalidJobGraph as error:
+        await _restore_point(context, asked, graph)
+    except (InvalidJobGraph, StateDoesNotFit) as error:
         return DryRun(plan=None, faults=[fault_shape(one) for one in error.faults])
+    except UnusableRestorePoint as error:
+        field = "savepoint" if asked.savepoint else "checkpoint"
+        return DryRun(plan=None, faults=[fault_shape(Fault(None, field, str(error)))])
     plan = JobPlan.model_validate(plan_document("0" * 32, graph, document, in_force, plans))
     return DryRun(plan=plan, faults=[])

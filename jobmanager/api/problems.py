@@ -28,6 +28,7 @@ from jobmanager.core.errors import (
     Malformed,
     NotFound,
     Rejected,
+    StateDoesNotFit,
     Unavailable,
 )
 
@@ -99,7 +100,7 @@ async def _on_domain_error(request: Request, error: Exception) -> JSONResponse:
 
 def _of_domain_error(request: Request, error: DomainError) -> JSONResponse:
     more: dict[str, Any] = {}
-    if isinstance(error, InvalidJobGraph):
+    if isinstance(error, InvalidJobGraph | StateDoesNotFit):
         more["faults"] = [fault_shape(one).model_dump() for one in error.faults]
     kind = type(error)
     return _answer(request, status_of(kind), kind.__name__, error.title, str(error), more)

@@ -5,14 +5,15 @@ from pathlib import Path
 
 from jobmanager.api.context import Context
 from jobmanager.core.errors import UnsupportedRequest
-from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, normal
+from jobmanager.core.snapshots.layout import SAVEPOINTS
+from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, below, normal
 from jobmanager.files.open_storage import require_shared
 
 
 async def target_of(context: Context, asked: str | None) -> str:
     """A URI. A relative path is relative to the data root; by default in our storage."""
     if asked is None:
-        return f"{context.run_settings.storage.rstrip('/')}/savepoints"
+        return below(context.run_settings.storage, SAVEPOINTS)
     if "://" not in asked and not asked.startswith(("file:", "/")):
         return (Path(context.run_settings.data_root) / asked).as_uri()
     try:

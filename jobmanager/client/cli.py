@@ -73,7 +73,10 @@ def headgate(
 def submit(
     file: Annotated[str, typer.Argument(metavar="FILE", help="YAML or JSON; - reads stdin.")],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check and plan the graph; store nothing.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Check the graph and what it starts from, and plan it; store nothing."
+        ),
     ] = False,
     analyse: Annotated[
         bool,
@@ -119,7 +122,14 @@ def submit(
     with HeadgateClient(url) as client:
         graph = local_artifacts.uploaded(client, graph, graph_file.directory_of(file))
         if dry_run:
-            checked = client.dry_run(graph, parallelism=parallelism, analyse=analyse)
+            checked = client.dry_run(
+                graph,
+                parallelism=parallelism,
+                savepoint=from_savepoint,
+                checkpoint=from_checkpoint,
+                allow_non_restored_state=allow_non_restored_state,
+                analyse=analyse,
+            )
             _show_dry_run(checked, as_json)
             return
         job_id = client.submit(

@@ -83,11 +83,25 @@ class HeadgateClient:
         return str(answer["jobid"])
 
     def dry_run(
-        self, graph: Mapping[str, Any], *, parallelism: int | None = None, analyse: bool = False
+        self,
+        graph: Mapping[str, Any],
+        *,
+        parallelism: int | None = None,
+        savepoint: str | None = None,
+        checkpoint: str | None = None,
+        allow_non_restored_state: bool = False,
+        analyse: bool = False,
     ) -> answers.DryRun:
-        """The plan and the faults of a graph, with `analyse` Spark's too. Nothing is stored."""
+        """The plan and the faults of a graph, with `analyse` Spark's too, and why the job could
+        not start from a savepoint or a checkpoint. Nothing is stored.
+        """
         params = _given(
-            parallelism=parallelism, dry_run="true", analyse="true" if analyse else None
+            parallelism=parallelism,
+            savepoint=savepoint,
+            checkpoint=checkpoint,
+            allow_non_restored_state="true" if allow_non_restored_state else None,
+            dry_run="true",
+            analyse="true" if analyse else None,
         )
         answer = self._ask("POST", "/jobs", json=dict(graph), params=params, timeout=300.0)
         return cast(answers.DryRun, answer)

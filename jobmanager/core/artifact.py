@@ -32,6 +32,16 @@ class Artifact:
     uploaded_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class FoundArtifact:
+    """The file of an artifact, as it is in storage."""
+
+    path: str
+    """A URI."""
+    bytes: int
+    changed_at: datetime
+
+
 def id_of(content: bytes) -> ArtifactId:
     return ArtifactId(sha256(content).hexdigest())
 

@@ -9,7 +9,7 @@
         JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused, SavepointInUse,
         StopUnderWay, SinkInUse, NothingToChange, NoStateYet, ArtifactInUse, ArtifactNamed
       Rejected
-        InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint, UpgradeRefused,
+        InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint (StateDoesNotFit), UpgradeRefused,
         InvalidStateKey, UnreadableState, NotAdoptable, InvalidArtifact,
         UnusableScript
       Malformed
@@ -179,6 +179,16 @@ class InvalidJobGraph(Rejected):
         self.faults = tuple(faults)
         count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
         super().__init__(f"{count}: " + "; ".join(str(fault) for fault in faults))
+
+
+class StateDoesNotFit(UnusableRestorePoint):
+    title = "The saved state does not fit the job graph"
+
+    def __init__(self, name: str, faults: Sequence[Fault]) -> None:
+        """`name` is that of the savepoint or checkpoint."""
+        self.faults = tuple(faults)
+        told = "; ".join(fault.message for fault in faults)
+        super().__init__(f"the job cannot start from {name}: {told}")
 
 
 class Malformed(DomainError):

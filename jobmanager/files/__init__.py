@@ -1,5 +1,5 @@
-"""The files of snapshots, on a file system or in a store that fsspec reaches.
+"""Storage of any kind behind one port, and what both programs keep in it.
 
-Used by both programs: the runner keeps and fetches files, the JobManager verifies and
-deletes them. `places.open_files` gives the one of the two kinds that a URI means.
+`storage_port` states the operations, `open_storage` gives the implementation that a URI means.
+The runner keeps and fetches files, the JobManager verifies and deletes them.
 """

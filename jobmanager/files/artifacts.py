@@ -1,9 +1,9 @@
-"""The contents of artifacts in storage: `<root>/artifacts/<id>/<name>`, written once.
+"""The contents of artifacts in storage, each written once.
 
-JobManagers put them there and runners read them, so the storage has to be one that both see.
+JobManagers put them there and runners read them, by path: Python imports them and Spark ships
+them. So they are on a file system that both see.
 """
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +11,8 @@ from uuid import uuid4
 
 from jobmanager.core.artifact import is_id
 from jobmanager.core.ids import ArtifactId
-from jobmanager.files import durable
-
-_DRAFT = ".draft-"
+from jobmanager.core.snapshots import layout
+from jobmanager.files.local_storage import LocalStorage
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,42 +21,37 @@ class ArtifactShelf:
     """That of all storage."""
 
     @property
-    def directory(self) -> Path:
-        return self.root / "artifacts"
+    def _files(self) -> LocalStorage:
+        return LocalStorage(self.root)
 
     def put(self, artifact_id: ArtifactId, name: str, content: bytes) -> None:
         """Durable and whole under its id, or not there. What is there already stays."""
-        home = self.directory / artifact_id
-        if home.exists():
+        home = layout.artifact_directory(artifact_id)
+        if self._files.list_names(home):
             return
-        draft = self.directory / f"{_DRAFT}{uuid4().hex}"
-        durable.make_directory(draft)
+        draft = layout.artifact_draft(uuid4().hex)
         try:
-            (draft / name).write_bytes(content)
-            durable.sync_all([draft / name])
-            try:
-                draft.rename(home)
-            except OSError:
-                if not home.exists():  # otherwise another one has just put it there
-                    raise
-            durable.sync(self.directory)
+            self._files.inside(draft).write(name, content)
+            self._files.rename(draft, home)
+        except FileExistsError:
+            pass  # another process has just put the artifact there
         finally:
-            shutil.rmtree(draft, ignore_errors=True)
+            self._files.delete_directory(draft)
 
     def path_of(self, artifact_id: ArtifactId) -> Path:
         """Its file. Raises `FileNotFoundError`."""
-        home = self.directory / artifact_id
-        files = sorted(home.iterdir()) if home.is_dir() else []
-        if not files:
-            raise FileNotFoundError(f"artifact {artifact_id} is not in storage at {home}")
-        return files[0]
+        home = self._files.inside(layout.artifact_directory(artifact_id))
+        names = sorted(home.list_names())
+        if not names:
+            raise FileNotFoundError(f"artifact {artifact_id} is not in storage at {home.path('')}")
+        return home.path(names[0])
 
     def remove(self, artifact_id: ArtifactId) -> None:
-        shutil.rmtree(self.directory / artifact_id, ignore_errors=True)
+        self._files.delete_directory(layout.artifact_directory(artifact_id))
 
     def found(self) -> Iterator[Path]:
         """The file of each artifact that is there."""
-        if self.directory.is_dir():
-            for home in sorted(self.directory.iterdir()):
-                if is_id(home.name):
-                    yield from home.iterdir()
+        for name in sorted(self._files.list_names(layout.ARTIFACTS)):
+            if is_id(name):
+                home = self._files.inside(layout.artifact_directory(ArtifactId(name)))
+                yield from (home.path(file) for file in sorted(home.list_names()))

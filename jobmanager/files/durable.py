@@ -12,20 +12,22 @@ from collections.abc import Iterable
 from pathlib import Path
 from uuid import uuid4
 
+from jobmanager.core.snapshots.layout import temporary_name
+
 # another file system, one that has no links, or too many links
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, content: str | bytes) -> None:
     """Writes or replaces `path` in one step."""
-    temporary = _write_aside(path, text)
+    temporary = _write_aside(path, content)
     temporary.replace(path)
     sync(path.parent)
 
 
-def create(path: Path, text: str) -> bool:
+def create(path: Path, content: str | bytes) -> bool:
     """Writes `path` in one step if nothing is there; False: something was, and is left alone."""
-    temporary = _write_aside(path, text)
+    temporary = _write_aside(path, content)
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -89,11 +91,11 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write_aside(path: Path, text: str) -> Path:
+def _write_aside(path: Path, content: str | bytes) -> Path:
     make_directory(path.parent)
-    temporary = path.parent / f".{path.name}.{uuid4().hex}.tmp"
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
+    temporary = path.with_name(temporary_name(path.name, uuid4().hex))
+    with temporary.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())
     return temporary

@@ -9,6 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
+from jobmanager.core.snapshots.layout import temporary_name
+
 _RETRY_SECONDS = 0.02
 
 
@@ -33,7 +35,7 @@ def held(path: Path, wait: timedelta = timedelta(minutes=2)) -> Iterator[None]:
         os.close(descriptor)  # which unlocks
 
 
-def wrest(path: Path, wait: timedelta = timedelta(seconds=10)) -> None:
+def break_lock(path: Path, wait: timedelta = timedelta(seconds=10)) -> None:
     """Sees to it that the lock on `path` can be had, although its holder does not let go: it may
     be frozen on a machine out of reach. Only for who has made sure that the holder can do no
     harm: it goes on believing that it has the lock.
@@ -42,7 +44,7 @@ def wrest(path: Path, wait: timedelta = timedelta(seconds=10)) -> None:
         with held(path, wait):
             return
     except LockUnavailable:
-        fresh = path.with_name(f".{path.name}.{uuid4().hex}")
+        fresh = path.with_name(temporary_name(path.name, uuid4().hex))
         fresh.touch()
         fresh.rename(path)
 

@@ -6,16 +6,16 @@ from jobmanager.core.snapshots.storage_uri import (
     local_path,
     scheme_of,
 )
-from jobmanager.files.local_files import LocalFiles
-from jobmanager.files.remote_files import RemoteFiles, require_driver
-from jobmanager.files.snapshot_files import SnapshotFiles
+from jobmanager.files.fsspec_storage import FsspecStorage, require_driver
+from jobmanager.files.local_storage import LocalStorage
+from jobmanager.files.storage_port import Storage
 
 _IN_ONE_PROCESS = "memory"
 
 
-def open_files(uri: str) -> SnapshotFiles:
+def open_storage(uri: str) -> Storage:
     """Raises `UnsupportedStorage` if it cannot be reached from here."""
-    return LocalFiles(local_path(uri)) if is_local(uri) else RemoteFiles(uri)
+    return LocalStorage(local_path(uri)) if is_local(uri) else FsspecStorage(uri)
 
 
 def require_shared(uri: str) -> None:

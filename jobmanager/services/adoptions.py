@@ -14,8 +14,9 @@ from jobmanager.core.errors import InspectorUnavailable, NotAdoptable
 from jobmanager.core.ids import CheckpointNumber, SavepointId
 from jobmanager.core.life.records import Savepoint
 from jobmanager.core.life.savepoint import SavepointStatus
-from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots import layout
 from jobmanager.core.snapshots.manifest import Manifest
+from jobmanager.core.snapshots.storage_uri import below
 from jobmanager.protocol.inspection import AdoptCheckpoint, Adopted, Refusal
 from jobmanager.services import artifacts, jobs
 from jobmanager.services.clock import Clock
@@ -52,7 +53,7 @@ async def adopt(
         await artifacts.check(uow, graph)
     savepoint_id = SavepointId(uuid4())
     created_at = clock()
-    directory = f"{request.target.rstrip('/')}/savepoint-adopted-{savepoint_id.hex[:12]}"
+    directory = below(request.target, layout.adopted_savepoint_name(savepoint_id))
     question = AdoptCheckpoint(
         path=request.path,
         graph=dict(request.document),
@@ -68,7 +69,7 @@ async def adopt(
     if not isinstance(answer, Adopted):
         told = answer.message if isinstance(answer, Refusal) else answer.kind
         raise InspectorUnavailable(f"{request.path} was not adopted: {told}")
-    manifest = await storage.read_manifest(directory, manifests.FILE_NAME)
+    manifest = await storage.read_manifest(directory, layout.MANIFEST)
     savepoint = Savepoint(
         id=savepoint_id,
         job_id=None,

@@ -27,9 +27,11 @@ from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.records import HistoryEntry, StoredJob
 from jobmanager.core.life.retention import superfluous
 from jobmanager.core.plan import job_plan
-from jobmanager.core.snapshots.manifest import FILE_NAME
+from jobmanager.core.snapshots.layout import MANIFEST
+from jobmanager.core.snapshots.records import Verification
+from jobmanager.core.snapshots.storage_uri import below
 from jobmanager.services import lifecycle, operations
-from jobmanager.services.ports.storage import SnapshotStorage, Verification
+from jobmanager.services.ports.storage import SnapshotStorage
 from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 
@@ -80,7 +82,7 @@ async def acknowledge(
         before = (await uow.checkpoints.get(job_id, number)).checkpoint
         if before.is_savepoint:  # it is in a directory of its own, not the job's
             directory = (await uow.savepoints.of_checkpoint(job_id, number)).directory
-            manifest = f"{directory}/{FILE_NAME}"
+            manifest = below(directory, MANIFEST)
             ack = replace(ack, stored=replace(ack.stored, manifest=manifest))
             if before.status is CheckpointStatus.ABORTED:
                 # Too late: the user was told that it failed, so it does not stay behind.

@@ -8,6 +8,7 @@ from jobmanager.core.durations import milliseconds
 from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.core.life import effects
 from jobmanager.core.life.records import StoredJob
+from jobmanager.core.snapshots.layout import job_directory
 from jobmanager.core.snapshots.storage_uri import below
 from jobmanager.protocol import messages
 from jobmanager.services.ports.outbox import OutboxEntry
@@ -26,7 +27,7 @@ class RunSettings:
 
     def checkpoints_of(self, job_id: JobId) -> str:
         """What the locations in a manifest of this job are relative to, a URI."""
-        return below(self.checkpoints or self.storage, "jobs", job_id.hex)
+        return below(self.checkpoints or self.storage, job_directory(job_id))
 
 
 async def directive(

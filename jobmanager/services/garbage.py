@@ -15,8 +15,9 @@ from jobmanager.core.life.records import Savepoint
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.snapshots import garbage
 from jobmanager.core.snapshots.garbage import Garbage, GarbageKind, JobFacts, Judgement, Limits
+from jobmanager.core.snapshots.records import Remains
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage
-from jobmanager.services.ports.storage import Remains, Sweep
+from jobmanager.services.ports.storage import Sweep
 from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
 
 _PAGE = 500

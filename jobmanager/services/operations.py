@@ -41,7 +41,7 @@ from jobmanager.core.life.operation import (
 from jobmanager.core.life.records import HistoryEntry, RestorePoint, StoredJob, StoredOperation
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.plan.job_plan import SnapshotKind, assignment, plan_of
-from jobmanager.core.snapshots.manifest import FILE_NAME
+from jobmanager.core.snapshots.layout import MANIFEST
 from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 _PROOF_EVERY = timedelta(seconds=1)
@@ -242,7 +242,7 @@ async def _as_revision(
     graph = graph_document.parse(revision.document)
     point = RestorePoint(
         root=savepoint.directory,
-        manifest=FILE_NAME,
+        manifest=MANIFEST,
         name=f"savepoint {savepoint.id.hex}, taken by {kind} {operation.id.hex}",
         job=stored.id.hex,
         savepoint=savepoint.id.hex,

@@ -6,23 +6,62 @@ restore point that was whole at that moment.
 
 import asyncio
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID
 
-from jobmanager.core.errors import SavepointInUse, SinkInUse, UnusableRestorePoint
+from jobmanager.core.errors import (
+    SavepointInUse,
+    SinkInUse,
+    StateDoesNotFit,
+    UnsupportedRequest,
+    UnusableRestorePoint,
+)
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.graph.sinks import FilesSink, Sink
 from jobmanager.core.ids import CheckpointNumber, JobId, SavepointId
 from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.records import RestorePoint
 from jobmanager.core.life.savepoint import SavepointStatus
-from jobmanager.core.snapshots.manifest import FILE_NAME
+from jobmanager.core.snapshots import fit
+from jobmanager.core.snapshots.layout import MANIFEST
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path, normal
 from jobmanager.files.open_storage import require_shared
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports.storage import SnapshotStorage
-from jobmanager.services.ports.unit_of_work import UnitOfWork
+from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreRequest:
+    """What a client says about where its job starts."""
+
+    savepoint: str | None = None
+    checkpoint: str | None = None
+    claim: bool = False
+    allow_non_restored_state: bool = False
+
+
+async def requested(
+    units: UnitsOfWork,
+    storage: SnapshotStorage,
+    asked: RestoreRequest,
+    graph: JobGraph,
+    settings: RunSettings,
+) -> RestorePoint | None:
+    """What the job is to start from, checked. None: from scratch. Raises with all faults."""
+    if asked.savepoint and asked.checkpoint:
+        raise UnsupportedRequest("a job starts from a savepoint or from a checkpoint, not both")
+    if asked.savepoint:
+        point = await of_savepoint(units(), asked.savepoint)
+    elif asked.checkpoint:
+        point = await of_checkpoint(units(), asked.checkpoint, settings)
+    else:
+        return None
+    point = replace(
+        point, claim=asked.claim, allow_non_restored_state=asked.allow_non_restored_state
+    )
+    return await check(units(), storage, point, graph, settings.data_root)
 
 
 async def of_savepoint(uow: UnitOfWork, named: str) -> RestorePoint:
@@ -39,7 +78,7 @@ async def of_savepoint(uow: UnitOfWork, named: str) -> RestorePoint:
         root, job = savepoint.directory, savepoint.job_id.hex if savepoint.job_id else ""
     else:
         root, job = await _as_uri(named), ""
-    return RestorePoint(root, FILE_NAME, f"savepoint {named}", job, savepoint=named)
+    return RestorePoint(root, MANIFEST, f"savepoint {named}", job, savepoint=named)
 
 
 async def of_checkpoint(uow: UnitOfWork, named: str, settings: RunSettings) -> RestorePoint:
@@ -68,13 +107,12 @@ async def check(
     graph: JobGraph,
     data_root: str,
 ) -> RestorePoint:
-    """The restore point, known to be whole and to fit. Raises with what does not."""
+    """The restore point, known to be whole and to fit. Raises with all that does not."""
     manifest = await storage.read_manifest(point.root, point.manifest)
-    if manifest.max_parallelism != graph.max_parallelism:
-        raise UnusableRestorePoint(
-            f"{point.name} was written with max_parallelism {manifest.max_parallelism}, the job "
-            f"has {graph.max_parallelism}: submit it with {manifest.max_parallelism}"
-        )
+    fitting = fit.fit(fit.state_in(manifest), graph)
+    faults = fitting.faults(allow_non_restored_state=point.allow_non_restored_state)
+    if faults:
+        raise StateDoesNotFit(point.name, faults)
     verified = await storage.verify_at(point.root, point.manifest)
     if verified.faults:
         raise UnusableRestorePoint(f"{point.name} is damaged: {'; '.join(verified.faults[:5])}")

@@ -22,10 +22,12 @@ from jobmanager.core.life.effects import DisposeSavepoint
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.operation import OperationKind
 from jobmanager.core.life.records import HistoryEntry, Savepoint, StoredJob, StoredOperation
-from jobmanager.core.life.savepoint import SavepointStatus, directory_name
-from jobmanager.core.snapshots.manifest import FILE_NAME
+from jobmanager.core.life.savepoint import SavepointStatus
+from jobmanager.core.snapshots.layout import MANIFEST, savepoint_name
+from jobmanager.core.snapshots.records import Verification
+from jobmanager.core.snapshots.storage_uri import below
 from jobmanager.services import checkpoints
-from jobmanager.services.ports.storage import SnapshotStorage, Verification
+from jobmanager.services.ports.storage import SnapshotStorage
 from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 
@@ -63,8 +65,7 @@ async def begin(
     """Writes the operation down, with its savepoint. The caller holds the lock and commits."""
     await _check(uow, stored)
     savepoint_id = SavepointId(uuid4())
-    name = directory_name(stored.id.hex, savepoint_id.hex)
-    directory = f"{request.target.rstrip('/')}/{name}"
+    directory = below(request.target, savepoint_name(stored.id, savepoint_id))
     order = SavepointOrder(
         savepoint_id.hex,
         directory,
@@ -124,7 +125,7 @@ async def verify(
         savepoint = await uow.savepoints.get(savepoint_id)
     if savepoint.status is not SavepointStatus.COMPLETED:
         raise NothingToVerify(f"savepoint {savepoint_id.hex} is {savepoint.status}")
-    return await storage.verify_at(savepoint.directory, FILE_NAME)
+    return await storage.verify_at(savepoint.directory, MANIFEST)
 
 
 async def dispose(

@@ -23,7 +23,7 @@ from jobmanager.core.errors import (
 from jobmanager.core.graph.job_graph import JobGraph, Mode
 from jobmanager.core.ids import CheckpointNumber, JobId, SavepointId
 from jobmanager.core.life.savepoint import SavepointStatus
-from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots import layout
 from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.protocol.inspection import (
     AnswerBody,
@@ -253,9 +253,9 @@ class StateService:
         name = f"savepoint {savepoint_id.hex}"
         if savepoint.status is not SavepointStatus.COMPLETED or savepoint.completed_at is None:
             raise NoStateYet(f"{name} is {savepoint.status}: only a completed one can be read")
-        manifest = await self._read(savepoint.directory, manifests.FILE_NAME, name)
+        manifest = await self._read(savepoint.directory, layout.MANIFEST, name)
         document: Mapping[str, Any] = manifest.savepoint.graph if manifest.savepoint else {}
-        place = Place(root=savepoint.directory, manifest=manifests.FILE_NAME, graph=dict(document))
+        place = Place(root=savepoint.directory, manifest=layout.MANIFEST, graph=dict(document))
         return Snapshot(
             name,
             place,

@@ -7,7 +7,7 @@ from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import SubtaskRef
 from jobmanager.core.plan import key_groups
 from jobmanager.core.plan.job_plan import SnapshotKind, awaited
-from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots import layout as storage_layout
 from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.protocol.messages import BarrierAcks, SubtaskAck
 
@@ -29,8 +29,8 @@ def acks_of(graph: JobGraph, manifest: Manifest, new_bytes: int) -> BarrierAcks:
 def _location(manifest: Manifest) -> str:
     """Where the manifest is: in the savepoint's own directory, or in the job's."""
     if manifest.savepoint is not None:
-        return manifests.FILE_NAME
-    return manifests.location_of(manifest.checkpoint)
+        return storage_layout.MANIFEST
+    return storage_layout.checkpoint_manifest(manifest.checkpoint)
 
 
 def _acks(graph: JobGraph, manifest: Manifest) -> Iterator[SubtaskAck]:

@@ -17,6 +17,7 @@ from jobmanager.core.graph.job_graph import JobGraph, Mode
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan import spark_order
 from jobmanager.core.plan.job_plan import Region, plan_of
+from jobmanager.core.snapshots.fit import drops_state
 from jobmanager.core.snapshots.manifest import RegionManifest
 from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.protocol.inspection import (
@@ -27,7 +28,7 @@ from jobmanager.protocol.inspection import (
     TryGraph,
 )
 from taskrunner import logs
-from taskrunner.core import restorability, spark_messages
+from taskrunner.core import spark_messages
 from taskrunner.inspector.scratch import scratch_in
 from taskrunner.inspector.states import keyed_of
 from taskrunner.snapshots import empty_batches
@@ -82,7 +83,7 @@ class _Trial:
     def of(self, region: Region) -> TriedRegion:
         known = self.copy.manifest.regions.get(region.id)
         is_new = known is None or known.batch is None
-        drops = known is not None and restorability.drops_state(known, self.graph, region.id)
+        drops = known is not None and drops_state(known, self.graph, region.id)
         old = self._old_schemas(region.id, known) if known is not None and not is_new else {}
         new: Schemas = {}
         error: Exception | None = None

@@ -15,12 +15,11 @@ from uuid import UUID
 
 from jobmanager.core.ids import AttemptNumber, JobId, VertexId
 from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.layout import LINEAGE
 from jobmanager.core.snapshots.manifest import Ancestor
 from taskrunner.core.continuation import Branch, last_kept
 from taskrunner.sinks.directory import Guard, SinkDirectory, private_directory
 from taskrunner.snapshots import durable
-
-_FILE_NAME = "lineage.json"
 
 
 def continue_output(
@@ -42,11 +41,11 @@ def continue_output(
             output = SinkDirectory(directory, other, sink, AttemptNumber(0), guard_of(other))
             output.recover(last_kept=batch, last_visible=batch)
     text = json.dumps(manifests.lineage_document(lineage), indent=1)
-    durable.write(private / job.hex / sink / _FILE_NAME, text)
+    durable.write(private / job.hex / sink / LINEAGE, text)
 
 
 def _others(private: Path, sink: VertexId) -> Iterator[tuple[JobId, list[Branch]]]:
-    for path in sorted(private.glob(f"*/{sink}/{_FILE_NAME}")):
+    for path in sorted(private.glob(f"*/{sink}/{LINEAGE}")):
         lineage = manifests.lineage_of(json.loads(path.read_text(encoding="utf-8")))
         yield JobId(UUID(path.parent.parent.name)), _branches(lineage, sink)
 

@@ -2,8 +2,6 @@
 
 An upgrade may name another directory, or another sink. If it is rolled back, the graph
 before it knows nothing of them, so the job's own directory has to.
-
-    <root>/jobs/<job>/outputs.json
 """
 
 import json
@@ -11,8 +9,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from jobmanager.core.ids import AttemptNumber, JobId, VertexId
+from jobmanager.core.snapshots.layout import OUTPUTS
 from taskrunner.sinks.directory import Guard, SinkDirectory
-from taskrunner.snapshots import durable
 from taskrunner.snapshots.layout import JobLayout
 
 Output = tuple[VertexId, Path]
@@ -27,12 +25,12 @@ def note_outputs(layout: JobLayout, outputs: Collection[Output]) -> None:
         {"sink": sink, "directory": str(directory)}
         for sink, directory in dict.fromkeys([*known, *outputs])
     ]
-    durable.write(layout.outputs, json.dumps(document, indent=1))
+    layout.work.write(OUTPUTS, json.dumps(document, indent=1))
 
 
 def noted_outputs(layout: JobLayout) -> list[Output]:
     try:
-        document = json.loads(layout.outputs.read_text(encoding="utf-8"))
+        document = json.loads(layout.work.read(OUTPUTS))
     except FileNotFoundError:
         return []
     return [(VertexId(one["sink"]), Path(one["directory"])) for one in document]

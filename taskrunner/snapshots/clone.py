@@ -5,15 +5,15 @@ reach it. A clone appears under its name only when it is whole: until then it is
 which whoever comes next deletes.
 """
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, RegionId
+from jobmanager.core.snapshots import layout as storage_layout
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import Manifest
-from jobmanager.files.snapshot_files import DamagedFile, SnapshotFiles
+from jobmanager.files.storage_port import DamagedFile, Storage
 from taskrunner.core import restore
 from taskrunner.core.restore import (
     CompletedCheckpoint,
@@ -63,10 +63,9 @@ class Clones:
 
     def draft(self, region: RegionId, choice: Restore) -> Path:
         """Makes the region's directory as it was chosen, under another name for now."""
-        target = self._layout.spark_checkpoint_dir(self._attempt, region)
-        draft = self._draft(region)
-        for leftover in (draft, target):
-            shutil.rmtree(leftover, ignore_errors=True)
+        for leftover in self._names(region):
+            self._layout.work.delete_directory(leftover)
+        draft = self._layout.clone_draft(self._attempt, region)
         durable.make_directory(draft)
         completed, origin = self._past.completed, self._past.origin
         match choice:
@@ -84,9 +83,8 @@ class Clones:
 
     def finish(self, region: RegionId) -> None:
         """Gives the region's draft its name: from now on it is what the attempt has."""
-        target = self._layout.spark_checkpoint_dir(self._attempt, region)
-        self._draft(region).rename(target)
-        durable.sync(target.parent)
+        draft, target = self._names(region)
+        self._layout.work.rename(draft, target)
 
     def _previous(self, region: RegionId) -> PreviousAttempt | None:
         """The newest attempt that committed a batch, else the newest that began one."""
@@ -107,22 +105,24 @@ class Clones:
                 first_batch = PreviousAttempt(attempt, None, True, _fault(directory, None))
         return first_batch
 
-    def _draft(self, region: RegionId) -> Path:
-        target = self._layout.spark_checkpoint_dir(self._attempt, region)
-        return target.with_name(f".{target.name}.clone")
+    def _names(self, region: RegionId) -> tuple[str, str]:
+        """Of the region's directory before and after it is whole."""
+        return (
+            storage_layout.clone_draft(self._attempt, region),
+            storage_layout.spark_checkpoint_dir(self._attempt, region),
+        )
 
     def _older_attempts(self) -> list[AttemptNumber]:
-        if not self._layout.attempts.exists():
-            return []
-        numbers = [int(p.name) for p in self._layout.attempts.iterdir() if p.name.isdigit()]
+        """The newest first."""
+        names = self._layout.work.list_names(storage_layout.ATTEMPTS)
         known = range(self._past.base_attempt, self._attempt)
-        return [AttemptNumber(n) for n in sorted(numbers, reverse=True) if n in known]
+        return [n for n in reversed(storage_layout.attempt_numbers(names)) if n in known]
 
 
 def read_manifest(layout: JobLayout, checkpoint: CheckpointNumber) -> Manifest:
     """Raises `DamagedCheckpoint` if there is no readable one."""
     try:
-        text = layout.snapshots.read(manifests.location_of(checkpoint))
+        text = layout.snapshots.read(storage_layout.checkpoint_manifest(checkpoint))
         return manifests.from_json(text.decode())
     except (OSError, ValueError) as error:
         raise DamagedCheckpoint(f"checkpoint {checkpoint} cannot be read: {error}") from error
@@ -131,7 +131,7 @@ def read_manifest(layout: JobLayout, checkpoint: CheckpointNumber) -> Manifest:
 def read_drain(layout: JobLayout, attempt: AttemptNumber, region: RegionId) -> int | None:
     """The batch after which a stop drained the region; None: none did."""
     try:
-        return int(layout.drain(attempt, region).read_text())
+        return int(layout.work.read(storage_layout.drain(attempt, region)))
     except FileNotFoundError:
         return None
 
@@ -165,9 +165,7 @@ def _clone_directory(source: Path, target: Path, batch: int, last_begun: int) ->
                 durable.link(path, target / inside)
 
 
-def _clone_manifest(
-    files: SnapshotFiles, manifest: Manifest, region: RegionId, target: Path
-) -> None:
+def _clone_manifest(files: Storage, manifest: Manifest, region: RegionId, target: Path) -> None:
     for file in manifest.regions[region].files:
         try:
             files.fetch(file, target / file.path)

@@ -6,25 +6,23 @@ lock of its pool, so that retention deletes either all of it before, or nothing 
 copy is whole; after that the copy's own links keep it.
 """
 
-import fcntl
-import os
 import shutil
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
 from jobmanager.core.ids import RegionId
+from jobmanager.core.snapshots import layout as storage_layout
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import Manifest
-from jobmanager.core.snapshots.storage_uri import is_local, local_path
+from jobmanager.core.snapshots.storage_uri import is_local
 from jobmanager.files import locks
-from jobmanager.files.open_storage import open_files
-from jobmanager.files.snapshot_files import DamagedFile, SnapshotFiles
-from taskrunner.snapshots import durable
-from taskrunner.snapshots.layout import JobLayout
+from jobmanager.files.open_storage import open_storage
+from jobmanager.files.storage_port import DamagedFile, LockUnavailable, MissingFile, Storage
 
 _MOST_COPIES = 3
 _LOCK = "lock"
@@ -35,7 +33,7 @@ class SnapshotGone(Exception):
 
 
 class UnreadableSnapshot(Exception):
-    """Its manifest is not one that this version understands."""
+    """A file is not what the manifest says, or the manifest is none that this version reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +58,7 @@ class Copies:
         wanted = (root, location)
         if wanted not in self._kept:
             target = self._home / uuid4().hex
-            if is_local(root):
-                self._kept[wanted] = make_copy(local_path(root), location, target)
-            else:
-                self._kept[wanted] = download(open_files(root), location, target)
+            self._kept[wanted] = make_copy(root, location, target)
             while len(self._kept) > _MOST_COPIES:
                 _, oldest = self._kept.popitem(last=False)
                 shutil.rmtree(oldest.directory, ignore_errors=True)
@@ -71,40 +66,24 @@ class Copies:
         return self._kept[wanted]
 
 
-def make_copy(root: Path, location: str, target: Path) -> Copy:
-    """Copies every region of the snapshot below `target`, which is made."""
-    is_savepoint = location == manifests.FILE_NAME
-    lock = nullcontext() if is_savepoint else locks.held(JobLayout(root).pool_lock)
-    if not root.is_dir():
-        raise SnapshotGone(f"{root} is not there")
-    with lock:
-        manifest = _read(root / location)
+def make_copy(root: str, location: str, target: Path) -> Copy:
+    """Copies every region of the snapshot below `target`, which is made. `root` is a URI."""
+    files = open_storage(root)
+    with _retention_kept_out(files, root, location):
+        manifest = _read(files, location)
         try:
-            for region, files in manifest.regions.items():
-                for file in files.files:
-                    _copy(root / file.location, target / region / file.path, file.bytes)
-        except BaseException:
+            for region, known in manifest.regions.items():
+                for file in known.files:
+                    files.fetch(file, target / region / file.path)
+        except BaseException as error:
             shutil.rmtree(target, ignore_errors=True)
-            raise
-    return Copy(manifest, target)
-
-
-def download(files: SnapshotFiles, location: str, target: Path) -> Copy:
-    """The same of a snapshot elsewhere. No lock reaches there: what retention deletes meanwhile
-    is found missing.
-    """
-    try:
-        text = files.read(location).decode()
-    except FileNotFoundError:
-        raise SnapshotGone(f"{files.uri}/{location} is not there") from None
-    manifest = _parse(text, f"{files.uri}/{location}")
-    try:
-        for region, known in manifest.regions.items():
-            for file in known.files:
-                files.fetch(file, target / region / file.path)
-    except DamagedFile as error:
-        shutil.rmtree(target, ignore_errors=True)
-        raise SnapshotGone(f"{files.uri}: {error}") from error
+            match error:
+                case MissingFile():
+                    raise SnapshotGone(f"{files.uri}: {error}") from error
+                case DamagedFile():
+                    raise UnreadableSnapshot(f"{files.uri}: {error}") from error
+                case _:
+                    raise
     return Copy(manifest, target)
 
 
@@ -116,53 +95,39 @@ def scratch(parent: Path) -> Iterator[Path]:
             if _is_abandoned(leftover):
                 shutil.rmtree(leftover, ignore_errors=True)
         home = parent / uuid4().hex
-        home.mkdir()
-        descriptor = os.open(home / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try:
-        yield home
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
-        os.close(descriptor)
+        mine = ExitStack()
+        mine.enter_context(locks.held(home / _LOCK))
+    with mine:
+        try:
+            yield home
+        finally:
+            shutil.rmtree(home, ignore_errors=True)
 
 
 def _is_abandoned(home: Path) -> bool:
     """Whether nobody holds its lock. Asked under the parent's lock, where all are made."""
     try:
-        descriptor = os.open(home / _LOCK, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        with locks.held(home / _LOCK, timedelta()):
+            return True
+    except LockUnavailable:
         return False
-    finally:
-        os.close(descriptor)
-    return True
 
 
-def _read(path: Path) -> Manifest:
+def _retention_kept_out(files: Storage, root: str, location: str) -> AbstractContextManager[None]:
+    """A savepoint is nobody's to delete. The lock of a pool is in the job's working directory,
+    and does not reach elsewhere: what retention deletes there meanwhile is found missing.
+    """
+    is_savepoint = location == storage_layout.MANIFEST
+    if is_savepoint or not is_local(root) or not files.list_names():
+        return nullcontext()
+    return files.lock(storage_layout.POOL_LOCK)
+
+
+def _read(files: Storage, location: str) -> Manifest:
+    where = f"{files.uri}/{location}"
     try:
-        return _parse(path.read_text(encoding="utf-8"), str(path))
+        return manifests.from_json(files.read(location).decode())
     except FileNotFoundError:
-        raise SnapshotGone(f"{path} is not there") from None
-    except UnicodeError as error:
-        raise UnreadableSnapshot(f"{path}: {error}") from error
-
-
-def _parse(text: str, name: str) -> Manifest:
-    try:
-        return manifests.from_json(text)
-    except manifests.InvalidManifest as error:
-        raise UnreadableSnapshot(f"{name}: {error}") from error
-
-
-def _copy(source: Path, target: Path, size: int) -> None:
-    try:
-        durable.link_or_copy(source, target)
-    except FileNotFoundError:
-        raise SnapshotGone(f"{source} is not there") from None
-    if target.stat().st_size != size:
-        raise UnreadableSnapshot(
-            f"{source} has {target.stat().st_size} bytes, its manifest says {size}"
-        )
+        raise SnapshotGone(f"{where} is not there") from None
+    except (UnicodeError, manifests.InvalidManifest) as error:
+        raise UnreadableSnapshot(f"{where}: {error}") from error

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from jobmanager.core.ids import AttemptNumber
-from jobmanager.files import locks
-from taskrunner.snapshots import durable
+from jobmanager.core.snapshots.layout import EPOCH, EPOCH_LOCK, POOL_LOCK
+from jobmanager.files.storage_port import Storage
 from taskrunner.snapshots.layout import JobLayout
 
 
@@ -22,35 +22,39 @@ class Fence:
     """The fence as one attempt sees it."""
 
     def __init__(self, layout: JobLayout, attempt: AttemptNumber) -> None:
-        self._layout = layout
+        self._work = layout.work
         self._attempt = attempt
 
     def raise_epoch(self) -> None:
         """Takes over from every older attempt. Raises `Superseded` if a newer one has."""
-        with locks.held(self._layout.epoch_lock):
+        with self._work.lock(EPOCH_LOCK):
             self.check()
-            durable.write(self._layout.epoch, f"{self._attempt}\n")
+            self._work.write(EPOCH, f"{self._attempt}\n")
         # An older one may be frozen in the middle of a checkpoint. When it wakes up it finds that
         # it was superseded before it writes a manifest, and what it put into the pool is swept.
-        locks.wrest(self._layout.pool_lock)
+        self._work.break_lock(POOL_LOCK)
 
     def check(self) -> None:
         """Raises `Superseded` if a newer attempt has taken over."""
-        epoch = read_epoch(self._layout)
+        epoch = _epoch_in(self._work)
         if epoch > self._attempt:
             raise Superseded(f"attempt {self._attempt} was superseded by attempt {epoch}")
 
     @contextmanager
     def holding(self) -> Iterator[None]:
         """No newer attempt takes over within the block. Raises `Superseded` if one has."""
-        with locks.held(self._layout.epoch_lock):
+        with self._work.lock(EPOCH_LOCK):
             self.check()
             yield
 
 
 def read_epoch(layout: JobLayout) -> int:
     """The attempt that may write; 0: none has started yet."""
+    return _epoch_in(layout.work)
+
+
+def _epoch_in(work: Storage) -> int:
     try:
-        return int(layout.epoch.read_text())
+        return int(work.read(EPOCH))
     except FileNotFoundError:
         return 0

@@ -5,14 +5,13 @@ no manifest names it any more. All changes are made under `pool.lock`, which the
 JobManager takes too when it deletes. What is in the pool is never overwritten.
 """
 
-import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
 from jobmanager.core.ids import RegionId
-from jobmanager.core.snapshots.manifest import POOL, Manifest, SnapshotFile
+from jobmanager.core.snapshots import layout
+from jobmanager.core.snapshots.manifest import Manifest, SnapshotFile
 from jobmanager.files import durable
-from jobmanager.files.snapshot_files import Kept, SnapshotFiles
+from jobmanager.files.storage_port import Digest, Storage
 
 _Stamp = tuple[int, int, int, int]
 """What tells a file that Spark wrote from any other: device, inode, size, time of change."""
@@ -21,9 +20,9 @@ _Stamp = tuple[int, int, int, int]
 class Pool:
     """The pool of one job, for one attempt. Use it under the pool lock only."""
 
-    def __init__(self, files: SnapshotFiles) -> None:
+    def __init__(self, files: Storage) -> None:
         self._files = files
-        self._known: dict[str, Kept] = {}
+        self._known: dict[str, Digest] = {}
         self._there: dict[str, int] = {}
         self._read: dict[_Stamp, str] = {}
         self._read_now: dict[_Stamp, str] = {}
@@ -33,18 +32,18 @@ class Pool:
     def learn(self, manifest: Manifest) -> None:
         """Takes the checksums of an earlier checkpoint, so that no file is read twice."""
         for file in manifest.files():
-            self._known[file.location] = Kept(file.bytes, file.sha256)
+            self._known[file.location] = Digest(file.bytes, file.sha256)
 
     def begin(self) -> None:
         """Looks at what is there: the JobManager deletes between two checkpoints."""
-        self._there = dict(self._files.found(POOL))
+        self._there = dict(self._files.list_files(layout.POOL))
         self._known = {name: kept for name, kept in self._known.items() if name in self._there}
         self._read, self._read_now = self._read_now, {}  # what is not asked for is forgotten
         self.new_bytes = 0
 
     def keep(self, region: RegionId, source: Path, path: str) -> SnapshotFile:
         """Keeps `source`, which is `path` in the region's Spark checkpoint directory."""
-        location = self._place(f"{POOL}/{region}/{path}", source)
+        location = self._place(layout.pooled(region, path), source)
         if location not in self._there:
             self._add(source, location)
         kept = self._kept(location)
@@ -61,7 +60,7 @@ class Pool:
         content = self._sha256(source)
         return next(
             name
-            for name in _names(location, content)
+            for name in layout.pooled_beside(location, content)
             if name not in self._there or self._kept(name).sha256 == content
         )
 
@@ -73,7 +72,7 @@ class Pool:
         self._read_now[stamp] = kept.sha256
         self.new_bytes += kept.bytes
 
-    def _kept(self, location: str) -> Kept:
+    def _kept(self, location: str) -> Digest:
         """Of a file that is there. An unknown one is read: a dead attempt may have left half."""
         if location not in self._known:
             self._known[location] = self._files.digest(location)
@@ -84,13 +83,6 @@ class Pool:
         known = self._read_now.get(stamp) or self._read.get(stamp) or durable.sha256(source)
         self._read_now[stamp] = known
         return known
-
-
-def _names(location: str, content: str) -> Iterator[str]:
-    """Those under which a file may be kept, the first that is free or holds it being taken."""
-    yield location
-    yield f"{location}~{content[:16]}"
-    yield from (f"{location}~{content[:16]}~{number}" for number in itertools.count(2))
 
 
 def _stamp(path: Path) -> _Stamp:

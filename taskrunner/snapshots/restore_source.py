@@ -5,7 +5,6 @@ It is only read, and every byte of it is checked before anything starts.
 """
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,13 @@ from uuid import uuid4
 
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import JobId, RegionId
+from jobmanager.core.snapshots import fit
+from jobmanager.core.snapshots import layout as storage_layout
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import Ancestor, Manifest, SnapshotFile
-from jobmanager.files.open_storage import open_files
-from jobmanager.files.snapshot_files import SnapshotFiles, StoreFailed, damage
+from jobmanager.files.open_storage import open_storage
+from jobmanager.files.storage_port import Storage, StoreFailed, damage
 from jobmanager.protocol.messages import RestorePoint
-from taskrunner.core import restorability
 from taskrunner.core.restore import SavedRegion
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.layout import JobLayout
@@ -33,7 +33,7 @@ class RestoreSource:
     """A restore point that was found whole and fitting."""
 
     name: str
-    files: SnapshotFiles
+    files: Storage
     manifest: Manifest
     graph: JobGraph
     """Of the job that starts from it."""
@@ -61,7 +61,7 @@ class RestoreSource:
 
     def _wanted(self, region: RegionId) -> Iterator[SnapshotFile]:
         known = self.manifest.regions[region]
-        has_no_state = restorability.drops_state(known, self.graph, region)
+        has_no_state = fit.drops_state(known, self.graph, region)
         for file in known.files:
             if not (has_no_state and file.path.startswith("state/")):
                 yield file
@@ -69,7 +69,7 @@ class RestoreSource:
 
 def open_restore_source(point: RestorePoint, graph: JobGraph) -> RestoreSource:
     """Reads and checks a restore point. Raises `RestoreRefused` with everything that is wrong."""
-    files = open_files(point.root)
+    files = open_storage(point.root)
     where = f"{files.uri}/{point.manifest}"
     try:
         manifest = manifests.from_json(files.read(point.manifest).decode())
@@ -79,9 +79,9 @@ def open_restore_source(point: RestorePoint, graph: JobGraph) -> RestoreSource:
         raise  # it may answer the next attempt
     except (OSError, UnicodeError, manifests.InvalidManifest) as error:
         raise RestoreRefused(f"{point.name} cannot be restored: {where}: {error}") from error
-    found = restorability.objections(
-        manifest, graph, allow_non_restored_state=point.allow_non_restored_state
-    ) or list(_damage(files, manifest))
+    fitting = fit.fit(fit.state_in(manifest), graph)
+    faults = fitting.faults(allow_non_restored_state=point.allow_non_restored_state)
+    found = [one.message for one in faults] or list(_damage(files, manifest))
     if found:
         more = f" (and {len(found) - 5} more)" if len(found) > 5 else ""
         raise RestoreRefused(f"{point.name} cannot be restored: {'; '.join(found[:5])}{more}")
@@ -97,19 +97,19 @@ def write_lineage(layout: JobLayout, job: JobId, origin: RestoreSource) -> None:
         return  # a checkpoint does not say them
     ancestors = tuple(one for one in origin.manifest.lineage if one.job != job)
     text = json.dumps(manifests.lineage_document(ancestors), indent=1)
-    durable.write(layout.lineage, text)
+    layout.work.write(storage_layout.LINEAGE, text)
 
 
 def read_lineage(layout: JobLayout) -> tuple[Ancestor, ...]:
     """The jobs that this one goes back to; none: it was started from scratch."""
     try:
-        text = layout.lineage.read_text(encoding="utf-8")
+        text = layout.work.read(storage_layout.LINEAGE)
     except FileNotFoundError:
         return ()
     return manifests.lineage_of(json.loads(text))
 
 
-def _damage(files: SnapshotFiles, manifest: Manifest) -> Iterator[str]:
+def _damage(files: Storage, manifest: Manifest) -> Iterator[str]:
     """Each file that is not what the manifest says, by its name."""
     for file in {file.location: file for file in manifest.files()}.values():
         if fault := damage(files, file):
@@ -122,6 +122,5 @@ def _moved(log: str, job: JobId, layout: JobLayout) -> str:
     Spark knows an input file by its path: rows that were read already would be new to it,
     and rows that were found and not yet read would be looked for in the old job's place.
     """
-    rows = re.compile(rf'"file:[^"]*/jobs/{job.hex}/(inputs/[^"/]+/rows\.json)"')
-    home = layout.directory.as_uri()
-    return rows.sub(lambda found: f'"{home}/{found[1]}"', log)
+    home = layout.work.uri
+    return storage_layout.rows_uri_of(job).sub(lambda found: f'"{home}/{found[1]}"', log)

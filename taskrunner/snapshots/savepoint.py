@@ -1,26 +1,21 @@
 """A savepoint under way, whole or not there at all.
 
-<parent>/<name>/manifest.json     written last
-<parent>/<name>/<region>/…        every file of the region's Spark checkpoint directory
-<parent>/.<name>.draft/           on a file system, while it is written: then it is renamed
-
-A store elsewhere has no rename: there a directory without a manifest is no savepoint.
+Where storage can rename, it is written as a draft beside its place and gets its name at the
+end. A store elsewhere has no rename: there a directory without a manifest is no savepoint.
 """
 
-import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Protocol
 
 from jobmanager.core.ids import RegionId
+from jobmanager.core.snapshots import layout as storage_layout
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import Manifest, SnapshotFile
-from jobmanager.core.snapshots.storage_uri import is_local, local_path
-from jobmanager.files import durable
-from jobmanager.files.local_files import LocalFiles
-from jobmanager.files.open_storage import open_files
-from jobmanager.files.snapshot_files import Kept, SnapshotFiles
+from jobmanager.core.snapshots.storage_uri import parent_and_name
+from jobmanager.files.open_storage import open_storage
+from jobmanager.files.storage_port import Digest, Storage
 
 Guard = Callable[[], AbstractContextManager[None]]
 
@@ -28,7 +23,7 @@ Guard = Callable[[], AbstractContextManager[None]]
 class _Place(Protocol):
     """Where a savepoint is written, and how it gets its name."""
 
-    files: SnapshotFiles
+    files: Storage
 
     def publish(self, manifest: str, guard: Guard) -> None: ...
     def discard(self) -> None: ...
@@ -39,18 +34,18 @@ class SavepointDraft:
 
     def __init__(self, directory: str, after_step: Callable[[str], None] = lambda step: None):
         """Raises `FileExistsError`."""
+        parent, name = parent_and_name(directory)
+        files = open_storage(parent)
         self._place: _Place = (
-            _Renamed(local_path(directory), after_step)
-            if is_local(directory)
-            else _Uploaded(directory)
+            _Renamed(files, name, after_step) if files.renames else _Uploaded(files.inside(name))
         )
         self._after_step = after_step
         """Told after each step that a crash may follow."""
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, Digest] = {}
 
     def keep(self, region: RegionId, source: Path, path: str) -> SnapshotFile:
         """Keeps `source`, which is `path` in the region's Spark checkpoint directory."""
-        location = f"{region}/{path}"
+        location = storage_layout.savepoint_file(region, path)
         if location not in self._kept:  # two stores may share a file
             self._kept[location] = self._place.files.keep(source, location)
         self._after_step("kept")
@@ -59,7 +54,7 @@ class SavepointDraft:
 
     def finish(self, manifest: Manifest, guard: Guard) -> None:
         """Writes the manifest and gives the savepoint its name. Raises `Superseded`."""
-        self._place.files.settle(manifest.files())
+        self._place.files.make_durable(manifest.files())
         self._place.publish(manifests.to_json(manifest), guard)
 
     def discard(self) -> None:
@@ -68,47 +63,44 @@ class SavepointDraft:
 
 
 class _Renamed:
-    """On a file system: a draft next to the place it is for."""
+    """A draft next to the place it is for."""
 
-    def __init__(self, directory: Path, after_step: Callable[[str], None]) -> None:
-        if directory.exists():
-            raise FileExistsError(f"{directory} exists already")
-        self._directory = directory
-        self._draft = directory.with_name(manifests.draft_name(directory.name))
+    def __init__(self, parent: Storage, name: str, after_step: Callable[[str], None]) -> None:
+        if name in parent.list_names():
+            raise FileExistsError(f"{parent.uri}/{name} exists already")
+        self._parent = parent
+        self._name = name
+        self._draft = storage_layout.draft_name(name)
         self._after_step = after_step
-        self.files: SnapshotFiles = LocalFiles(self._draft)
+        self.files: Storage = parent.inside(self._draft)
         self.discard()  # of an attempt that died
-        durable.make_directory(self._draft)
 
     def publish(self, manifest: str, guard: Guard) -> None:
-        self.files.write(manifests.FILE_NAME, manifest)
+        self.files.write(storage_layout.MANIFEST, manifest)
         self._after_step("manifest")
         with guard():
-            if self._directory.exists():  # a rename would replace an empty directory
-                raise FileExistsError(f"{self._directory} exists already")
-            self._draft.rename(self._directory)
-        durable.sync(self._directory.parent)
+            self._parent.rename(self._draft, self._name)
 
     def discard(self) -> None:
-        shutil.rmtree(self._draft, ignore_errors=True)
+        self._parent.delete_directory(self._draft)
 
 
 class _Uploaded:
-    """Elsewhere: in its place from the beginning, and nothing until it has a manifest."""
+    """In its place from the beginning, and nothing until it has a manifest."""
 
-    def __init__(self, directory: str) -> None:
-        self.files = open_files(directory)
-        there = self.files.found()
-        if manifests.FILE_NAME in there:
-            raise FileExistsError(f"{directory} exists already")
-        self.files.delete(there)  # of an attempt that died
+    def __init__(self, files: Storage) -> None:
+        self.files = files
+        there = files.list_files()
+        if storage_layout.MANIFEST in there:
+            raise FileExistsError(f"{files.uri} exists already")
+        files.delete(there)  # of an attempt that died
 
     def publish(self, manifest: str, guard: Guard) -> None:
         with guard():
-            self.files.write(manifests.FILE_NAME, manifest)
+            self.files.write(storage_layout.MANIFEST, manifest)
 
     def discard(self) -> None:
         """Also a manifest, which the store may have, although it said no."""
         with suppress(OSError):  # the next try finds the rest, or gc does
-            self.files.delete([manifests.FILE_NAME])
-            self.files.remove()
+            self.files.delete([storage_layout.MANIFEST])
+            self.files.delete_directory()

@@ -19,6 +19,7 @@ from jobmanager.core.ids import (
 from jobmanager.core.plan import spark_order
 from jobmanager.core.plan.key_groups import subtasks
 from jobmanager.core.plan.regions import query_of
+from jobmanager.core.snapshots import layout as storage_layout
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import (
     Ancestor,
@@ -28,8 +29,7 @@ from jobmanager.core.snapshots.manifest import (
     SnapshotFile,
     StatePointer,
 )
-from jobmanager.files import locks
-from jobmanager.files.snapshot_files import SnapshotFiles
+from jobmanager.files.storage_port import Storage
 from taskrunner.snapshots import spark_state
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
@@ -80,7 +80,7 @@ class Snapshots:
         self._fence = fence
 
     @cached_property
-    def _files(self) -> SnapshotFiles:
+    def _files(self) -> Storage:
         """Not opened before it is needed: a driver takes seconds to load."""
         return self._layout.snapshots
 
@@ -103,7 +103,7 @@ class Snapshots:
         Everything the manifest names is durable before the manifest is. Raises
         `Superseded`, `MissingState`, `StateMismatch` or `OSError`; then there is no manifest.
         """
-        with locks.held(self._layout.pool_lock):
+        with self._layout.work.lock(storage_layout.POOL_LOCK):
             self._fence.check()
             self._pool.begin()
             keep_small = self._keep_small(checkpoint)
@@ -112,9 +112,11 @@ class Snapshots:
                 for region, directory in directories.items()
             }
             manifest = self._manifest(checkpoint, at, regions)
-            self._files.settle(manifest.files())
+            self._files.make_durable(manifest.files())
             self._fence.check()
-            self._files.write(manifests.location_of(checkpoint), manifests.to_json(manifest))
+            self._files.write(
+                storage_layout.checkpoint_manifest(checkpoint), manifests.to_json(manifest)
+            )
             return Taken(manifest, self._pool.new_bytes)
 
     def take_savepoint(
@@ -203,7 +205,7 @@ class Snapshots:
             return self._pool.keep
 
         def keep(region: RegionId, source: Path, path: str) -> SnapshotFile:
-            location = f"{manifests.directory_of(checkpoint)}/{region}/{path}"
+            location = storage_layout.checkpoint_file(checkpoint, region, path)
             kept = self._files.keep(source, location)
             return SnapshotFile(path, location, kept.bytes, kept.sha256)
 

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from jobmanager.core.snapshots import layout
 from jobmanager.core.snapshots import manifest as manifests
 from tests.e2e.test_exactly_once import RATE, a_bounded_job
 from tests.e2e.test_savepoints import take
@@ -64,7 +65,7 @@ def only_what_is_named(s3: S3, job: str) -> bool:
     """Whether the store holds two checkpoints, all they name, and nothing else."""
     below = f"checkpoints/jobs/{job}"
     keys = s3.keys(below)
-    written = set(filter(manifests.is_manifest, keys))
+    written = set(filter(layout.is_checkpoint_manifest, keys))
     if len(written) != 2:
         return False
     texts = [s3.get(f"{below}/{key}").decode() for key in written]

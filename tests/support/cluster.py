@@ -22,6 +22,7 @@ from jobmanager.api.context import Context
 from jobmanager.api.metrics import Meters
 from jobmanager.core.errors import InspectorUnavailable
 from jobmanager.core.ids import AttemptNumber, JobId, JobManagerId, RunnerId
+from jobmanager.files.snapshot_storage import FileSnapshotStorage
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
 from jobmanager.loops.leadership import Leadership, Timing
@@ -39,7 +40,6 @@ from jobmanager.services.ports.inspection import InspectorStatus
 from jobmanager.services.ports.leadership import JobManager
 from jobmanager.services.ports.runners import Launched, Runner
 from jobmanager.services.wakeups import Wakeups
-from jobmanager.storage.files import FileSnapshotStorage
 from jobmanager.store.database import Database
 from tests.support.builders import NOW
 from tests.support.contract import check_answer

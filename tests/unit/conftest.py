@@ -3,12 +3,12 @@ from uuid import uuid4
 
 import pytest
 
-from jobmanager.files.open_storage import open_files
-from jobmanager.files.snapshot_files import SnapshotFiles
+from jobmanager.files.open_storage import open_storage
+from jobmanager.files.storage_port import Storage
 
 
 @pytest.fixture(params=["file", "memory"])
-def files(request: pytest.FixtureRequest, tmp_path: Path) -> SnapshotFiles:
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     """Empty, in each kind of place there is."""
     where = (tmp_path / "store").as_uri() if request.param == "file" else f"memory://{uuid4()}"
-    return open_files(where)
+    return open_storage(where)

@@ -20,6 +20,8 @@ from jobmanager.core.ids import CheckpointNumber
 from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.records import StoredAttempt, StoredCheckpoint, StoredJob
 from jobmanager.core.plan.job_plan import Task, plan_of
+from jobmanager.core.snapshots import layout
+from jobmanager.core.snapshots.storage_uri import below
 from jobmanager.protocol.progress_json import restored_to_json
 
 router = APIRouter(tags=[FLINK])
@@ -190,22 +192,29 @@ def _restores(
         if origins:
             from_checkpoint = [r.source or 0 for r in origins if r.origin == "checkpoint"]
             number = max(from_checkpoint, default=0)
-            manifest = f"checkpoints/{number}" if number else f"attempts/{origins[0].source}"
             found.append(
                 {
                     "id": number,
                     "restore_timestamp": millis(one.attempt.running_at or one.attempt.launched_at),
                     "is_savepoint": False,
-                    "external_path": _external_path(stored, manifest, context),
+                    "external_path": _restored_from(stored, number, origins[0].source, context),
                     "headgate-origins": restored_to_json(origins),
                 }
             )
     return found
 
 
+def _restored_from(stored: StoredJob, number: int, attempt: int | None, context: Ctx) -> str:
+    """Where the checkpoint with this number is; 0: where the attempt is that was gone on from."""
+    if number:
+        return _external_path(stored, layout.checkpoint_manifest(number), context)
+    home = below(context.run_settings.storage, layout.job_directory(stored.id))
+    return below(home, layout.attempt(attempt or 0))
+
+
 def _external_path(stored: StoredJob, relative: str, context: Ctx) -> str:
-    directory = relative.removesuffix("/manifest.json")
-    if directory.startswith("file:"):
+    """Where a checkpoint is, or a savepoint, whose manifest is known by its whole URI."""
+    directory = layout.manifest_directory(relative)
+    if directory.startswith("file:") or "://" in directory:
         return directory
-    root = context.run_settings.storage.rstrip("/")
-    return f"{root}/jobs/{stored.id.hex}/{directory}"
+    return below(context.run_settings.checkpoints_of(stored.id), directory)

@@ -3,7 +3,8 @@
 from typing import Any
 
 from jobmanager.api.shapes.shape import Shape
-from jobmanager.core.snapshots.upgrade import Fate, Verdict
+from jobmanager.core.snapshots.fit import Fate
+from jobmanager.core.snapshots.upgrade import Verdict
 
 
 class ChangedField(Shape):

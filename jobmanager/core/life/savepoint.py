@@ -14,8 +14,3 @@ class SavepointStatus(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     DISPOSED = "disposed"
-
-
-def directory_name(job: str, savepoint: str) -> str:
-    """As Flink names them: the beginning of the job, then the savepoint."""
-    return f"savepoint-{job[:6]}-{savepoint[:12]}"

@@ -16,7 +16,7 @@ from jobmanager.core.durations import render
 from jobmanager.core.ids import CheckpointNumber
 from jobmanager.core.life.checkpoint import Checkpoint, CheckpointStatus
 from jobmanager.core.life.job import JobStatus
-from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots import layout
 
 _UNKNOWN_JOBS = "--unknown-jobs deletes it, if no other server has it"
 
@@ -98,7 +98,7 @@ def judge(facts: JobFacts, found: JobFound, limits: Limits) -> Judgement:
             named |= checkpoint.names or set()
     garbage = [
         Garbage(
-            manifests.directory_of(number),
+            layout.checkpoint_directory(number),
             GarbageKind.CHECKPOINT,
             found.checkpoints[number].bytes,
             facts.over[number],
@@ -184,7 +184,7 @@ def _attempts(facts: JobFacts, found: JobFound, limits: Limits) -> Judgement:
     else:
         why, goes = f"{how}; it may hold the newest state: --older-than deletes it", False
     attempts = tuple(
-        Garbage(f"attempts/{number}", GarbageKind.ATTEMPT, size, why)
+        Garbage(layout.attempt(number), GarbageKind.ATTEMPT, size, why)
         for number, size in sorted(found.attempts.items())
     )
     return Judgement(garbage=attempts) if goes else Judgement(left=attempts)

@@ -18,13 +18,9 @@ from typing import Any
 from uuid import UUID
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
+from jobmanager.core.snapshots import layout
 
 FORMAT_VERSION = 1
-FILE_NAME = "manifest.json"
-POOL = "pool"
-"""The directory of files that checkpoints share, in the job's directory."""
-CHECKPOINTS = "checkpoints"
-"""The directory that has one of each checkpoint, in the job's directory."""
 
 
 class InvalidManifest(ValueError):
@@ -43,7 +39,7 @@ class SnapshotFile:
     @property
     def is_pooled(self) -> bool:
         """Shared between checkpoints: deleted only when no manifest names it."""
-        return self.location.startswith(f"{POOL}/")
+        return layout.is_pooled(self.location)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,34 +126,6 @@ def batches_by_sink(regions: Mapping[RegionId, RegionManifest]) -> dict[VertexId
         for name, region in regions.items()
         for sink in region.sinks or (VertexId(name),)
     }
-
-
-def directory_of(checkpoint: int) -> str:
-    """Where a checkpoint's own files are, inside the job's directory."""
-    return f"{CHECKPOINTS}/{checkpoint}"
-
-
-def location_of(checkpoint: int) -> str:
-    """Where a checkpoint's manifest is, inside the job's directory."""
-    return f"{directory_of(checkpoint)}/{FILE_NAME}"
-
-
-def is_manifest(location: str) -> bool:
-    """Whether this place in the job's directory is for a checkpoint's manifest."""
-    parts = PurePosixPath(location).parts
-    return len(parts) == 3 and parts[0] == CHECKPOINTS and parts[2] == FILE_NAME
-
-
-def draft_name(directory: str) -> str:
-    """What a savepoint's directory is called, on a file system, while it is written."""
-    return f".{directory}.draft"
-
-
-def name_of_draft(draft: str) -> str | None:
-    """The directory that a draft is for; None: it is no draft."""
-    if draft.startswith(".") and draft.endswith(".draft"):
-        return draft[1 : -len(".draft")]
-    return None
 
 
 def to_json(manifest: Manifest) -> str:

@@ -58,3 +58,13 @@ def normal(uri: str) -> str:
 def below(root: str, *names: str) -> str:
     """The URI of what has these names, one in the other, in the directory `root`."""
     return "/".join((root.rstrip("/"), *names))
+
+
+def parent_and_name(uri: str) -> tuple[str, str]:
+    """The directory that something is in, and its name there. Raises `UnsupportedStorage`."""
+    if is_local(uri):
+        path = local_path(uri)
+        return path.parent.as_uri(), path.name
+    scheme_of(uri)
+    parent, _, name = uri.rstrip("/").rpartition("/")
+    return parent, name

@@ -1,11 +1,10 @@
 """Artifacts: their rows in the database, and their contents in storage."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from jobmanager.core.artifact import Artifact
+from jobmanager.core.artifact import Artifact, FoundArtifact
 from jobmanager.core.ids import (
     ArtifactId,
     JobId,
@@ -35,14 +34,6 @@ class ArtifactFiles(Protocol):
         """Durable when it returns. What is there already stays."""
 
     async def remove(self, artifact_id: ArtifactId) -> None: ...
-    async def found(self) -> Mapping[ArtifactId, "FoundArtifact"]: ...
+    async def found(self) -> Mapping[ArtifactId, FoundArtifact]: ...
     async def read_local(self, path: str) -> bytes:
         """A file on the server's machine. Raises `OSError`."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundArtifact:
-    path: str
-    """A URI."""
-    bytes: int
-    changed_at: datetime

@@ -1,7 +1,6 @@
 """The files of checkpoints and savepoints, as the JobManager sees them."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from jobmanager.core.ids import (
@@ -11,14 +10,8 @@ from jobmanager.core.ids import (
 )
 from jobmanager.core.snapshots.garbage import JobFacts, Judgement, Limits
 from jobmanager.core.snapshots.manifest import Manifest
+from jobmanager.core.snapshots.records import Remains, Verification
 from jobmanager.services.ports.artifacts import ArtifactFiles
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    files: int
-    bytes: int
-    faults: Sequence[str]
 
 
 class SnapshotStorage(Protocol):
@@ -38,14 +31,6 @@ class SnapshotStorage(Protocol):
     def sweep(self) -> "Sweep": ...
     @property
     def artifacts(self) -> "ArtifactFiles": ...
-
-
-@dataclass(frozen=True, slots=True)
-class Remains:
-    """What is left of a savepoint that is none, or none any more."""
-
-    path: str
-    bytes: int
 
 
 class Sweep(Protocol):

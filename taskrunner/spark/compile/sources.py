@@ -21,7 +21,7 @@ from jobmanager.core.graph.sources import (
     Source,
     TableSource,
 )
-from taskrunner.snapshots import durable
+from jobmanager.core.snapshots.layout import rows_file
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.spark.compile import python_connectors
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
@@ -80,17 +80,16 @@ class Sources:
 
     def _table(self, source: Source, table: TableSource) -> DataFrame:
         """The rows as a file of the job, so that they are read like any other."""
-        directory = self.layout.rows(source.id)
-        file = directory / "rows.json"
+        rows = rows_file(source.id)
         lines = [json.dumps(row, ensure_ascii=False, default=str) for row in table.rows]
-        is_new = durable.create(file, "".join(line + "\n" for line in lines))
-        if not is_new and not _are_same(file.read_text(encoding="utf-8").splitlines(), lines):
+        is_new = self.layout.work.create(rows, "".join(line + "\n" for line in lines))
+        if not is_new and not _are_same(self.layout.work.read(rows).decode().splitlines(), lines):
             raise InvalidVertex(
                 source.id,
                 "its rows are not those that the job began with, and Spark would not read them: "
                 "submit another job for them",
             )
-        return self._load("json", source.schema, {"mode": "FAILFAST"}, directory)
+        return self._load("json", source.schema, {"mode": "FAILFAST"}, self.layout.rows(source.id))
 
     def _load(
         self, file_format: str, schema: str | None, options: dict[str, str], path: Path | None

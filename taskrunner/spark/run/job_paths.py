@@ -23,7 +23,7 @@ class JobPaths:
 
     @property
     def artifacts(self) -> ArtifactShelf:
-        return ArtifactShelf(self.storage or self.layout.directory.parent.parent)
+        return ArtifactShelf(self.storage or self.layout.root)
 
     def resolve(self, path: str) -> Path:
         """The place that a path in the graph means."""
@@ -33,7 +33,7 @@ class JobPaths:
 
     def guard_of(self, job: JobId) -> Guard:
         """Keeps all attempts of another job, which has ended, out for good."""
-        layout = JobLayout(self.layout.directory.with_name(job.hex))
+        layout = self.layout.of_other(job)
         if not layout.directory.exists():
             return nullcontext  # it ran elsewhere
         fence = Fence(layout, AttemptNumber(read_epoch(layout) + 1))

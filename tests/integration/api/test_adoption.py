@@ -9,8 +9,15 @@ from uuid import uuid4
 import pytest
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
+from jobmanager.core.snapshots import layout
 from jobmanager.core.snapshots import manifest as manifests
-from jobmanager.core.snapshots.manifest import Ancestor, Manifest, RegionManifest, SavepointInfo
+from jobmanager.core.snapshots.manifest import (
+    Ancestor,
+    Manifest,
+    RegionManifest,
+    SavepointInfo,
+    StatePointer,
+)
 from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.protocol.inspection import AdoptCheckpoint, Adopted, QuestionBody, Refusal
 from tests.support.builders import a_document
@@ -23,7 +30,8 @@ ADOPTED = Adopted(batch=41, provider="x.HDFSBacked", partitions=200, was_rewritt
 def write_savepoint(question: QuestionBody) -> None:
     """What an inspector leaves behind, as far as the JobManager looks."""
     assert isinstance(question, AdoptCheckpoint)
-    region = RegionManifest(41, None, {VertexId("bids"): 7}, (), ())
+    pointer = StatePointer(VertexId("revenue"), 0, 41, "out/state/0/0/41.zip", 1)
+    region = RegionManifest(41, None, {VertexId("bids"): 7}, (), (pointer,))
     job = JobId(uuid4())
     lineage = (Ancestor(job, {VertexId("out"): 41}),)
     manifest = Manifest(
@@ -39,7 +47,7 @@ def write_savepoint(question: QuestionBody) -> None:
     )
     directory = local_path(question.target)
     directory.mkdir(parents=True)
-    (directory / manifests.FILE_NAME).write_text(manifests.to_json(manifest))
+    (directory / layout.MANIFEST).write_text(manifests.to_json(manifest))
 
 
 async def adopt(cluster: Cluster, **more: Any) -> dict[str, Any]:
@@ -53,7 +61,7 @@ async def adopt(cluster: Cluster, **more: Any) -> dict[str, Any]:
 
 
 def look(path: str) -> Callable[[], bool]:
-    return Path(local_path(path) / manifests.FILE_NAME).exists
+    return Path(local_path(path) / layout.MANIFEST).exists
 
 
 async def test_an_adopted_savepoint_is_one_of_no_job(cluster: Cluster) -> None:

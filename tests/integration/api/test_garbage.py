@@ -10,9 +10,15 @@ from uuid import UUID, uuid4
 import pytest
 
 from jobmanager.core.graph.graph_document import parse
-from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
+from jobmanager.core.snapshots import layout
 from jobmanager.core.snapshots import manifest as manifests
-from jobmanager.core.snapshots.manifest import Manifest, RegionManifest, SnapshotFile
+from jobmanager.core.snapshots.manifest import (
+    Manifest,
+    RegionManifest,
+    SnapshotFile,
+    StatePointer,
+)
 from tests.support.builders import NOW, a_document, a_document_with
 from tests.support.cluster import EVERYONE, Cluster, PlayedRunner
 
@@ -38,6 +44,7 @@ def write_checkpoint(cluster: Cluster, job: str, number: int, *names: str) -> No
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         files.append(SnapshotFile(name, f"pool/{name}", path.stat().st_size, digest))
     graph = parse(ONE_KEPT)
+    pointers = (StatePointer(VertexId("revenue"), 0, 1, f"pool/{names[0]}", 1),)
     manifest = Manifest(
         JobId(UUID(job)),
         CheckpointNumber(number),
@@ -46,9 +53,9 @@ def write_checkpoint(cluster: Cluster, job: str, number: int, *names: str) -> No
         "4.3.0",
         graph.parallelism,
         graph.max_parallelism,
-        {RegionId("out"): RegionManifest(1, None, {}, tuple(files), ())},
+        {RegionId("out"): RegionManifest(1, None, {VertexId("bids"): 7}, tuple(files), pointers)},
     )
-    leave(home(cluster, job) / manifests.location_of(number), manifests.to_json(manifest))
+    leave(home(cluster, job) / layout.checkpoint_manifest(number), manifests.to_json(manifest))
 
 
 async def trigger(cluster: Cluster, job: str) -> int:

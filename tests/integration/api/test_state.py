@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
+from jobmanager.core.snapshots import layout
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import Manifest, RegionManifest, StatePointer
 from jobmanager.protocol.inspection import (
@@ -74,7 +75,7 @@ async def complete(
         regions={RegionId(name): one for name, one in regions.items()}
         or {RegionId("out"): a_region(3, "revenue")},
     )
-    write(cluster.storage / "jobs" / job / manifests.location_of(number), manifest)
+    write(cluster.storage / "jobs" / job / layout.checkpoint_manifest(number), manifest)
     assert await runner.ack(number, *EVERYONE) == "completed"
     return number
 

@@ -16,7 +16,8 @@ from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
 from jobmanager.core.plan import spark_order
 from jobmanager.core.plan.job_plan import plan_of
-from jobmanager.core.snapshots.manifest import FILE_NAME, Manifest
+from jobmanager.core.snapshots.layout import ATTEMPTS, MANIFEST
+from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.protocol.messages import RestorePoint
 from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
@@ -160,7 +161,7 @@ class JobUnderTest:
 
     def forget_attempts(self) -> None:
         """The directories of all attempts are lost."""
-        self._lose(self.layout.attempts)
+        self._lose(self.layout.directory / ATTEMPTS)
 
     def lose_everything(self) -> None:
         """Nothing is left of the job but its output and what was put elsewhere."""
@@ -226,7 +227,7 @@ class JobUnderTest:
 
 
 def restore_point(savepoint: Path) -> RestorePoint:
-    return RestorePoint(root=savepoint.as_uri(), manifest=FILE_NAME, name="the savepoint")
+    return RestorePoint(root=savepoint.as_uri(), manifest=MANIFEST, name="the savepoint")
 
 
 def table(rows: list[Row], **fields: Any) -> Row:

@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from jobmanager.core.snapshots.layout import OUTPUTS
 from taskrunner.spark.compile.compiler import InvalidVertex
 from taskrunner.spark.run.region_query import Phase
 from tests.integration.spark.fed_files import (
@@ -104,4 +105,4 @@ def test_rows_held_for_a_checkpoint_are_shown_by_every_sink(job: JobUnderTest) -
     for sink in job.running.held_sinks[OUT]:
         sink.show_up_to(batch)
     check(job, 1)
-    assert json.loads(job.layout.outputs.read_text())[1]["sink"] == "few"
+    assert json.loads(job.layout.work.read(OUTPUTS))[1]["sink"] == "few"

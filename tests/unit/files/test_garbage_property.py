@@ -27,13 +27,14 @@ from hypothesis.stateful import (
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber
 from jobmanager.core.life.job import JobStatus
+from jobmanager.core.snapshots import layout as storage_layout
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.garbage import JobFacts, Judgement, Limits
 from jobmanager.core.snapshots.manifest import Manifest
-from jobmanager.files.open_storage import open_files
-from jobmanager.files.snapshot_files import SnapshotFiles, damage
-from jobmanager.services.ports.storage import Remains
-from jobmanager.storage.files import FileSnapshotStorage
+from jobmanager.core.snapshots.records import Remains
+from jobmanager.files.open_storage import open_storage
+from jobmanager.files.snapshot_storage import FileSnapshotStorage
+from jobmanager.files.storage_port import Storage, damage
 from taskrunner.core.restore import FromScratch
 from taskrunner.snapshots.clone import Clones, Past, read_manifest
 from taskrunner.snapshots.fence import Fence
@@ -131,7 +132,7 @@ class StorageMachine(RuleBasedStateMachine):
         retained = self._with(Fate.RETAINED)
         completed = read_manifest(self.layout, retained[-1]) if retained else None
         if loses_attempts and completed is not None:
-            shutil.rmtree(self.layout.attempts)
+            self.layout.work.delete_directory(storage_layout.ATTEMPTS)
         self._start(completed)
 
     # ── what the JobManager does ──────────────────────────────────────────────
@@ -147,7 +148,7 @@ class StorageMachine(RuleBasedStateMachine):
         oldest = self._with(Fate.RETAINED)[0]
         self.fates[oldest] = Fate.OVER
         if crashes:  # after its first step
-            self.files.delete([manifests.location_of(oldest)])
+            self.files.delete([storage_layout.checkpoint_manifest(oldest)])
         else:
             asyncio.run(self.storage.discard_checkpoint(JOB, oldest))
 
@@ -158,7 +159,9 @@ class StorageMachine(RuleBasedStateMachine):
 
         assert self._everything() == before
         for one in said.garbage:
-            assert open_files(one.path.rpartition("/")[0]).names(), f"{one.path} is not there"
+            assert open_storage(one.path.rpartition("/")[0]).list_names(), (
+                f"{one.path} is not there"
+            )
 
     @rule()
     def collect(self) -> None:
@@ -167,11 +170,14 @@ class StorageMachine(RuleBasedStateMachine):
 
         kept = [n for n, fate in self.fates.items() if fate is not Fate.OVER]
         named = {file.location for n in kept for file in self._manifest(n).files()}
-        own = {manifests.location_of(n) for n in kept}
-        assert set(self.files.found("pool")) | set(self.files.found("checkpoints")) == named | own
+        own = {storage_layout.checkpoint_manifest(n) for n in kept}
+        assert (
+            set(self.files.list_files("pool")) | set(self.files.list_files("checkpoints"))
+            == named | own
+        )
         whole = [directory for directory, is_complete in self.savepoints.items() if is_complete]
-        home = open_files(f"{self.elsewhere or self.root.as_uri()}/savepoints")
-        assert {f"{home.uri}/{name}" for name in home.names()} == set(whole)
+        home = open_storage(f"{self.elsewhere or self.root.as_uri()}/savepoints")
+        assert {f"{home.uri}/{name}" for name in home.list_names()} == set(whole)
         assert self._sweep(deletes=True).garbage == ()
 
     # ── what must hold ────────────────────────────────────────────────────────
@@ -183,11 +189,11 @@ class StorageMachine(RuleBasedStateMachine):
                 _check(self.files, self._manifest(number))
         for directory, is_complete in self.savepoints.items():
             if is_complete:
-                files = open_files(directory)
+                files = open_storage(directory)
                 _check(files, manifests.from_json(files.read("manifest.json").decode()))
 
     @property
-    def files(self) -> SnapshotFiles:
+    def files(self) -> Storage:
         return self.layout.snapshots
 
     def _start(self, completed: Manifest | None) -> None:
@@ -250,7 +256,7 @@ class ElsewhereMachine(StorageMachine):
     elsewhere = "moody://bucket/headgate"
 
 
-def _check(files: SnapshotFiles, manifest: Manifest) -> None:
+def _check(files: Storage, manifest: Manifest) -> None:
     for file in manifest.files():
         assert damage(files, file) is None, f"{file.location} {damage(files, file)}"
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from jobmanager.files import locks
-from jobmanager.storage.pool_lock import pool_locked
+from jobmanager.files.local_storage import LocalStorage
+from jobmanager.files.pool_lock import pool_locked
 
 SOON = timedelta(milliseconds=50)
 
@@ -34,11 +35,11 @@ def test_a_lock_that_is_held_is_not_had(frozen: Path) -> None:
     refuses(frozen)
 
 
-def test_a_lock_that_was_wrested_can_be_had_by_one_at_a_time(frozen: Path) -> None:
-    locks.wrest(frozen, SOON)
+def test_a_lock_that_was_broken_can_be_had_by_one_at_a_time(frozen: Path) -> None:
+    locks.break_lock(frozen, SOON)
     with locks.held(frozen, SOON):
         refuses(frozen)
-    with pool_locked(frozen.parent):
+    with pool_locked(LocalStorage(frozen.parent)):
         refuses(frozen)
     assert [one.name for one in frozen.parent.iterdir()] == ["pool.lock"]
 
@@ -50,7 +51,7 @@ def test_who_waits_for_a_lock_gets_the_one_that_takes_its_place(frozen: Path) ->
 
     with ThreadPoolExecutor() as others:
         waiting = others.submit(wait)
-        locks.wrest(frozen, SOON)
+        locks.break_lock(frozen, SOON)
         assert waiting.result(60)
 
 
@@ -58,5 +59,5 @@ def test_a_lock_that_is_free_stays_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "pool.lock"
     path.touch()
     before = path.stat().st_ino
-    locks.wrest(path, SOON)
+    locks.break_lock(path, SOON)
     assert path.stat().st_ino == before

@@ -1,7 +1,6 @@
 """Checkpoints in a store without links: only what is new is uploaded, the manifest last."""
 
 import asyncio
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber
+from jobmanager.core.snapshots.layout import ATTEMPTS
 from jobmanager.core.snapshots.manifest import Manifest
-from jobmanager.files.snapshot_files import SnapshotFiles, StoreFailed, damage
-from jobmanager.storage.files import FileSnapshotStorage
+from jobmanager.files.snapshot_storage import FileSnapshotStorage
+from jobmanager.files.storage_port import Storage, StoreFailed, damage
 from taskrunner.snapshots.clone import Clones, DamagedCheckpoint, Past, read_manifest
 from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.snapshots.layout import JobLayout, layout_of
@@ -48,7 +48,7 @@ def spark(layout: JobLayout) -> SparkDirectory:
 
 
 @pytest.fixture
-def files(layout: JobLayout) -> SnapshotFiles:
+def files(layout: JobLayout) -> Storage:
     return layout.snapshots
 
 
@@ -67,12 +67,12 @@ def discard(layout: JobLayout, checkpoint: int) -> None:
     asyncio.run(storage.discard_checkpoint(JOB, CheckpointNumber(checkpoint)))
 
 
-def is_whole(files: SnapshotFiles, manifest: Manifest) -> bool:
+def is_whole(files: Storage, manifest: Manifest) -> bool:
     return not any(damage(files, file) for file in manifest.files())
 
 
 def test_only_files_that_were_not_seen_are_uploaded_and_the_manifest_last(
-    layout: JobLayout, spark: SparkDirectory, files: SnapshotFiles
+    layout: JobLayout, spark: SparkDirectory, files: Storage
 ) -> None:
     snapshots = snapshots_of(layout)
     first = take(snapshots, 1, spark.path)
@@ -111,13 +111,13 @@ def test_the_next_attempt_uploads_nothing_that_is_there(
 
 @pytest.mark.parametrize("after", [0, 1, 6, 16])
 def test_a_store_that_fails_in_the_middle_has_no_checkpoint_and_the_next_one_is_whole(
-    layout: JobLayout, spark: SparkDirectory, files: SnapshotFiles, after: int
+    layout: JobLayout, spark: SparkDirectory, files: Storage, after: int
 ) -> None:
     spark.commit(1)
     snapshots = snapshots_of(layout)
     with stores.failing(after), pytest.raises(StoreFailed, match="the store is full"):
         take(snapshots, 1, spark.path)
-    assert "checkpoints/1/manifest.json" not in files.found()
+    assert "checkpoints/1/manifest.json" not in files.list_files()
 
     taken = take(snapshots_of(layout), 2, spark.path)
 
@@ -128,18 +128,18 @@ def test_a_store_that_fails_in_the_middle_has_no_checkpoint_and_the_next_one_is_
 
 
 def test_a_file_that_went_with_an_old_checkpoint_is_uploaded_again(
-    layout: JobLayout, spark: SparkDirectory, files: SnapshotFiles
+    layout: JobLayout, spark: SparkDirectory, files: Storage
 ) -> None:
     snapshots = snapshots_of(layout)
     take(snapshots, 1, spark.path)
     discard(layout, 1)
-    assert files.found() == {}
+    assert files.list_files() == {}
 
     assert is_whole(files, take(snapshots, 2, spark.path).manifest)
 
 
 def test_retention_deletes_what_no_manifest_names_and_nothing_else(
-    layout: JobLayout, spark: SparkDirectory, files: SnapshotFiles
+    layout: JobLayout, spark: SparkDirectory, files: Storage
 ) -> None:
     snapshots = snapshots_of(layout)
     first = take(snapshots, 1, spark.path).manifest
@@ -152,12 +152,12 @@ def test_retention_deletes_what_no_manifest_names_and_nothing_else(
 
     discard(layout, 1)
 
-    assert set(files.found()) == named | {"checkpoints/2/manifest.json"}
+    assert set(files.list_files()) == named | {"checkpoints/2/manifest.json"}
     assert is_whole(files, second)
 
 
 def test_a_name_that_is_taken_by_other_bytes_gets_a_place_of_its_own(
-    layout: JobLayout, spark: SparkDirectory, files: SnapshotFiles
+    layout: JobLayout, spark: SparkDirectory, files: Storage
 ) -> None:
     spark.snapshot(version=1, shared=["000008"])
     before = take(snapshots_of(layout), 1, spark.path).manifest
@@ -178,7 +178,7 @@ def test_a_lost_working_directory_is_rebuilt_by_download(
         spark.commit(batch)
     spark.snapshot(version=3, shared=["000008"])
     take(snapshots_of(layout), 1, spark.path)
-    shutil.rmtree(layout.attempts)
+    layout.work.delete_directory(ATTEMPTS)
     completed = read_manifest(layout, CheckpointNumber(1))
     clones = Clones(layout, AttemptNumber(2), Past(completed=completed))
 
@@ -193,13 +193,13 @@ def test_a_lost_working_directory_is_rebuilt_by_download(
 
 
 def test_an_altered_object_is_not_restored(
-    layout: JobLayout, spark: SparkDirectory, files: SnapshotFiles
+    layout: JobLayout, spark: SparkDirectory, files: Storage
 ) -> None:
     manifest = take(snapshots_of(layout), 1, spark.path).manifest
     pointer = manifest.regions[OUT].pointers[0].pointer
     files.write(pointer, files.read(pointer).decode()[::-1])
     clones = Clones(layout, AttemptNumber(2), Past(completed=manifest))
-    shutil.rmtree(layout.attempts)
+    layout.work.delete_directory(ATTEMPTS)
 
     with pytest.raises(DamagedCheckpoint, match=f"{pointer} was altered"):
         clones.draft(OUT, clones.choose(OUT))
@@ -207,13 +207,13 @@ def test_an_altered_object_is_not_restored(
 
 
 def test_a_superseded_attempt_writes_no_manifest(
-    layout: JobLayout, spark: SparkDirectory, files: SnapshotFiles
+    layout: JobLayout, spark: SparkDirectory, files: Storage
 ) -> None:
     Fence(layout, AttemptNumber(2)).raise_epoch()
 
     with pytest.raises(Superseded):
         take(snapshots_of(layout), 1, spark.path)
-    assert files.found() == {}
+    assert files.list_files() == {}
 
 
 def test_checkpoints_on_another_file_system_are_copies(tmp_path: Path, layout: JobLayout) -> None:
@@ -230,4 +230,4 @@ def test_checkpoints_on_another_file_system_are_copies(tmp_path: Path, layout: J
         assert is_whole(files, second.manifest)
         assert second.new_bytes == first.new_bytes, "only the new state was copied"
     finally:
-        files.remove()
+        files.delete_directory()

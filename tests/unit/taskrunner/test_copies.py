@@ -9,8 +9,7 @@ from uuid import uuid4
 import pytest
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber
-from jobmanager.core.snapshots.manifest import FILE_NAME, location_of
-from jobmanager.files import locks
+from jobmanager.core.snapshots.layout import MANIFEST, POOL_LOCK, checkpoint_manifest
 from taskrunner.snapshots import copies
 from taskrunner.snapshots.copies import Copies, SnapshotGone, UnreadableSnapshot, make_copy
 from taskrunner.snapshots.fence import Fence
@@ -33,7 +32,7 @@ class Job:
     def checkpoint(self, number: int) -> str:
         self.spark.commit(number - 1)
         self.snapshots.take(CheckpointNumber(number), {OUT: self.spark.path}, datetime.now(UTC))
-        return location_of(number)
+        return checkpoint_manifest(number)
 
     def savepoint(self, target: Path) -> None:
         self.snapshots.take_savepoint(
@@ -60,7 +59,7 @@ def test_a_copy_has_what_the_manifest_names_and_nothing_is_written_to_the_origin
     location = job.checkpoint(1)
     before = files(job.layout.directory)
 
-    copy = make_copy(job.layout.directory, location, tmp_path / "copy")
+    copy = make_copy(job.layout.work.uri, location, tmp_path / "copy")
 
     region = copy.manifest.regions[OUT]
     assert set(files(copy.region(OUT))) == {file.path for file in region.files}
@@ -70,7 +69,7 @@ def test_a_copy_has_what_the_manifest_names_and_nothing_is_written_to_the_origin
 
 def test_a_copy_outlives_the_checkpoint(job: Job, tmp_path: Path) -> None:
     location = job.checkpoint(1)
-    copy = make_copy(job.layout.directory, location, tmp_path / "copy")
+    copy = make_copy(job.layout.work.uri, location, tmp_path / "copy")
     before = files(copy.directory)
     job.layout.directory.rename(tmp_path / "gone")
     assert files(copy.directory) == before
@@ -80,10 +79,10 @@ def test_a_checkpoint_is_copied_under_the_lock_of_its_pool(job: Job, tmp_path: P
     location = job.checkpoint(1)
     script = (
         "import sys; from pathlib import Path; from taskrunner.snapshots.copies import make_copy;"
-        "make_copy(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))"
+        "make_copy(sys.argv[1], sys.argv[2], Path(sys.argv[3]))"
     )
     command = [sys.executable, "-c", script, str(job.layout.directory), location]
-    with locks.held(job.layout.pool_lock):
+    with job.layout.work.lock(POOL_LOCK):
         copying = subprocess.Popen([*command, str(tmp_path / "copy")])
         with pytest.raises(subprocess.TimeoutExpired):
             copying.wait(2)
@@ -94,7 +93,7 @@ def test_a_savepoint_that_was_moved_is_copied(job: Job, tmp_path: Path) -> None:
     job.spark.commit(0)
     job.savepoint(tmp_path / "savepoint")
     moved = (tmp_path / "savepoint").rename(tmp_path / "moved")
-    copy = make_copy(moved, FILE_NAME, tmp_path / "copy")
+    copy = make_copy(moved.as_uri(), MANIFEST, tmp_path / "copy")
     assert (copy.region(OUT) / "commits" / "0").exists()
     assert not (moved / "pool.lock").exists()
 
@@ -105,15 +104,15 @@ def test_what_is_gone_or_damaged_is_said_and_leaves_nothing_behind(
     location = job.checkpoint(1)
     [first, second, *_] = (job.layout.directory / "pool" / OUT).rglob("*.changelog")
     first.write_text("short")
-    with pytest.raises(UnreadableSnapshot, match="its manifest says"):
-        make_copy(job.layout.directory, location, tmp_path / "copy")
+    with pytest.raises(UnreadableSnapshot, match="has 5 bytes instead of"):
+        make_copy(job.layout.work.uri, location, tmp_path / "copy")
     first.unlink()
-    with pytest.raises(SnapshotGone, match="is not there"):
-        make_copy(job.layout.directory, location, tmp_path / "copy")
+    with pytest.raises(SnapshotGone, match="is missing"):
+        make_copy(job.layout.work.uri, location, tmp_path / "copy")
     with pytest.raises(SnapshotGone):
-        make_copy(job.layout.directory, location_of(7), tmp_path / "copy")
+        make_copy(job.layout.work.uri, checkpoint_manifest(7), tmp_path / "copy")
     with pytest.raises(SnapshotGone):
-        make_copy(tmp_path / "nowhere", FILE_NAME, tmp_path / "copy")
+        make_copy((tmp_path / "nowhere").as_uri(), MANIFEST, tmp_path / "copy")
     assert second.exists()
     assert not (tmp_path / "copy").exists()
     assert not (tmp_path / "nowhere").exists()

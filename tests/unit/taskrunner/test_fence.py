@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from jobmanager.core.ids import AttemptNumber
+from jobmanager.core.snapshots.layout import EPOCH_LOCK
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path
 from jobmanager.files import locks
 from taskrunner.snapshots.fence import Fence, Superseded, read_epoch
@@ -47,7 +48,7 @@ def test_a_newer_attempt_waits_for_a_publication_under_way(layout: JobLayout) ->
     with (
         fence(layout, 1).holding(),
         pytest.raises(locks.LockUnavailable),
-        locks.held(layout.epoch_lock, wait=timedelta(milliseconds=60)),
+        layout.work.lock(EPOCH_LOCK, wait=timedelta(milliseconds=60)),
     ):
         pytest.fail("two processes hold one lock")
 
@@ -60,7 +61,7 @@ def test_a_killed_process_holds_no_lock(layout: JobLayout) -> None:
         "    sys.stdout.write('held\\n'); sys.stdout.flush(); time.sleep(60)\n"
     )
     holder = subprocess.Popen(
-        [sys.executable, "-c", program, str(layout.epoch_lock)], stdout=subprocess.PIPE
+        [sys.executable, "-c", program, str(layout.work.path(EPOCH_LOCK))], stdout=subprocess.PIPE
     )
     assert holder.stdout is not None
     assert holder.stdout.readline() == b"held\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jobmanager.core.ids import RegionId
-from jobmanager.files.snapshot_files import SnapshotFiles, damage
+from jobmanager.files.storage_port import Storage, damage
 from taskrunner.snapshots.pool import Pool
 
 OUT = RegionId("out")
@@ -25,7 +25,7 @@ BESIDE = f"{PLACE}~{hashlib.sha256(WHOLE).hexdigest()[:16]}"
     ],
 )
 def test_half_a_file_is_never_taken_for_the_whole(
-    left: dict[str, str], files: SnapshotFiles, tmp_path: Path
+    left: dict[str, str], files: Storage, tmp_path: Path
 ) -> None:
     for place, text in left.items():
         files.write(place, text)
@@ -39,4 +39,4 @@ def test_half_a_file_is_never_taken_for_the_whole(
 
         assert files.read(kept.location) == WHOLE
         assert damage(files, kept) is None
-    assert len(files.found()) == len(left) + 1
+    assert len(files.list_files()) == len(left) + 1

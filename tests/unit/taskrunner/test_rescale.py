@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
+from jobmanager.core.snapshots.layout import OUTPUTS
 from jobmanager.core.snapshots.manifest import Ancestor
 from jobmanager.protocol.messages import RestorePoint
 from taskrunner.core.restore import FromAttempt, FromSavepoint
@@ -204,4 +205,4 @@ def test_what_rolled_back_attempts_wrote_elsewhere_is_withdrawn(
 def test_outputs_are_written_down_before_anything_is_written_to_them(layout: JobLayout) -> None:
     note_outputs(layout, [(SINK, Path("/data/out"))])
 
-    assert json.loads(layout.outputs.read_text()) == [{"sink": "out", "directory": "/data/out"}]
+    assert json.loads(layout.work.read(OUTPUTS)) == [{"sink": "out", "directory": "/data/out"}]

@@ -11,8 +11,8 @@ import pytest
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import Manifest
-from jobmanager.files.open_storage import open_files
-from jobmanager.files.snapshot_files import StoreFailed
+from jobmanager.files.open_storage import open_storage
+from jobmanager.files.storage_port import StoreFailed
 from jobmanager.protocol.messages import RestorePoint
 from taskrunner.core.restore import FromSavepoint
 from taskrunner.snapshots.clone import Clones, Past
@@ -60,7 +60,7 @@ def test_every_file_is_uploaded_once_and_the_manifest_last(layout: JobLayout) ->
     names = [path.partition("savepoint-1/")[2] for path in stores.MoodyStore.uploads]
     assert names[-1] == "manifest.json"
     assert sorted(names[:-1]) == sorted({file.location for file in manifest.files()})
-    files = open_files(TARGET)
+    files = open_storage(TARGET)
     assert manifests.from_json(files.read("manifest.json").decode()) == manifest
     for file in manifest.files():
         kept = files.digest(file.location)
@@ -89,7 +89,7 @@ def test_a_store_that_fails_in_the_middle_has_no_savepoint_and_the_next_try_succ
 ) -> None:
     with stores.failing(after), pytest.raises(StoreFailed, match="the store is full"):
         take(layout)
-    assert open_files(TARGET).found() == {}
+    assert open_storage(TARGET).list_files() == {}
 
     take(layout)
     assert opened().manifest.checkpoint == 4
@@ -97,21 +97,23 @@ def test_a_store_that_fails_in_the_middle_has_no_savepoint_and_the_next_try_succ
 
 def test_a_manifest_that_breaks_off_is_no_savepoint(layout: JobLayout) -> None:
     count = len({file.location for file in take(layout).files()})
-    open_files(TARGET).remove()
+    open_storage(TARGET).delete_directory()
 
     with stores.failing(after=count), pytest.raises(StoreFailed, match=r"manifest\.json"):
         take(layout)
 
-    assert open_files(TARGET).found() == {}
+    assert open_storage(TARGET).list_files() == {}
 
 
 def test_what_a_dead_attempt_left_is_replaced(layout: JobLayout) -> None:
-    files = open_files(TARGET)
+    files = open_storage(TARGET)
     files.write("out/commits/99", "half a savepoint")
 
     manifest = take(layout)
 
-    assert set(files.found()) == {file.location for file in manifest.files()} | {"manifest.json"}
+    assert set(files.list_files()) == {file.location for file in manifest.files()} | {
+        "manifest.json"
+    }
 
 
 def test_a_savepoint_that_is_there_is_not_touched(layout: JobLayout) -> None:
@@ -127,12 +129,12 @@ def test_a_superseded_attempt_leaves_no_savepoint(layout: JobLayout) -> None:
 
     with pytest.raises(Superseded):
         take(layout)
-    assert open_files(TARGET).found() == {}
+    assert open_storage(TARGET).list_files() == {}
 
 
 def test_a_damaged_savepoint_is_refused_by_the_name_of_the_file(layout: JobLayout) -> None:
     take(layout)
-    files = open_files(TARGET)
+    files = open_storage(TARGET)
     files.write("out/offsets/3", files.read("out/offsets/3").decode()[::-1])
 
     with pytest.raises(RestoreRefused, match="out/offsets/3 was altered"):

@@ -1,7 +1,8 @@
 from typing import Any
 
 from jobmanager.core.life.change import Change, Revision
-from jobmanager.core.snapshots.upgrade import Fate, SparkVerdict, UpgradePlan, Verdict, plan_upgrade
+from jobmanager.core.snapshots.fit import Fate
+from jobmanager.core.snapshots.upgrade import SparkVerdict, UpgradePlan, Verdict, plan_upgrade
 from tests.support.builders import a_document, a_document_with
 
 
@@ -79,14 +80,14 @@ def test_another_order_of_sources_is_impossible() -> None:
     found = plan(document)
 
     assert found.verdict is Verdict.IMPOSSIBLE
-    assert "reads from bids and would read from bids, asks" in found.reasons[0]
+    assert "reads from bids in the state and from bids, asks in the graph" in found.reasons[0]
 
 
 def test_the_number_of_key_groups_never_changes() -> None:
     found = plan({**a_document(), "max_parallelism": 360})
 
     assert found.verdict is Verdict.IMPOSSIBLE
-    assert "max_parallelism is 720 and would be 360" in found.reasons[0]
+    assert "max_parallelism is 720 in the state and 360 in the graph" in found.reasons[0]
 
 
 def test_what_spark_refuses_is_impossible_whatever_the_flags() -> None:

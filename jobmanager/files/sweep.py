@@ -5,8 +5,6 @@ checkpoint is under way then, so a pool file that no manifest names is needed by
 """
 
 import asyncio
-import re
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import TypeVar
 
 from jobmanager.core.errors import StorageUnavailable
 from jobmanager.core.ids import CheckpointNumber, JobId
-from jobmanager.core.snapshots import garbage
+from jobmanager.core.snapshots import garbage, layout
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.garbage import (
     CheckpointFound,
@@ -26,33 +24,35 @@ from jobmanager.core.snapshots.garbage import (
     Limits,
 )
 from jobmanager.core.snapshots.manifest import InvalidManifest
-from jobmanager.core.snapshots.storage_uri import below, is_local, local_path
-from jobmanager.files.local_files import LocalFiles
-from jobmanager.files.open_storage import open_files
-from jobmanager.files.snapshot_files import SnapshotFiles
-from jobmanager.services.ports.storage import Remains
-from jobmanager.storage.pool_lock import pool_locked
+from jobmanager.core.snapshots.records import Remains
+from jobmanager.core.snapshots.storage_uri import below, is_local, parent_and_name
+from jobmanager.files.local_storage import LocalStorage
+from jobmanager.files.open_storage import open_storage
+from jobmanager.files.pool_lock import pool_locked
+from jobmanager.files.storage_port import Storage
 
 Answer = TypeVar("Answer")
-_JOB = re.compile(r"[0-9a-f]{32}")
 
 
 class StorageSweep:
     def __init__(self, root: Path, checkpoints: str) -> None:
-        self._root = root
+        self._work = LocalStorage(root)
         self._roots = dict.fromkeys((root.as_uri(), checkpoints))
         self._checkpoints = checkpoints
 
     async def jobs(self) -> Set[str]:
         def look() -> set[str]:
-            names = {name for uri in self._roots for name in open_files(uri).names("jobs")}
-            return {name for name in names if _JOB.fullmatch(name)}
+            names = {
+                name for uri in self._roots for name in open_storage(uri).list_names(layout.JOBS)
+            }
+            return {name for name in names if layout.is_job_name(name)}
 
         return await _asked(look)
 
     async def checkpoints(self, job_id: JobId) -> Set[CheckpointNumber]:
         def look() -> set[CheckpointNumber]:
-            return _numbers(self._snapshots(job_id.hex).names(manifests.CHECKPOINTS))
+            files = self._snapshots(job_id.hex)
+            return layout.checkpoint_numbers(files.list_names(layout.CHECKPOINTS))
 
         return await _asked(look)
 
@@ -67,13 +67,13 @@ class StorageSweep:
         return await _asked(lambda: self._unknown_job(name, tuple(needed), limits, deletes))
 
     async def drafts(self) -> Mapping[str, int]:
-        ours = LocalFiles(self._root / "savepoints")
+        ours = self._work.inside(layout.SAVEPOINTS)
 
         def look() -> dict[str, int]:
             return {
-                f"{ours.uri}/{name}": sum(ours.found(manifests.draft_name(name)).values())
-                for draft in ours.names()
-                if (name := manifests.name_of_draft(draft)) is not None
+                f"{ours.uri}/{name}": sum(ours.list_files(layout.draft_name(name)).values())
+                for draft in ours.list_names()
+                if (name := layout.name_of_draft(draft)) is not None
             }
 
         return await _asked(look)
@@ -83,51 +83,52 @@ class StorageSweep:
 
     async def delete(self, remains: Remains) -> None:
         def delete() -> None:
-            files = open_files(remains.path)
-            files.delete([manifests.FILE_NAME])
-            files.remove()
+            files = open_storage(remains.path)
+            files.delete([layout.MANIFEST])
+            files.delete_directory()
 
         await _asked(delete)
 
-    def _snapshots(self, job: str) -> SnapshotFiles:
-        return open_files(below(self._checkpoints, "jobs", job))
+    def _snapshots(self, job: str) -> Storage:
+        return open_storage(below(self._checkpoints, layout.named_job_directory(job)))
 
     def _job(self, job: str, facts: JobFacts, limits: Limits, deletes: bool) -> Judgement:
-        home, files = self._root / "jobs" / job, self._snapshots(job)
-        if not home.exists() and not files.names():
+        work = self._work.inside(layout.named_job_directory(job))
+        files = self._snapshots(job)
+        if not work.list_names() and not files.list_names():
             return Judgement()
-        with pool_locked(home):
+        with pool_locked(work):
             try:
-                found = _look(files, home, facts)
+                found = _look(files, work, facts)
             except InvalidManifest as error:
                 why = f"left alone, since it is unknown what a manifest names: {error}"
-                left = Garbage(f"{files.uri}/{manifests.POOL}", GarbageKind.POOL_FILE, 0, why)
+                left = Garbage(f"{files.uri}/{layout.POOL}", GarbageKind.POOL_FILE, 0, why)
                 return Judgement(left=(left,))
             judged = garbage.judge(facts, found, limits)
             if deletes:
-                _sweep(files, home, judged.garbage)
-        return _with_uris(judged, files.uri, home.as_uri())
+                _sweep(files, work, judged.garbage)
+        return _with_uris(judged, files.uri, work.uri)
 
     def _unknown_job(
         self, name: str, needed: tuple[str, ...], limits: Limits, deletes: bool
     ) -> Judgement:
         judgements = []
         for root in self._roots:
-            files = open_files(below(root, "jobs", name))
-            found = files.found()
-            if not found and not files.names():
+            files = open_storage(below(root, layout.named_job_directory(name)))
+            found = files.list_files()
+            if not found and not files.list_names():
                 continue
             is_needed = any(one == files.uri or one.startswith(f"{files.uri}/") for one in needed)
             size = sum(found.values())
             judged = garbage.judge_unknown_job(files.uri, size, is_needed, limits)
             if deletes and judged.garbage:
-                files.delete(filter(manifests.is_manifest, found))
-                files.remove()
+                files.delete(filter(layout.is_checkpoint_manifest, found))
+                files.delete_directory()
             judgements.append(judged)
         return garbage.together(judgements)
 
 
-def pooled_by(files: SnapshotFiles, manifest: str) -> set[str]:
+def pooled_by(files: Storage, manifest: str) -> set[str]:
     """The pool files a manifest names; none where there is no manifest.
 
     A manifest that cannot be understood stops the deletion: what it names is unknown.
@@ -144,61 +145,55 @@ def pooled_by(files: SnapshotFiles, manifest: str) -> set[str]:
         raise InvalidManifest(f"{manifest}: {error}") from error
 
 
-def _numbers(names: Iterable[str]) -> set[CheckpointNumber]:
-    return {CheckpointNumber(int(name)) for name in names if name.isdigit()}
-
-
-def _look(files: SnapshotFiles, home: Path, facts: JobFacts) -> JobFound:
-    there = files.found(manifests.CHECKPOINTS)
+def _look(files: Storage, work: Storage, facts: JobFacts) -> JobFound:
+    there = files.list_files(layout.CHECKPOINTS)
     own: dict[CheckpointNumber, dict[str, int]] = {
-        number: {} for number in _numbers(files.names(manifests.CHECKPOINTS))
+        number: {} for number in layout.checkpoint_numbers(files.list_names(layout.CHECKPOINTS))
     }
     for location, size in there.items():
-        for number in _numbers([location.split("/")[1]]):
+        if (number := layout.checkpoint_of(location)) is not None:
             own.setdefault(number, {})[location] = size
-    attempts = LocalFiles(home / "attempts")
     is_over = facts.status.is_terminal and not facts.has_runner
     return JobFound(
         checkpoints={
             number: CheckpointFound(sum(sizes.values()), _named(files, number, sizes, facts))
             for number, sizes in own.items()
         },
-        pool=files.found(manifests.POOL),
+        pool=files.list_files(layout.POOL),
         attempts={
-            int(name): sum(attempts.found(name).values()) if is_over else 0
-            for name in attempts.names()
-            if name.isdigit()
+            attempt: sum(work.list_files(layout.attempt(attempt)).values()) if is_over else 0
+            for attempt in layout.attempt_numbers(work.list_names(layout.ATTEMPTS))
         },
     )
 
 
 def _named(
-    files: SnapshotFiles, number: CheckpointNumber, there: Mapping[str, int], facts: JobFacts
+    files: Storage, number: CheckpointNumber, there: Mapping[str, int], facts: JobFacts
 ) -> Set[str] | None:
     """Of a checkpoint that goes nobody needs to know it."""
-    manifest = manifests.location_of(number)
+    manifest = layout.checkpoint_manifest(number)
     if number in facts.over or manifest not in there:
         return None
     return pooled_by(files, manifest)
 
 
-def _sweep(files: SnapshotFiles, home: Path, found: Iterable[Garbage]) -> None:
+def _sweep(files: Storage, work: Storage, found: Iterable[Garbage]) -> None:
     """The manifests first: whatever is left after a crash is garbage, and named by nothing."""
     gone: dict[GarbageKind, list[str]] = {kind: [] for kind in GarbageKind}
     for one in found:
         gone[one.kind].append(one.path)
     directories = gone[GarbageKind.CHECKPOINT]
-    files.delete([f"{directory}/{manifests.FILE_NAME}" for directory in directories])
+    files.delete([layout.manifest_in(directory) for directory in directories])
     for directory in directories:
-        files.remove(directory)
+        files.delete_directory(directory)
     files.delete(gone[GarbageKind.POOL_FILE])
     for attempt in gone[GarbageKind.ATTEMPT]:
-        shutil.rmtree(home / attempt, ignore_errors=True)
+        work.delete_directory(attempt)
 
 
-def _with_uris(judged: Judgement, snapshots: str, home: str) -> Judgement:
+def _with_uris(judged: Judgement, snapshots: str, work: str) -> Judgement:
     def absolute(one: Garbage) -> Garbage:
-        root = home if one.kind is GarbageKind.ATTEMPT else snapshots
+        root = work if one.kind is GarbageKind.ATTEMPT else snapshots
         return replace(one, path=f"{root}/{one.path}")
 
     return replace(
@@ -211,12 +206,12 @@ def _with_uris(judged: Judgement, snapshots: str, home: str) -> Judgement:
 def _remains(directory: str, is_complete: bool) -> Iterable[Remains]:
     places = [] if is_complete else [directory]
     if is_local(directory):
-        path = local_path(directory)
-        places.append(path.with_name(manifests.draft_name(path.name)).as_uri())
+        parent, name = parent_and_name(directory)
+        places.append(below(parent, layout.draft_name(name)))
     for place in places:
-        files = open_files(place)
-        found = files.found()
-        if found or files.names():
+        files = open_storage(place)
+        found = files.list_files()
+        if found or files.list_names():
             yield Remains(place, sum(found.values()))
 
 

@@ -8,26 +8,28 @@ under way is about to name is never taken from under it.
 
 import asyncio
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jobmanager.core.errors import StorageUnavailable, UnusableRestorePoint
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
+from jobmanager.core.snapshots import layout
 from jobmanager.core.snapshots import manifest as manifests
+from jobmanager.core.snapshots.records import Verification
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, below
-from jobmanager.files.open_storage import open_files
-from jobmanager.files.snapshot_files import SnapshotFiles, StoreFailed, damage
-from jobmanager.services.ports.storage import Verification
-from jobmanager.storage.artifacts import SharedArtifactFiles
-from jobmanager.storage.pool_lock import pool_locked
-from jobmanager.storage.sweep import StorageSweep, pooled_by
+from jobmanager.files.artifact_files import SharedArtifactFiles
+from jobmanager.files.local_storage import LocalStorage
+from jobmanager.files.open_storage import open_storage
+from jobmanager.files.pool_lock import pool_locked
+from jobmanager.files.storage_port import Storage, StoreFailed, damage
+from jobmanager.files.sweep import StorageSweep, pooled_by
 
 
 class FileSnapshotStorage:
     def __init__(self, root: Path, checkpoints: str | None = None) -> None:
         self._root = root
+        self._work = LocalStorage(root)
         self._checkpoints = checkpoints or root.as_uri()
 
     @property
@@ -48,7 +50,7 @@ class FileSnapshotStorage:
     async def read_manifest(self, root: str, manifest: str) -> manifests.Manifest:
         """Raises `UnusableRestorePoint` if there is none that can be read."""
         try:
-            text = await asyncio.to_thread(lambda: open_files(root).read(manifest))
+            text = await asyncio.to_thread(lambda: open_storage(root).read(manifest))
             return manifests.from_json(text.decode())
         except StoreFailed as error:
             raise StorageUnavailable(str(error)) from error
@@ -62,44 +64,49 @@ class FileSnapshotStorage:
         await asyncio.to_thread(self._discard_checkpoint, job_id, number)
 
     async def discard_attempts(self, job_id: JobId, before: AttemptNumber) -> None:
-        await asyncio.to_thread(self._discard_attempts, self._job(job_id), before)
+        await asyncio.to_thread(_discard_attempts, self._job(job_id), before)
 
     async def last_word(self, job_id: JobId, attempt: AttemptNumber) -> Mapping[str, Any] | None:
-        path = self._job(job_id) / "attempts" / str(attempt) / "result.json"
-        return await asyncio.to_thread(_read_json, path)
+        return await asyncio.to_thread(
+            lambda: _read_json(self._job(job_id), layout.result(attempt))
+        )
 
-    def _job(self, job_id: JobId) -> Path:
-        return self._root / "jobs" / job_id.hex
+    def _job(self, job_id: JobId) -> LocalStorage:
+        """The job's working directory."""
+        return self._work.inside(layout.job_directory(job_id))
 
-    def _snapshots(self, job_id: JobId) -> SnapshotFiles:
-        return open_files(below(self._checkpoints, "jobs", job_id.hex))
+    def _snapshots(self, job_id: JobId) -> Storage:
+        return open_storage(below(self._checkpoints, layout.job_directory(job_id)))
 
     def _discard_checkpoint(self, job_id: JobId, number: CheckpointNumber) -> None:
         """The manifest goes first, then its own files, then those nobody else names."""
-        files, manifest = self._snapshots(job_id), manifests.location_of(number)
+        files, manifest = self._snapshots(job_id), layout.checkpoint_manifest(number)
         with pool_locked(self._job(job_id)):
             pooled = pooled_by(files, manifest)
             files.delete([manifest])
-            files.remove(manifests.directory_of(number))
+            files.delete_directory(layout.checkpoint_directory(number))
             still_named: set[str] = set()
-            for other in filter(manifests.is_manifest, files.found(manifests.CHECKPOINTS)):
+            for other in filter(
+                layout.is_checkpoint_manifest, files.list_files(layout.CHECKPOINTS)
+            ):
                 still_named |= pooled_by(files, other)
             files.delete(pooled - still_named)
 
-    def _discard_attempts(self, job: Path, before: AttemptNumber) -> None:
-        for directory in (job / "attempts").glob("*"):
-            if directory.name.isdigit() and int(directory.name) < before:
-                shutil.rmtree(directory, ignore_errors=True)
 
-
-def _open(root: str) -> SnapshotFiles:
+def _open(root: str) -> Storage:
     try:
-        return open_files(root)
+        return open_storage(root)
     except UnsupportedStorage as error:  # it was not, when it was written
         raise StorageUnavailable(str(error)) from error
 
 
-def _verify(files: SnapshotFiles, location: str) -> Verification:
+def _discard_attempts(work: Storage, before: AttemptNumber) -> None:
+    for attempt in layout.attempt_numbers(work.list_names(layout.ATTEMPTS)):
+        if attempt < before:
+            work.delete_directory(layout.attempt(attempt))
+
+
+def _verify(files: Storage, location: str) -> Verification:
     try:
         manifest = manifests.from_json(files.read(location).decode())
         named = list(manifest.files())
@@ -114,16 +121,16 @@ def _verify(files: SnapshotFiles, location: str) -> Verification:
     return Verification(len(named), sum(file.bytes for file in named), faults)
 
 
-def _dispose(files: SnapshotFiles) -> None:
+def _dispose(files: Storage) -> None:
     """The manifest goes first: what is left without one is no savepoint any more."""
-    if manifests.FILE_NAME in files.found():
-        files.delete([manifests.FILE_NAME])
-        files.remove()
+    if layout.MANIFEST in files.list_files():
+        files.delete([layout.MANIFEST])
+        files.delete_directory()
 
 
-def _read_json(path: Path) -> Mapping[str, Any] | None:
+def _read_json(files: Storage, location: str) -> Mapping[str, Any] | None:
     try:
-        document: Mapping[str, Any] = json.loads(path.read_text())
+        document: Mapping[str, Any] = json.loads(files.read(location))
     except (FileNotFoundError, ValueError):
         return None
     return document

@@ -1,34 +1,50 @@
-"""Files in a store that fsspec reaches: each one is uploaded once, and fetched to be used.
+"""Storage in a store that fsspec reaches: a file is uploaded once, and fetched to be used.
 
 An object store has no links, no rename and no sync: what was uploaded without an error is
 there. Nothing is believed all the same: sizes are looked at after the uploads, and bytes
-when they are fetched.
+when they are fetched. Its locks are made of conditional writes (`created_locks`).
 """
 
+import errno
 import hashlib
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from copy import copy
+from datetime import timedelta
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import fsspec
 from fsspec.core import url_to_fs
+from fsspec.spec import AbstractFileSystem
 
 from jobmanager.core.snapshots.manifest import SnapshotFile
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, scheme_of
-from jobmanager.files import durable
-from jobmanager.files.snapshot_files import DamagedFile, Kept, StoreFailed, difference
+from jobmanager.files import created_locks, durable
+from jobmanager.files.storage_port import (
+    BREAK_WAIT,
+    LOCK_WAIT,
+    DamagedFile,
+    Digest,
+    MissingFile,
+    StoreFailed,
+    UnsupportedOperation,
+    difference,
+)
 
 _CHUNK = 4 << 20
 _AT_ONCE = 8
 _MOST_WORDS = 500
+_TAKEN_WORDS = ("PreconditionFailed", "pre-conditions", "ConditionalRequestConflict")
 _EXTRAS = {"s3": "s3", "s3a": "s3"}
 """Scheme to the extra of ours that brings its driver."""
 
 
-class RemoteFiles:
+class FsspecStorage:
     links = False
+    renames = False
 
     def __init__(self, uri: str) -> None:
         """Raises `UnsupportedStorage` where nothing on this machine can reach it."""
@@ -39,7 +55,12 @@ class RemoteFiles:
             self._store, root = url_to_fs(self.uri, use_listings_cache=False)
         self._root = str(root).rstrip("/")
 
-    def found(self, below: str = "") -> Mapping[str, int]:
+    def inside(self, directory: str) -> Self:
+        other = copy(self)
+        other.uri, other._root = self._uri(directory), self._path(directory)
+        return other
+
+    def list_files(self, below: str = "") -> Mapping[str, int]:
         with _asking(self._uri(below)):
             try:
                 entries = self._store.find(self._path(below), detail=True)
@@ -52,7 +73,7 @@ class RemoteFiles:
             if entry.get("type") == "file" and entry.get("size") is not None
         }
 
-    def names(self, below: str = "") -> Set[str]:
+    def list_names(self, below: str = "") -> Set[str]:
         with _asking(self._uri(below)):
             try:
                 paths = self._store.ls(self._path(below), detail=False)
@@ -64,13 +85,13 @@ class RemoteFiles:
         with _asking(self._uri(location)):
             return bytes(self._store.cat_file(self._path(location)))
 
-    def digest(self, location: str) -> Kept:
+    def digest(self, location: str) -> Digest:
         return self._copy(location, lambda chunk: None)
 
     def is_same(self, source: Path, location: str) -> bool:
         return False
 
-    def keep(self, source: Path, location: str) -> Kept:
+    def keep(self, source: Path, location: str) -> Digest:
         with source.open("rb") as reader, _asking(self._uri(location), writes=True):
             writer = self._store.open(self._path(location), "wb")
             try:
@@ -81,24 +102,46 @@ class RemoteFiles:
                 raise
         return kept
 
-    def settle(self, files: Iterable[SnapshotFile]) -> None:
+    def make_durable(self, files: Iterable[SnapshotFile]) -> None:
         expected = {file.location: file.bytes for file in files}
         there: dict[str, int] = {}
         for top in {location.partition("/")[0] for location in expected}:
-            there.update(self.found(top))
+            there.update(self.list_files(top))
         for location, size in expected.items():
             if there.get(location) != size:
                 said = f"has {there[location]} bytes" if location in there else "is not there"
                 raise StoreFailed(f"{self._uri(location)} {said} after {size} were uploaded")
 
-    def write(self, location: str, text: str) -> None:
+    def write(self, location: str, content: str | bytes) -> None:
         try:
             with _asking(self._uri(location), writes=True):
-                self._store.pipe_file(self._path(location), text.encode())
+                self._store.pipe_file(self._path(location), _as_bytes(content))
         except OSError:
             with suppress(OSError):  # some stores have the half of it now
                 self.delete([location])
             raise
+
+    def create(self, location: str, content: str | bytes) -> bool:
+        if not self._has_conditional_writes():
+            raise UnsupportedOperation(
+                f"{self._uri(location)} cannot be created: the driver of this store has no "
+                "conditional write"
+            )
+        with _asking(self._uri(location), writes=True):
+            try:
+                self._store.pipe_file(self._path(location), _as_bytes(content), mode="create")
+            except FileExistsError:
+                return False
+            except OSError as error:
+                if _is_taken(error):
+                    return False
+                raise
+        return True
+
+    def rename(self, before: str, after: str) -> None:
+        raise UnsupportedOperation(
+            f"{self._uri(before)} cannot be renamed: a store elsewhere has no rename"
+        )
 
     def fetch(self, file: SnapshotFile, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +149,7 @@ class RemoteFiles:
             with target.open("wb") as writer:
                 kept = self._copy(file.location, writer.write)
         except FileNotFoundError:
-            raise DamagedFile(f"{file.location} is missing") from None
+            raise MissingFile(f"{file.location} is missing") from None
         if fault := difference(kept, file):
             raise DamagedFile(f"{file.location} {fault}")
         durable.sync(target)
@@ -119,10 +162,23 @@ class RemoteFiles:
         with ThreadPoolExecutor(_AT_ONCE) as threads:
             list(threads.map(delete_one, locations))
 
-    def remove(self, below: str = "") -> None:
-        self.delete(self.found(below))
+    def delete_directory(self, below: str = "") -> None:
+        self.delete(self.list_files(below))
 
-    def _copy(self, location: str, take: Callable[[bytes], object]) -> Kept:
+    def lock(self, location: str, wait: timedelta = LOCK_WAIT) -> AbstractContextManager[None]:
+        return created_locks.held(self, location, wait)
+
+    def break_lock(self, location: str, wait: timedelta = BREAK_WAIT) -> None:
+        created_locks.break_lock(self, location, wait)
+
+    def _has_conditional_writes(self) -> bool:
+        """fsspec's own `pipe_file` looks first and then writes, which two can do at once."""
+        driver = type(self._store)
+        if getattr(driver, "async_impl", False):
+            return "mode" in inspect.signature(driver._pipe_file).parameters
+        return driver.pipe_file is not AbstractFileSystem.pipe_file
+
+    def _copy(self, location: str, take: Callable[[bytes], object]) -> Digest:
         with (
             _asking(self._uri(location)),
             self._store.open(self._path(location), "rb", block_size=_CHUNK) as reader,
@@ -169,13 +225,23 @@ def _asking(uri: str, *, writes: bool = False) -> Iterator[None]:
         raise StoreFailed(f"{uri}: {type(error).__name__}: {said}") from error
 
 
-def _pass_on(reader: IO[bytes], take: Callable[[bytes], object]) -> Kept:
+def _is_taken(error: OSError) -> bool:
+    """Whether a store said that the file exists: S3 has two ways to say it."""
+    said = str(error)
+    return error.errno == errno.EEXIST or any(word in said for word in _TAKEN_WORDS)
+
+
+def _as_bytes(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content
+
+
+def _pass_on(reader: IO[bytes], take: Callable[[bytes], object]) -> Digest:
     digest, size = hashlib.sha256(), 0
     while chunk := reader.read(_CHUNK):
         digest.update(chunk)
         take(chunk)
         size += len(chunk)
-    return Kept(size, digest.hexdigest())
+    return Digest(size, digest.hexdigest())
 
 
 def _abandon(writer: Any) -> None:

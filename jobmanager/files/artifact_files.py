@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from jobmanager.core.artifact import FoundArtifact
 from jobmanager.core.errors import StorageUnavailable
 from jobmanager.core.ids import ArtifactId
 from jobmanager.files.artifacts import ArtifactShelf
-from jobmanager.services.ports.artifacts import FoundArtifact
 
 
 class SharedArtifactFiles:

@@ -1,0 +1,287 @@
+"""The name and place of everything in storage. No other module builds such a path.
+
+Every function here answers with a location: a relative path with forward slashes, below the
+directory that its section names. Both programs join a location to the place they know, a
+directory or a URI, and hand it to the port in `jobmanager.files`.
+
+    <root>/
+        jobs/<job>/                       a job's working directory, see below
+        savepoints/<name>/                savepoints, unless the user names another place
+        artifacts/<id>/<name>             the contents of artifacts, written once
+        artifacts/.draft-<token>/         the same before it is whole
+        inspector/                        scratch of the processes that read state
+        data/                             users' files, where no data root is configured
+
+    <root>/jobs/<job>/                    on a file system: Spark works in it
+        epoch, epoch.lock                 the attempt that may write
+        pool.lock                         held around any change of the pool or the manifests
+        lineage.json                      the jobs it goes back to, if it was started from another's
+        outputs.json                      the directories it ever wrote to
+        attempts/<n>/<region>/            Spark checkpoint directory of that attempt
+        attempts/<n>/.<region>.clone/     the same before it is whole
+        attempts/<n>/<region>.drain       the batch that a stop began to drain after
+        attempts/<n>/.rounds/<loop>/      of a batch job: what a round of a loop gave
+        attempts/<n>/result.json          how the attempt ended
+        inputs/<vertex>/rows.json         the rows of a `table` source, the same for all attempts
+
+    <root>/jobs/<job>/                    in the same directory, or below a root of its own in
+                                          any storage that fsspec reaches
+        pool/<region>/…                   immutable files that checkpoints share
+        checkpoints/<n>/manifest.json     written last
+        checkpoints/<n>/<region>/…        on a file system: the small files of that checkpoint
+
+    <parent>/<name>/                      a savepoint, anywhere
+        manifest.json                     written last
+        <region>/…                        every file of the region's Spark checkpoint directory
+    <parent>/.<name>.draft/               on a file system, while the savepoint is written
+
+Spark names what is inside a Spark checkpoint directory (`taskrunner.snapshots.spark_log`), and
+a files sink keeps its records beside the user's files (`taskrunner.sinks.directory`): neither
+is part of this storage.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import count
+from pathlib import PurePosixPath
+
+from jobmanager.core.ids import (
+    ArtifactId,
+    AttemptNumber,
+    CheckpointNumber,
+    JobId,
+    RegionId,
+    SavepointId,
+    VertexId,
+)
+
+# ── below the root of all storage ────────────────────────────────────────────
+
+JOBS = "jobs"
+SAVEPOINTS = "savepoints"
+ARTIFACTS = "artifacts"
+INSPECTOR = "inspector"
+DATA = "data"
+
+_JOB_NAME = re.compile(r"[0-9a-f]{32}")
+
+
+def job_directory(job: JobId) -> str:
+    return named_job_directory(job.hex)
+
+
+def named_job_directory(name: str) -> str:
+    """The same for a directory that was found: `name` is one of those below `JOBS`."""
+    return f"{JOBS}/{name}"
+
+
+JOB_DEPTH = 2
+"""How many directories a job's directory is below the root."""
+
+
+def is_job_name(name: str) -> bool:
+    """Whether a directory below `JOBS` is named as that of a job is."""
+    return _JOB_NAME.fullmatch(name) is not None
+
+
+def artifact_directory(artifact: ArtifactId) -> str:
+    return f"{ARTIFACTS}/{artifact}"
+
+
+def artifact_draft(token: str) -> str:
+    """Where an artifact is written before it is whole. `token` is unique."""
+    return f"{ARTIFACTS}/.draft-{token}"
+
+
+# ── below a job's working directory, which is on a file system ───────────────
+
+EPOCH = "epoch"
+EPOCH_LOCK = "epoch.lock"
+POOL_LOCK = "pool.lock"
+LINEAGE = "lineage.json"
+OUTPUTS = "outputs.json"
+ATTEMPTS = "attempts"
+_INPUTS = "inputs"
+_ROWS = "rows.json"
+
+
+def attempt(number: AttemptNumber | int) -> str:
+    return f"{ATTEMPTS}/{number}"
+
+
+def attempt_numbers(names: Iterable[str]) -> list[AttemptNumber]:
+    """The attempts among the names that stand in `ATTEMPTS`."""
+    return sorted(AttemptNumber(int(name)) for name in names if name.isdigit())
+
+
+def result(number: AttemptNumber) -> str:
+    return f"{attempt(number)}/result.json"
+
+
+def spark_checkpoint_dir(number: AttemptNumber, region: RegionId) -> str:
+    return f"{attempt(number)}/{region}"
+
+
+def clone_draft(number: AttemptNumber, region: RegionId) -> str:
+    """A region's Spark checkpoint directory before it is whole."""
+    return f"{attempt(number)}/.{region}.clone"
+
+
+def drain(number: AttemptNumber, region: RegionId) -> str:
+    return f"{attempt(number)}/{region}.drain"
+
+
+def rounds(number: AttemptNumber) -> str:
+    """The directory of what loops of a batch job write down on the way."""
+    return f"{attempt(number)}/.rounds"
+
+
+def rows_directory(vertex: VertexId) -> str:
+    """What Spark reads for a `table` source: a directory with one file."""
+    return f"{_INPUTS}/{vertex}"
+
+
+def rows_file(vertex: VertexId) -> str:
+    return f"{rows_directory(vertex)}/{_ROWS}"
+
+
+def rows_uri_of(job: JobId) -> re.Pattern[str]:
+    """Finds the `file:` URI of any rows file of a job, in quotation marks.
+
+    Group 1 is the location below the job's directory.
+    """
+    home = re.escape(job_directory(job))
+    return re.compile(rf'"file:[^"]*/{home}/({_INPUTS}/[^"/]+/{re.escape(_ROWS)})"')
+
+
+# ── below a job's directory of snapshots ─────────────────────────────────────
+
+POOL = "pool"
+CHECKPOINTS = "checkpoints"
+MANIFEST = "manifest.json"
+
+
+def pooled(region: RegionId, path: str) -> str:
+    """Where the pool keeps a file, which is `path` in the region's Spark checkpoint directory."""
+    return f"{POOL}/{region}/{path}"
+
+
+def pooled_beside(location: str, sha256: str) -> Iterator[str]:
+    """Where the pool may keep a file: the first place that is free, or holds the same bytes."""
+    yield location
+    yield f"{location}~{sha256[:16]}"
+    yield from (f"{location}~{sha256[:16]}~{number}" for number in count(2))
+
+
+def is_pooled(location: str) -> bool:
+    return location.startswith(f"{POOL}/")
+
+
+def checkpoint_directory(number: CheckpointNumber | int) -> str:
+    """Where a checkpoint's own files are."""
+    return f"{CHECKPOINTS}/{number}"
+
+
+def checkpoint_file(number: CheckpointNumber, region: RegionId, path: str) -> str:
+    return f"{checkpoint_directory(number)}/{region}/{path}"
+
+
+def checkpoint_manifest(number: CheckpointNumber | int) -> str:
+    return manifest_in(checkpoint_directory(number))
+
+
+def manifest_in(directory: str) -> str:
+    """The manifest of a checkpoint or a savepoint, by the directory it is in."""
+    return f"{directory}/{MANIFEST}"
+
+
+def is_checkpoint_manifest(location: str) -> bool:
+    """Whether this location is for a checkpoint's manifest."""
+    parts = PurePosixPath(location).parts
+    return len(parts) == 3 and parts[0] == CHECKPOINTS and parts[2] == MANIFEST
+
+
+def manifest_directory(location: str) -> str:
+    """The directory that a manifest stands in: of a checkpoint or, by its URI, a savepoint."""
+    return location.removesuffix(f"/{MANIFEST}")
+
+
+def checkpoint_of(location: str) -> CheckpointNumber | None:
+    """The checkpoint whose directory a file below `CHECKPOINTS` is in; None: it is in none."""
+    parts = PurePosixPath(location).parts
+    if len(parts) > 1 and parts[1].isdigit():
+        return CheckpointNumber(int(parts[1]))
+    return None
+
+
+def checkpoint_numbers(names: Iterable[str]) -> set[CheckpointNumber]:
+    """The checkpoints among the names that stand in `CHECKPOINTS`."""
+    return {CheckpointNumber(int(name)) for name in names if name.isdigit()}
+
+
+# ── savepoints ───────────────────────────────────────────────────────────────
+
+
+def savepoint_name(job: JobId, savepoint: SavepointId) -> str:
+    """As Flink names them: the beginning of the job, then the savepoint."""
+    return f"savepoint-{job.hex[:6]}-{savepoint.hex[:12]}"
+
+
+def adopted_savepoint_name(savepoint: SavepointId) -> str:
+    """Of a savepoint that was made of a plain Spark query's checkpoint."""
+    return f"savepoint-adopted-{savepoint.hex[:12]}"
+
+
+def savepoint_file(region: RegionId, path: str) -> str:
+    """Below the savepoint's directory."""
+    return f"{region}/{path}"
+
+
+def draft_name(directory: str) -> str:
+    """What a savepoint's directory is called, on a file system, while it is written."""
+    return f".{directory}.draft"
+
+
+def name_of_draft(draft: str) -> str | None:
+    """The directory that a draft is for; None: it is no draft."""
+    if draft.startswith(".") and draft.endswith(".draft"):
+        return draft[1 : -len(".draft")]
+    return None
+
+
+# ── beside any file ──────────────────────────────────────────────────────────
+
+
+def temporary_name(name: str, token: str) -> str:
+    """What a file is called until all of it is on disk. `token` is unique."""
+    return f".{name}.{token}.tmp"
+
+
+def lock_holder(location: str, number: int) -> str:
+    """Where storage has no locks of its own: the file that the n-th holder of a lock makes."""
+    return f"{location}.{number}"
+
+
+def lock_release(location: str, number: int) -> str:
+    """The file that says that the n-th holder has let go."""
+    return f"{lock_holder(location, number)}.released"
+
+
+def lock_number(location: str, name: str) -> int | None:
+    """The number in the name of one of these two files; None: it is another lock's, or none."""
+    found = re.fullmatch(rf"{re.escape(_name(location))}\.(\d+)(\.released)?", name)
+    return int(found[1]) if found else None
+
+
+def directory_of(location: str) -> str:
+    return location.rpartition("/")[0]
+
+
+def beside(location: str, name: str) -> str:
+    """The location of what has another name in the same directory."""
+    directory = directory_of(location)
+    return f"{directory}/{name}" if directory else name
+
+
+def _name(location: str) -> str:
+    return location.rpartition("/")[2]
