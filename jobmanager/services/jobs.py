@@ -73,7 +73,7 @@ async def cancel(uow: UnitOfWork, job_id: JobId, reason: str, now: datetime) -> 
         stored = await uow.jobs.get_for_update(job_id)
         if stored.job.status in (jobs.JobStatus.FINISHED, jobs.JobStatus.FAILED):
             raise JobHasEnded(f"job {job_id.hex} cannot be cancelled: it is {stored.job.status}")
-        moved = await lifecycle.move_job(uow, stored, jobs.CancelRequested(now, reason), now)
+        moved = await lifecycle.move_job(uow, stored, jobs.JobCancelRequested(now, reason), now)
         await uow.commit()
     return moved
 

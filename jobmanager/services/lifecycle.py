@@ -37,9 +37,9 @@ async def move_job(
     job, step = jobs.transition(stored.job, event)
     moved = await _save(uow, stored, job, now)
     match step:
-        case jobs.Step.LAUNCH_NEXT:
+        case jobs.AttemptOrder.LAUNCH_NEXT:
             await launch_attempt(uow, moved, now, kept_runner)
-        case jobs.Step.CANCEL_CURRENT:
+        case jobs.AttemptOrder.CANCEL_CURRENT:
             cancel = attempts.CancelRequested(now, CANCEL_GRACE)
             moved = await move_attempt(uow, moved, job.attempt, cancel, now)
         case None:
