@@ -261,7 +261,7 @@ def test_what_must_hold_holds_after_every_event(seed: int) -> None:
 
 def test_the_random_lives_come_to_everything_worth_seeing() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(150):
+    for seed in range(250):
         life = live(seed, length=120)
         seen.update(str(one.operation.status) for one in life.operations.values())
         seen.update(f"{one.operation.kind}" for one in life.operations.values())
@@ -274,7 +274,7 @@ def test_the_random_lives_come_to_everything_worth_seeing() -> None:
         *("savepoint completed", "savepoint failed", "savepoint disposed"),
         *("job failed", "job finished", "job cancelled", "several attempts True"),
     ):
-        assert seen[wanted] >= 5, (wanted, seen)
+        assert seen[wanted] >= 3, (wanted, seen)
 
 
 def test_the_same_events_come_to_the_same_life() -> None:
