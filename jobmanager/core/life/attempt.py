@@ -15,11 +15,11 @@ tells it that it was superseded. A runner that exits without a last word failed,
 unless it had been told to stop.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple, assert_never
+from typing import NamedTuple, assert_never
 
 from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.life.effects import (
@@ -31,6 +31,7 @@ from jobmanager.core.life.effects import (
     StartAttempt,
 )
 from jobmanager.core.life.failure import Failure, FailureKind
+from jobmanager.core.progress import RestoredRegion
 
 KILL_AFTER_GRACE = timedelta(seconds=10)
 """How long after the grace of a cancellation the process is killed."""
@@ -87,7 +88,7 @@ class StatePrepared:
 @dataclass(frozen=True, slots=True)
 class QueriesStarted:
     at: datetime
-    restored: Sequence[Mapping[str, Any]] | None = None
+    restored: Sequence[RestoredRegion] | None = None
     """What each region went on from, and why; None: the runner did not say."""
 
 

@@ -27,8 +27,8 @@ from jobmanager.core.life.events import (
 from jobmanager.core.life.failure import Failure, FailureKind
 from jobmanager.core.life.health import Health
 from jobmanager.core.life.heartbeat import Heard, hear
-from jobmanager.core.life.progress import committed_batches
 from jobmanager.core.life.records import HistoryEntry, StoredAttempt
+from jobmanager.core.life.reported_progress import committed_batches
 
 
 def move_attempt(draft: Draft, number: AttemptNumber, event: AttemptEvent) -> None:

@@ -34,7 +34,8 @@ from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.records import HistoryEntry, StoredJob
 from jobmanager.core.life.retention import superfluous
 from jobmanager.core.plan import known_plans
-from jobmanager.core.snapshots.manifest import FILE_NAME
+from jobmanager.core.snapshots.layout import MANIFEST
+from jobmanager.core.snapshots.storage_uri import below
 
 
 def take_requested(draft: Draft, event: CheckpointRequested) -> None:
@@ -103,7 +104,7 @@ def take_news(draft: Draft, news: CheckpointNews) -> AckOutcome:
 def _acknowledge(draft: Draft, before: Checkpoint, ack: BarrierAcked) -> AckOutcome:
     if before.is_savepoint:  # it is in a directory of its own, not the job's
         directory = savepoint_of(draft.life, before.number).directory
-        ack = replace(ack, stored=replace(ack.stored, manifest=f"{directory}/{FILE_NAME}"))
+        ack = replace(ack, stored=replace(ack.stored, manifest=below(directory, MANIFEST)))
         if before.status is CheckpointStatus.ABORTED:
             # Too late: the user was told that it failed, so it does not stay behind.
             draft.effects.append(DisposeSavepoint(directory))

@@ -24,6 +24,7 @@ from jobmanager.core.life.health import Limits
 from jobmanager.core.life.job import JobCancelRequested, RestartDue
 from jobmanager.core.life.operation import OperationKind
 from jobmanager.core.life.records import RestorePoint
+from jobmanager.core.progress import RegionProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class HeartbeatReceived:
     """The attempt that the runner was last given."""
     spoken_of: AttemptNumber | None
     """The attempt that the heartbeat tells of."""
-    regions: Sequence[Mapping[str, Any]]
+    regions: Sequence[RegionProgress]
     """The progress of each region; empty before the queries have started."""
 
 

@@ -5,8 +5,8 @@ from jobmanager.core.life.draft import Draft
 from jobmanager.core.life.events import HealthExamined
 from jobmanager.core.life.health import Diagnosis, Vitals, diagnose
 from jobmanager.core.life.job import JobStatus
-from jobmanager.core.life.progress import region_vitals
 from jobmanager.core.life.records import HistoryEntry, StoredAttempt, StoredJob
+from jobmanager.core.life.reported_progress import region_vitals
 
 
 def examine(job: StoredJob, attempt: StoredAttempt, event: HealthExamined) -> Diagnosis:

@@ -42,12 +42,12 @@ from jobmanager.core.life.operation import (
     PhaseEnded,
     PhaseFailed,
 )
-from jobmanager.core.life.progress import proved_regions
 from jobmanager.core.life.records import HistoryEntry, RestorePoint, Savepoint, StoredOperation
+from jobmanager.core.life.reported_progress import proved_regions
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.plan import known_plans
 from jobmanager.core.plan.job_plan import SnapshotKind
-from jobmanager.core.snapshots.manifest import FILE_NAME
+from jobmanager.core.snapshots.layout import MANIFEST
 
 _PROOF_EVERY = timedelta(seconds=1)
 """How soon after a checkpoint that proved nothing the next one of a changed job is taken."""
@@ -213,11 +213,13 @@ def _become(draft: Draft, operation: StoredOperation, revision: Revision) -> Non
     savepoint = draft.life.savepoints[operation.savepoint_id]
     assert operation.change is not None
     kind = operation.operation.kind
-    is_same = revision.document == job.document
-    graph = job.graph if is_same else graph_document.parse(revision.document)
+    # By number, not by value: a graph whose columns come in another order is another graph.
+    is_same = revision.number == job.revision
+    document = job.document if is_same else revision.document
+    graph = job.graph if is_same else graph_document.parse(document)
     point = RestorePoint(
         root=savepoint.directory,
-        manifest=FILE_NAME,
+        manifest=MANIFEST,
         name=f"savepoint {savepoint.id.hex}, taken by {kind} {operation.id.hex}",
         job=job.id.hex,
         savepoint=savepoint.id.hex,
@@ -226,7 +228,7 @@ def _become(draft: Draft, operation: StoredOperation, revision: Revision) -> Non
     )
     draft.change_job(
         job=replace(job.job, restart=graph.restart),
-        document=revision.document,
+        document=document,
         graph=graph,
         revision=revision.number,
         parallelism=revision.parallelism,

@@ -27,7 +27,9 @@ from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.operation import OperationKind
 from jobmanager.core.life.records import HistoryEntry, Savepoint, StoredOperation
 from jobmanager.core.life.revision import WantedRevision, rescaled, revision_of, upgraded
-from jobmanager.core.life.savepoint import SavepointStatus, directory_name
+from jobmanager.core.life.savepoint import SavepointStatus
+from jobmanager.core.snapshots.layout import savepoint_name
+from jobmanager.core.snapshots.storage_uri import below
 
 _DOING = {
     OperationKind.STOP: "stopped",
@@ -96,7 +98,7 @@ def _begin(
     """Writes the operation down, with its savepoint."""
     _check(draft.life)
     job, now = draft.life.job, event.at
-    directory = f"{event.target.rstrip('/')}/{directory_name(job.id.hex, event.savepoint.hex)}"
+    directory = below(event.target, savepoint_name(job.id, event.savepoint))
     order = SavepointOrder(
         event.savepoint.hex,
         directory,
