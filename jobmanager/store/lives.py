@@ -94,13 +94,16 @@ class PostgresLives:
             before, number = known.get(one.attempt.number), one.attempt.number
             if before is None:
                 await self._attempts.add(job_id, one.attempt)
-            elif one.attempt != before.attempt:
+                continue
+            if one.attempt != before.attempt:
                 await self._attempts.save(job_id, one.attempt)
-            if one.restored is not None and (before is None or one.restored != before.restored):
+            if one.restored is not None and one.restored != before.restored:
                 await self._attempts.note_restored(job_id, number, one.restored)
-            if one.progress is not None and (before is None or one.progress != before.progress):
-                assert one.progress_at is not None
-                await self._attempts.note_progress(job_id, number, one.progress, one.progress_at)
+            # Only where this step took a heartbeat: others write progress without a lock.
+            if one.progress_at is not None and one.progress_at != before.progress_at:
+                await self._attempts.note_progress(
+                    job_id, number, one.progress or (), one.progress_at
+                )
 
     async def _save_operations(self, change: LifeChange) -> None:
         savepoints = change.before.savepoints if change.before else {}

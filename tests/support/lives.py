@@ -30,6 +30,7 @@ from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.life import Announcement, Life, Step, begin, step
 from jobmanager.core.life.operation import OperationKind
 from jobmanager.core.life.records import HistoryEntry, RestorePoint
+from jobmanager.core.progress import RegionProgress
 from tests.support.builders import a_document, after
 
 JOB = JobId(UUID(int=1))
@@ -80,7 +81,7 @@ class Story:
 
     def commits(self, at: float, batch: int = 7) -> "Story":
         """A heartbeat tells of a batch that this attempt has committed."""
-        region = {"region": "out", "batch": batch, "batches": 1, "is_active": True}
+        region = RegionProgress(region="out", batch=batch, batches=1, is_active=True)
         return self.then(HeartbeatReceived(after(at), self.attempt, self.attempt, [region]))
 
     def acks(self, at: float, number: int | None = None, attempt: int | None = None) -> "Story":
