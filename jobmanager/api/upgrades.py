@@ -20,6 +20,7 @@ from jobmanager.api.shapes.upgrades import (
 )
 from jobmanager.api.state import Service
 from jobmanager.core.ids import OperationId
+from jobmanager.core.life.revision import WantedRevision
 from jobmanager.core.snapshots.upgrade import UpgradePlan
 from jobmanager.services import changes
 from jobmanager.services.ports.history import Actor
@@ -47,7 +48,7 @@ async def upgrade(
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
 ) -> UpgradeAccepted | ShapeResponse:
     """A dry run answers 200 with the plan: what changes, which state is kept, what Spark says."""
-    wanted = changes.UpgradeRequest(
+    wanted = WantedRevision(
         await settled_document(request, context), parallelism, allow_non_restored_state
     )
     places = context.run_settings

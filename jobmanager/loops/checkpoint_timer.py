@@ -1,6 +1,6 @@
 """Triggers the periodic checkpoints that are due."""
 
-from jobmanager.services import batched_checkpoints, checkpoints
+from jobmanager.services import batched_checkpoints
 from jobmanager.services.clock import Clock
 from jobmanager.services.ports.unit_of_work import UnitsOfWork
 
@@ -11,8 +11,7 @@ class CheckpointTimer:
         self._clock = clock
 
     async def run_once(self) -> None:
-        for job_id in await batched_checkpoints.trigger_due(self._units(), self._clock()):
-            await checkpoints.trigger_periodic(self._units(), job_id, self._clock())
+        await batched_checkpoints.trigger_due(self._units(), self._clock())
 
     def failed(self) -> None:
         """Nothing is remembered between rounds."""

@@ -28,7 +28,7 @@ class Watchdog:
         async with self._units() as uow:
             running = await uow.jobs.running()
         for one in running:
-            if health.is_news(one, health.examine(one, self._limits, since, now)):
+            if health.is_news(one, health.examination(one, self._limits, since, now)):
                 await health.note(self._units(), one.stored.id, self._limits, since, now)
 
     def failed(self) -> None:

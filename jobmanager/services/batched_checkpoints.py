@@ -1,25 +1,26 @@
-"""Checkpoints of many jobs in one transaction: those that are due, and those that complete.
+"""Checkpoints of many jobs in one transaction: what is due is triggered, and acks are taken.
 
-These are the plain cases, nearly all there are with hundreds of jobs: a periodic checkpoint of
-a job that nothing else happens to, acked as a whole in one message. Whatever is not plain is
-left to `services.checkpoints`, which decides the same by the same rules, for one job.
+The lives of all these jobs are loaded by one query, stepped one after the other, and saved
+together. A job that somebody else holds just now is skipped: its periodic checkpoint is looked
+at again soon, and its ack is taken by itself (`services.checkpoints`).
 """
 
 import asyncio
 import hmac
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from jobmanager.core.errors import DomainError
 from jobmanager.core.ids import CheckpointNumber, JobId, RunnerId
-from jobmanager.core.life import checkpoint as checkpoints
-from jobmanager.core.life.checkpoint import AckOutcome, BarrierAcked, CheckpointKind
-from jobmanager.core.life.effects import DiscardAttempts, DiscardCheckpoint
-from jobmanager.core.life.retention import superfluous
-from jobmanager.core.plan import job_plan
-from jobmanager.services.checkpoints import Acknowledged, facts
-from jobmanager.services.ports.checkpoints import Completed, DueCheckpoint, Triggered, Unacked
+from jobmanager.core.life.checkpoint import BarrierAcked
+from jobmanager.core.life.events import CheckpointDue, CheckpointNews
+from jobmanager.core.life.life import Life, step
+from jobmanager.services import lives
+from jobmanager.services.checkpoints import Acknowledged, acknowledged
+from jobmanager.services.lives import Happened
 from jobmanager.services.ports.history import Actor
+from jobmanager.services.ports.runners import RunnerAtWork
 from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
 from jobmanager.services.request_batching import PendingRequest, RequestBatcher
 
@@ -28,35 +29,15 @@ _GATHER_SECONDS = 0.02
 _ONE_BY_ONE = 8
 
 
-async def trigger_due(uow: UnitOfWork, now: datetime) -> Sequence[JobId]:
-    """Triggers the periodic checkpoints that are due. The jobs that are not plain, and want to
-    be looked at one by one.
-    """
+async def trigger_due(uow: UnitOfWork, now: datetime) -> None:
+    """Triggers the periodic checkpoints that are due."""
+    due = CheckpointDue(now)
     async with uow:
-        due = await uow.batched_checkpoints.due(now, _MOST_AT_ONCE)
-        triggered = [_trigger(one, now) for one in due.plain]
-        if triggered:
-            await uow.batched_checkpoints.trigger(triggered)
-            for one, made in zip(due.plain, triggered, strict=True):
-                awaited = made.checkpoint.awaiting
-                told = facts(one.graph.name, made.checkpoint, now, awaited)
-                await uow.history.announce(one.job_id, "checkpoint_triggered", told)
-                await uow.outbox.add(one.job_id, made.effects, now)
+        found = await uow.lives.load_due(now, _MOST_AT_ONCE)
+        happened = [Happened(life, step(life, due), now) for life in found]
+        if not all(one.is_nothing for one in happened):
+            await lives.save(uow, *happened)
             await uow.commit()
-    return due.others
-
-
-def _trigger(due: DueCheckpoint, now: datetime) -> Triggered:
-    settings = due.graph.checkpointing
-    checkpoint, _, effects = checkpoints.trigger(
-        due.number,
-        due.attempt,
-        CheckpointKind.PERIODIC,
-        job_plan.awaited(due.graph, due.parallelism),
-        now,
-        now + settings.timeout,
-    )
-    return Triggered(due.job_id, checkpoint, now + settings.interval, effects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +47,13 @@ class Ack:
     job_id: JobId
     checkpoint: CheckpointNumber
     event: BarrierAcked
+
+    @property
+    def news(self) -> CheckpointNews:
+        return CheckpointNews(self.checkpoint, self.event)
+
+
+_Waiting = PendingRequest[Ack, Acknowledged | None]
 
 
 class Acks:
@@ -77,65 +65,51 @@ class Acks:
             self._take, _GATHER_SECONDS
         )
         self.one_by_one = asyncio.Semaphore(_ONE_BY_ONE)
-        """Held by who takes one that is not plain: each of them has a connection of its own."""
+        """Held by who takes an ack by itself: each of them has a connection of its own."""
 
     async def note(self, ack: Ack) -> Acknowledged | None:
-        """None: it is not plain, and nothing was written."""
+        """None: it is to be taken by itself, and nothing was written."""
         return await self._batcher.ask(ack)
 
-    async def _take(self, batch: Sequence[PendingRequest[Ack, Acknowledged | None]]) -> None:
+    async def _take(self, batch: Sequence[_Waiting]) -> None:
         async with self._units(Actor.RUNNER) as uow:
-            asked = {one.asked.job_id: one.asked.checkpoint for one in batch}
-            found = await uow.batched_checkpoints.unacked(asked)
-            taken: dict[JobId, PendingRequest[Ack, Acknowledged | None]] = {}
-            completed: list[Completed] = []
-            for one in batch:
-                unacked = found.get(one.asked.job_id)
-                done = complete(unacked, one.asked) if unacked else None
-                if done is not None and done.job_id not in taken:
-                    taken[done.job_id] = one
-                    completed.append(done)
-            if completed:
-                await uow.batched_checkpoints.complete(completed)
-                for done in completed:
-                    acked, at = done.checkpoint.snapshots, done.at
-                    told = facts(found[done.job_id].graph.name, done.checkpoint, at, acked)
-                    await uow.history.announce(done.job_id, "checkpoint_ack", told)
-                    # The reply tells the runner: what is for it can wait for its next question.
-                    await uow.outbox.add(done.job_id, done.effects, at, rings=False)
+            known = await uow.runners.at_work([one.asked.runner for one in batch])
+            firsts = {one.asked.job_id: one for one in reversed(batch) if _is_known(one, known)}
+            asked = {job_id: one.asked for job_id, one in firsts.items()}
+            found = await uow.lives.load_free(
+                {job_id: lives.spoken_of(ack.news) for job_id, ack in asked.items()}
+            )
+            taken = {
+                job_id: happened
+                for job_id, life in found.items()
+                if (happened := _take_ack(life, asked[job_id])) is not None
+            }
+            if taken:
+                # The reply tells the runner: what is for it can wait for its next question.
+                await lives.save(uow, *taken.values(), wakes_runners=False)
                 await uow.commit()
-        for job_id, one in taken.items():
-            before = found[job_id].checkpoint
-            after = one.asked.event.at - before.triggered_at
-            one.settle(Acknowledged(AckOutcome.COMPLETED, before.kind, after))
+        for job_id, happened in taken.items():
+            firsts[job_id].settle(acknowledged(happened, asked[job_id].checkpoint))
         for one in batch:
             if one.is_open:
                 one.settle(None)
 
 
-def complete(unacked: Unacked, ack: Ack) -> Completed | None:
-    """What the ack comes to, where it completes its checkpoint; None: that is not plain."""
-    is_its_runner = ack.runner == unacked.runner and ack.event.attempt == unacked.runner_attempt
-    if not is_its_runner or not hmac.compare_digest(unacked.token_hash, ack.token_hash):
-        return None
-    if ack.checkpoint != unacked.checkpoint.number:
-        return None
-    checkpoint, outcome, effects = checkpoints.transition(unacked.checkpoint, ack.event)
-    if outcome is not AckOutcome.COMPLETED:
-        return None
-    settings, now = unacked.graph.checkpointing, ack.event.at
-    following = unacked.next_checkpoint_at
-    restorable = sorted([*unacked.restorable, checkpoint.number])
-    old = set(superfluous(restorable, settings.retained)) - unacked.pinned
-    discarded = tuple(sorted(old))
-    effects = (*effects, *map(DiscardCheckpoint, discarded))
-    if checkpoint.attempt > 1 and restorable[-1] == checkpoint.number:
-        effects = (*effects, DiscardAttempts(checkpoint.attempt))
-    return Completed(
-        job_id=unacked.job_id,
-        checkpoint=checkpoint,
-        at=now,
-        next_checkpoint_at=max(following, now + settings.min_pause) if following else None,
-        discarded=discarded,
-        effects=effects,
+def _is_known(one: _Waiting, known: Mapping[RunnerId, RunnerAtWork]) -> bool:
+    """Whether it comes from the runner of that attempt. Whoever else is told what is wrong
+    when the ack is taken by itself.
+    """
+    ack, found = one.asked, known.get(one.asked.runner)
+    return (
+        found is not None
+        and (found.runner.job_id, found.runner.attempt) == (ack.job_id, ack.event.attempt)
+        and hmac.compare_digest(found.runner.token_hash, ack.token_hash)
     )
+
+
+def _take_ack(life: Life, ack: Ack) -> Happened | None:
+    """None: the ack is refused, and the runner is told so when it is taken by itself."""
+    try:
+        return Happened(life, step(life, ack.news), ack.event.at)
+    except DomainError:
+        return None

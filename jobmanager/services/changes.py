@@ -1,42 +1,26 @@
 """Use cases that change how a running job runs: rescale and upgrade.
 
-Each is one durable operation: a savepoint at a boundary, the end of the attempt,
-another attempt that goes on from there. `services.operations` drives it on as the
-attempts report, and takes it back when one fails; what hangs is found here.
+Each is one durable operation: a savepoint at a boundary, the end of the attempt, another
+attempt that goes on from there. `core.life` drives it on as the attempts report, and takes it
+back when an attempt fails.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from uuid import uuid4
 
-from jobmanager.core.errors import (
-    Fault,
-    IdempotencyKeyReused,
-    InvalidJobGraph,
-    NothingToChange,
-    UnsupportedRequest,
-    UpgradeRefused,
-)
+from jobmanager.core.errors import UpgradeRefused
 from jobmanager.core.graph import graph_document
-from jobmanager.core.ids import JobId, OperationId
-from jobmanager.core.life.attempt import AttemptFailed
+from jobmanager.core.ids import JobId, OperationId, SavepointId
 from jobmanager.core.life.change import Change, Revision
-from jobmanager.core.life.failure import Failure, FailureKind
+from jobmanager.core.life.events import OperationOverdue, RescaleRequested, UpgradeRequested
 from jobmanager.core.life.operation import OperationKind
-from jobmanager.core.life.records import StoredJob, StoredOperation
+from jobmanager.core.life.records import StoredOperation
+from jobmanager.core.life.request_rules import check_repetition
+from jobmanager.core.life.revision import WantedRevision, revision_of, upgraded
 from jobmanager.core.snapshots.upgrade import UpgradePlan, Verdict, plan_upgrade
-from jobmanager.services import artifacts, lifecycle, savepoints
+from jobmanager.services import artifacts, lives
 from jobmanager.services.ports.inspection import Trials
 from jobmanager.services.ports.unit_of_work import UnitOfWork
-
-
-@dataclass(frozen=True, slots=True)
-class UpgradeRequest:
-    document: Mapping[str, Any]
-    parallelism: int | None = None
-    """None: what the graph says."""
-    allow_non_restored_state: bool = False
 
 
 async def rescale(
@@ -49,61 +33,58 @@ async def rescale(
 ) -> StoredOperation:
     """Lets the job go on with another parallelism. Repeated with the same id it is the same."""
     async with uow:
-        stored = await uow.jobs.get_for_update(job_id)
-        before = revision_of(stored)
-        after = Revision(before.number, before.document, parallelism)
-        known = await _known(uow, job_id, operation_id, OperationKind.RESCALE, after)
+        job = await uow.jobs.get_for_update(job_id)
+        known = await uow.operations.get(operation_id)
         if known is not None:
+            wanted = Revision(job.revision, job.document, parallelism)
+            check_repetition(known, job_id, OperationKind.RESCALE, wanted)
             return known
-        if fault := graph_document.parallelism_fault(parallelism, stored.graph.max_parallelism):
-            raise InvalidJobGraph([Fault(None, "parallelism", fault)])
-        if parallelism == stored.parallelism:
-            raise NothingToChange(f"job {job_id.hex} has parallelism {parallelism} already")
-        request = savepoints.Request(
-            operation_id, OperationKind.RESCALE, target, change=Change(before, after)
-        )
-        operation = await savepoints.begin(uow, stored, request, now)
+        savepoint = SavepointId(uuid4())
+        event = RescaleRequested(now, operation_id, savepoint, target, parallelism)
+        happened = await lives.move(uow, job_id, event)
         await uow.commit()
-    return operation
+    return happened.life.operations[operation_id]
 
 
 async def upgrade(
     uow: UnitOfWork,
     job_id: JobId,
     operation_id: OperationId,
-    request: UpgradeRequest,
+    request: WantedRevision,
     target: str,
     now: datetime,
 ) -> StoredOperation:
     """Lets the job go on with another graph. Repeated with the same id it is the same."""
     async with uow:
-        stored = await uow.jobs.get_for_update(job_id)
-        after = upgraded(stored, request)
-        known = await _known(uow, job_id, operation_id, OperationKind.UPGRADE, after)
+        wanted = upgraded(await uow.jobs.get_for_update(job_id), request)
+        known = await uow.operations.get(operation_id)
         if known is not None:
+            check_repetition(known, job_id, OperationKind.UPGRADE, wanted)
             return known
         await artifacts.check(uow, graph_document.parse(request.document))
-        before = revision_of(stored)
-        change = Change(before, after, request.allow_non_restored_state)
-        operation = await savepoints.begin(
-            uow,
-            stored,
-            savepoints.Request(operation_id, OperationKind.UPGRADE, target, change=change),
-            now,
+        event = UpgradeRequested(
+            at=now,
+            id=operation_id,
+            savepoint=SavepointId(uuid4()),
+            target=target,
+            document=request.document,
+            parallelism=request.parallelism,
+            allow_non_restored_state=request.allow_non_restored_state,
         )
+        happened = await lives.move(uow, job_id, event)
         await uow.commit()
-    return operation
+    return happened.life.operations[operation_id]
 
 
 async def plan(
-    uow: UnitOfWork, trials: Trials, job_id: JobId, request: UpgradeRequest
+    uow: UnitOfWork, trials: Trials, job_id: JobId, request: WantedRevision
 ) -> UpgradePlan:
     """What an upgrade would do. Spark is asked on a copy of the newest checkpoint."""
     async with uow:
-        stored = await uow.jobs.get(job_id)
-        wanted = upgraded(stored, request)
+        job = await uow.jobs.get(job_id)
+        wanted = upgraded(job, request)
         await artifacts.check(uow, graph_document.parse(wanted.document))
-    change = Change(revision_of(stored), wanted, request.allow_non_restored_state)
+    change = Change(revision_of(job), wanted, request.allow_non_restored_state)
     found = plan_upgrade(change)
     if found.verdict is Verdict.IMPOSSIBLE:
         return found  # Spark would be tried with the state of one vertex for another
@@ -116,58 +97,6 @@ def check(found: UpgradePlan) -> None:
         raise UpgradeRefused("; ".join(found.reasons))
 
 
-def upgraded(stored: StoredJob, request: UpgradeRequest) -> Revision:
-    """The revision that the request asks for. Raises what is wrong with it."""
-    graph = graph_document.parse(request.document)
-    parallelism = request.parallelism or graph.parallelism
-    if fault := graph_document.parallelism_fault(parallelism, graph.max_parallelism):
-        raise InvalidJobGraph([Fault(None, "parallelism", fault)])
-    if graph.mode is not stored.graph.mode:
-        raise UnsupportedRequest(
-            f"the job is {stored.graph.mode} and the graph {graph.mode}: submit it as another job"
-        )
-    return Revision(stored.revision + 1, request.document, parallelism)
-
-
-def revision_of(stored: StoredJob) -> Revision:
-    return Revision(stored.revision, stored.document, stored.parallelism)
-
-
 async def overdue(uow: UnitOfWork, operation: StoredOperation, now: datetime) -> None:
-    """Ends the attempt that a change has waited for too long, which takes the change on or back."""
-    async with uow:
-        stored = await uow.jobs.get_for_update(operation.job_id)
-        current = await uow.operations.under_way(operation.job_id)
-        if current is None or current.id != operation.id:
-            return
-        phase = current.operation.phases[-1]
-        waited = now - phase.started_at
-        if waited <= stored.graph.checkpointing.timeout:
-            return
-        failure = Failure(
-            FailureKind.INFRASTRUCTURE,
-            f"{current.operation.kind} was in phase {phase.name} for "
-            f"{waited.total_seconds():.0f} s, longer than the checkpoint timeout",
-        )
-        event = AttemptFailed(now, failure)
-        await lifecycle.move_attempt(uow, stored, stored.job.attempt, event, now)
-        await uow.commit()
-
-
-async def _known(
-    uow: UnitOfWork,
-    job_id: JobId,
-    operation_id: OperationId,
-    kind: OperationKind,
-    wanted: Revision,
-) -> StoredOperation | None:
-    known = await uow.operations.get(operation_id)
-    if known is None:
-        return None
-    same = (known.job_id, known.operation.kind) == (job_id, kind) and known.change is not None
-    after = known.change.after if known.change else None
-    if not same or after is None:
-        raise IdempotencyKeyReused(f"{operation_id.hex} is another request already")
-    if (after.document, after.parallelism) != (wanted.document, wanted.parallelism):
-        raise IdempotencyKeyReused(f"{operation_id.hex} was used for another {kind} already")
-    return known
+    """Looks whether a change has waited for too long, and ends the wait."""
+    await lives.happen(uow, operation.job_id, OperationOverdue(now, operation.id))

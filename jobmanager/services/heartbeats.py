@@ -1,9 +1,10 @@
 """Heartbeats of all runners, written down together.
 
-Each of them changes a time and a bit of progress, and none of them decides anything. A
-transaction for each would be most of what a server with hundreds of jobs does. So those that
-come within a moment share one. One that meets a locked row is not written down: the next will
-be. How often runners send them is told in the answers, and grows with their number.
+Each of them changes a time and a bit of progress, and hardly any decides anything:
+`core.life.heartbeat` says which do, and those are taken by themselves. A transaction for each
+heartbeat would be most of what a server with hundreds of jobs does. So those that come within a
+moment share one. One that meets a locked row is not written down: the next will be. How often
+runners send them is told in the answers, and grows with their number.
 """
 
 import hmac
@@ -14,8 +15,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from jobmanager.core.errors import RunnerNotFound, WrongRunnerToken
-from jobmanager.core.ids import RunnerId
-from jobmanager.core.life.attempt import AttemptStatus
+from jobmanager.core.ids import AttemptNumber, RunnerId
+from jobmanager.core.life.heartbeat import Heard, hear
 from jobmanager.protocol import messages
 from jobmanager.services import runners
 from jobmanager.services.clock import Clock
@@ -72,29 +73,26 @@ class Heartbeats:
             good = [one for one in batch if _is_taken(one, known)]
             progress = []
             for beat in (one.asked for one in good):
-                found = known[beat.runner]
-                if beat.said.attempt != found.runner.attempt:
-                    continue  # between two attempts of a job: the one it speaks of has ended
-                if found.attempt.status is AttemptStatus.STARTING and beat.said.regions:
-                    late.append(beat)  # its report was lost: that is to be decided about
-                elif not found.attempt.status.is_terminal:
-                    progress.append(
-                        NotedProgress(found.runner.job_id, found.runner.attempt, beat.said.regions)
-                    )
+                runner, heard = known[beat.runner].runner, _hear(beat, known[beat.runner])
+                if heard is Heard.STARTED:
+                    late.append(beat)
+                elif heard.has_news:
+                    noted = NotedProgress(runner.job_id, runner.attempt, beat.said.regions)
+                    progress.append(noted)
             if good:
                 await uow.runners.note_heartbeats(
                     {one.asked.runner: _memory(one.asked.said) for one in good}, now
                 )
                 await uow.attempts.note_progress_of(progress, now)
                 await uow.commit()
-        self._hear([one.asked.runner for one in good], now)
+        self._remember([one.asked.runner for one in good], now)
         for beat in late:
             runner = known[beat.runner].runner
             await runners.heartbeat(self._units(Actor.RUNNER), runner, beat.said, now)
         for one in good:
             one.settle(False)
 
-    def _hear(self, heard: Iterable[RunnerId], now: datetime) -> None:
+    def _remember(self, heard: Iterable[RunnerId], now: datetime) -> None:
         self._heard.update((one, now) for one in heard)
         gone = [one for one, at in self._heard.items() if now - at > _FORGOTTEN_AFTER]
         for runner in gone:
@@ -113,8 +111,13 @@ def _is_taken(one: _Waiting, known: Mapping[RunnerId, RunnerAtWork]) -> bool:
         one.refuse(RunnerNotFound(f"runner {one.asked.runner} not found"))
     elif not hmac.compare_digest(found.runner.token_hash, one.asked.token_hash):
         one.refuse(WrongRunnerToken(f"that is not the token of runner {one.asked.runner}"))
-    elif found.attempt.is_superseded:
+    elif _hear(one.asked, found) is Heard.SUPERSEDED:
         one.settle(True)  # it changes nothing any more
     else:
         return True
     return False
+
+
+def _hear(beat: _Beat, found: RunnerAtWork) -> Heard:
+    spoken_of = None if beat.said.attempt is None else AttemptNumber(beat.said.attempt)
+    return hear(found.attempt, spoken_of, has_progress=bool(beat.said.regions))

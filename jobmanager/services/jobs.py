@@ -1,17 +1,19 @@
-"""Use cases about jobs: submit, cancel, restart. Each one: load, decide, save, commit."""
+"""Use cases about jobs: submit, cancel, restart."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from jobmanager.core.errors import Fault, IdempotencyKeyReused, InvalidJobGraph, JobHasEnded
+from jobmanager.core.errors import Fault, IdempotencyKeyReused, InvalidJobGraph
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import JobGraph
-from jobmanager.core.ids import CheckpointNumber, JobId
-from jobmanager.core.life import job as jobs
-from jobmanager.core.life.records import HistoryEntry, RestorePoint, StoredJob
-from jobmanager.core.plan.job_plan import assignment
-from jobmanager.services import artifacts, lifecycle
+from jobmanager.core.ids import JobId
+from jobmanager.core.life.events import Submitted
+from jobmanager.core.life.job import JobCancelRequested, RestartDue
+from jobmanager.core.life.life import begin
+from jobmanager.core.life.records import RestorePoint, StoredJob
+from jobmanager.services import artifacts, lives
+from jobmanager.services.lives import Happened
 from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 
@@ -42,48 +44,20 @@ async def submit(
             if known is not None:
                 return _same(known, document, in_force, idempotency_key)
         await artifacts.check(uow, graph)
-        job, _ = jobs.submit(graph.restart, now)
-        stored = StoredJob(
-            id=job_id,
-            job=job,
-            document=document,
-            graph=graph,
-            revision=1,
-            parallelism=in_force,
-            submitted_at=now,
-            ended_at=None,
-            status_times={job.status: int(now.timestamp() * 1000)},
-            next_checkpoint=CheckpointNumber(1),
-            next_checkpoint_at=None,
-            failed_checkpoints=0,
-            restore_point=restore_point,
-        )
-        await uow.jobs.add(stored, idempotency_key)
-        await uow.key_groups.replace(job_id, assignment(graph, in_force))
-        cause = f"started from {restore_point.name}" if restore_point else "submitted by a client"
-        await uow.history.add(job_id, HistoryEntry(now, "job_submitted", cause))
-        await lifecycle.launch_attempt(uow, stored, now)
+        begun = begin(Submitted(now, job_id, document, graph, in_force, restore_point))
+        await uow.jobs.add(begun.life.job, idempotency_key)
+        await lives.save(uow, Happened(None, begun, now))
         await uow.commit()
     return job_id
 
 
 async def cancel(uow: UnitOfWork, job_id: JobId, reason: str, now: datetime) -> StoredJob:
     """Asks for the job's end; to ask again changes nothing."""
-    async with uow:
-        stored = await uow.jobs.get_for_update(job_id)
-        if stored.job.status in (jobs.JobStatus.FINISHED, jobs.JobStatus.FAILED):
-            raise JobHasEnded(f"job {job_id.hex} cannot be cancelled: it is {stored.job.status}")
-        moved = await lifecycle.move_job(uow, stored, jobs.CancelRequested(now, reason), now)
-        await uow.commit()
-    return moved
+    return (await lives.happen(uow, job_id, JobCancelRequested(now, reason))).life.job
 
 
 async def restart_due(uow: UnitOfWork, job_id: JobId, now: datetime) -> StoredJob:
-    async with uow:
-        stored = await uow.jobs.get_for_update(job_id)
-        moved = await lifecycle.move_job(uow, stored, jobs.RestartDue(now), now)
-        await uow.commit()
-    return moved
+    return (await lives.happen(uow, job_id, RestartDue(now))).life.job
 
 
 def _same(known: StoredJob, document: Mapping[str, Any], parallelism: int, key: str) -> JobId:

@@ -10,10 +10,16 @@ from typing import Any
 from jobmanager.core.errors import WrongRunnerToken
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.core.life import attempt as attempts
+from jobmanager.core.life.events import (
+    AttemptNews,
+    HeartbeatReceived,
+    LaunchFailed,
+    RunnerGivenUp,
+    RunnerLeft,
+)
 from jobmanager.core.life.failure import Failure, FailureKind
-from jobmanager.core.life.records import StoredJob
 from jobmanager.protocol import messages
-from jobmanager.services import lifecycle
+from jobmanager.services import lives
 from jobmanager.services.ports.runners import Runner
 from jobmanager.services.ports.unit_of_work import UnitOfWork
 
@@ -34,7 +40,7 @@ async def register(
     uow: UnitOfWork, runner: Runner, hello: messages.RunnerHello, now: datetime
 ) -> None:
     async with uow:
-        stored = await uow.jobs.get_for_update(runner.job_id)
+        await uow.jobs.get_for_update(runner.job_id)
         token, runner = runner.token_hash, await uow.runners.get(runner.id)
         if runner.token_hash != token:
             # Between its first words and now another was launched in its place.
@@ -56,51 +62,30 @@ async def register(
                 },
             )
         )
-        registered = attempts.RunnerRegistered(now)
-        await lifecycle.move_attempt(uow, stored, runner.attempt, registered, now)
+        registered = AttemptNews(runner.attempt, attempts.RunnerRegistered(now))
+        await lives.move(uow, runner.job_id, registered)
         await uow.commit()
 
 
 async def heartbeat(
     uow: UnitOfWork, runner: Runner, beat: messages.Heartbeat, now: datetime
-) -> bool:
-    """Notes that the runner lives and how far it is. True: its attempt was superseded."""
+) -> None:
+    """Takes one heartbeat by itself, as `services.heartbeats` takes many."""
     async with uow:
-        runner = await uow.runners.get(runner.id)
-        attempt = (await uow.attempts.get(runner.job_id, runner.attempt)).attempt
-        if attempt.is_superseded:
-            return True  # it changes nothing any more, not even when it was last heard
-        memory = beat.memory.model_dump(mode="json") if beat.memory else None
-        await uow.runners.note_heartbeat(runner.id, now, memory)
-        if beat.attempt != runner.attempt:
-            # between two attempts of a job: the one it speaks of has ended
-            await uow.commit()
-            return False
-        if not attempt.status.is_terminal:
-            await uow.attempts.note_progress(runner.job_id, runner.attempt, beat.regions, now)
-        if attempt.status is attempts.AttemptStatus.STARTING and beat.regions:
-            # Its report was lost, say because no server was there: regions only have
-            # progress once their queries have started.
-            stored = await uow.jobs.get_for_update(runner.job_id)
-            started = attempts.QueriesStarted(now)
-            await lifecycle.move_attempt(uow, stored, runner.attempt, started, now)
+        runner = await _locked(uow, runner.id)
+        spoken_of = None if beat.attempt is None else AttemptNumber(beat.attempt)
+        event = HeartbeatReceived(now, runner.attempt, spoken_of, beat.regions)
+        await lives.move(uow, runner.job_id, event)
         await uow.commit()
-    return False
 
 
 async def report(
     uow: UnitOfWork, runner: Runner, said: messages.AttemptReport, now: datetime
 ) -> bool:
     """Takes what a runner says of its attempt. True: nobody waits for it any more."""
-    number = AttemptNumber(said.attempt)
-    async with uow:
-        stored = await uow.jobs.get_for_update(runner.job_id)
-        before = (await uow.attempts.get(runner.job_id, number)).attempt
-        if isinstance(said.body, messages.AttemptRunning) and not before.status.is_terminal:
-            await uow.attempts.note_restored(runner.job_id, number, said.body.restored)
-        await lifecycle.move_attempt(uow, stored, number, event_of(said, now), now)
-        await uow.commit()
-    return before.is_superseded
+    happened = await lives.happen(uow, runner.job_id, news_of(said, now))
+    assert happened.before is not None
+    return happened.before.attempts[AttemptNumber(said.attempt)].attempt.is_superseded
 
 
 async def exited(
@@ -111,16 +96,12 @@ async def exited(
     now: datetime,
 ) -> None:
     """The runner's process is gone. What it wrote as its last word counts, if it did."""
+    said = messages.AttemptReport.model_validate(last_word) if last_word is not None else None
     async with uow:
-        stored, runner = await _locked(uow, runner_id)
-        await uow.runners.save(replace(runner, exited_at=now, exit_description=description))
-        if last_word is not None:
-            said = messages.AttemptReport.model_validate(last_word)
-            number = AttemptNumber(said.attempt)
-            stored = await lifecycle.move_attempt(uow, stored, number, event_of(said, now), now)
-        gone = attempts.RunnerExited(now, description)
-        await lifecycle.move_attempt(uow, stored, runner.attempt, gone, now)
-        await uow.outbox.forget(runner.job_id, runner.attempt)
+        runner = await _locked(uow, runner_id)
+        word = news_of(said, now) if said is not None else None
+        event = RunnerLeft(now, runner.attempt, description, word)
+        await lives.move(uow, runner.job_id, event)
         await uow.commit()
 
 
@@ -128,53 +109,44 @@ async def went_silent(
     uow: UnitOfWork, runner_id: RunnerId, silence: timedelta, now: datetime
 ) -> None:
     async with uow:
-        stored, runner = await _locked(uow, runner_id)
-        silent = attempts.RunnerWentSilent(now, silence)
-        await lifecycle.move_attempt(uow, stored, runner.attempt, silent, now)
+        runner = await _locked(uow, runner_id)
+        silent = AttemptNews(runner.attempt, attempts.RunnerWentSilent(now, silence))
+        await lives.move(uow, runner.job_id, silent)
         await uow.commit()
 
 
 async def given_up(uow: UnitOfWork, runner_id: RunnerId, now: datetime) -> None:
-    """Its attempt has ended, and it is on a machine that we cannot look at. Whether it is
-    there or not, it can change nothing, and ends when it is told so.
-    """
+    """Its attempt has ended, and it is on a machine that we cannot look at."""
     async with uow:
-        _, runner = await _locked(uow, runner_id)
-        attempt = (await uow.attempts.get(runner.job_id, runner.attempt)).attempt
-        if runner.exited_at is not None or not attempt.status.is_terminal:
-            return  # it has got another attempt meanwhile, or is known to be gone
-        description = f"taken to be gone: {runner.host} is out of reach"
-        await uow.runners.save(replace(runner, exited_at=now, exit_description=description))
-        await uow.outbox.forget(runner.job_id, runner.attempt)
-        await uow.commit()
+        runner = await _locked(uow, runner_id)
+        if runner.exited_at is None:
+            event = RunnerGivenUp(now, runner.attempt, runner.host)
+            await lives.move(uow, runner.job_id, event)
+            await uow.commit()
 
 
 async def grace_ended(
     uow: UnitOfWork, job_id: JobId, attempt: AttemptNumber, now: datetime
 ) -> None:
-    async with uow:
-        stored = await uow.jobs.get_for_update(job_id)
-        await lifecycle.move_attempt(uow, stored, attempt, attempts.GraceEnded(now), now)
-        await uow.commit()
+    await lives.happen(uow, job_id, AttemptNews(attempt, attempts.GraceEnded(now)))
 
 
 async def launch_failed(
     uow: UnitOfWork, job_id: JobId, attempt: AttemptNumber, error: str, now: datetime
 ) -> None:
-    async with uow:
-        stored = await uow.jobs.get_for_update(job_id)
-        failure = Failure(FailureKind.INFRASTRUCTURE, f"no runner could be started: {error}")
-        event = attempts.AttemptFailed(now, failure)
-        await lifecycle.move_attempt(uow, stored, attempt, event, now)
-        await uow.commit()
+    await lives.happen(uow, job_id, LaunchFailed(now, attempt, error))
 
 
-async def _locked(uow: UnitOfWork, runner_id: RunnerId) -> tuple[StoredJob, Runner]:
-    """The runner's job, locked, and the runner as it is under the lock: a job that changes
-    gives its runner another attempt.
+async def _locked(uow: UnitOfWork, runner_id: RunnerId) -> Runner:
+    """The runner as it is under its job's lock: a job that changes gives its runner another
+    attempt.
     """
-    stored = await uow.jobs.get_for_update((await uow.runners.get(runner_id)).job_id)
-    return stored, await uow.runners.get(runner_id)
+    await uow.jobs.get_for_update((await uow.runners.get(runner_id)).job_id)
+    return await uow.runners.get(runner_id)
+
+
+def news_of(said: messages.AttemptReport, now: datetime) -> AttemptNews:
+    return AttemptNews(AttemptNumber(said.attempt), event_of(said, now))
 
 
 def event_of(said: messages.AttemptReport, now: datetime) -> attempts.AttemptEvent:
@@ -187,8 +159,8 @@ def event_of(said: messages.AttemptReport, now: datetime) -> attempts.AttemptEve
                 for one in regions
             ]
             return attempts.StatePrepared(now, "; ".join(done) or "no state to repartition")
-        case messages.AttemptRunning():
-            return attempts.QueriesStarted(now)
+        case messages.AttemptRunning(restored=restored):
+            return attempts.QueriesStarted(now, restored)
         case messages.AttemptFinished():
             return attempts.AttemptFinished(now)
         case messages.AttemptStopped(savepoint=savepoint):

@@ -1,6 +1,5 @@
 """Checkpoints, their acks and the key-group assignment in Postgres."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -10,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.errors import CheckpointNotFound
 from jobmanager.core.ids import CheckpointNumber, JobId
-from jobmanager.core.life.checkpoint import Checkpoint, CheckpointKind, CheckpointStatus
+from jobmanager.core.life.checkpoint import CheckpointKind, CheckpointStatus
 from jobmanager.core.life.records import StoredCheckpoint
 from jobmanager.store import mapping
 from jobmanager.store.tables import CheckpointRow, JobRow, KeyGroupsRow, SubtaskRow
@@ -46,80 +45,15 @@ SELECT count(*) FROM gone
 """
 
 
-# All at once: a barrier has as many acks as the job has subtasks; of one job, or of many.
-ACK = """
-UPDATE checkpoint_subtasks AS s
-SET acked_at = r.at, pointer = a.pointer, version = a.version, bytes = a.bytes,
-    key_groups = a.key_groups, offsets = a.offsets, watermark = a.watermark
-FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(
-         job_id uuid, number bigint, at timestamptz, acks jsonb),
-     jsonb_to_recordset(r.acks) AS a(
-         region text, vertex text, subtask bigint, pointer text, version bigint, bytes bigint,
-         key_groups int[], offsets jsonb, watermark timestamptz)
-WHERE s.job_id = r.job_id AND s.checkpoint = r.number AND s.region = a.region
-  AND s.vertex = a.vertex AND s.subtask = a.subtask
-  AND s.acked_at IS NULL
-"""
-
-
 class PostgresCheckpoints:
     def __init__(self, session: AsyncSession) -> None:
         self._session = session
-
-    async def add(self, job_id: JobId, checkpoint: Checkpoint) -> None:
-        """The checkpoint with its awaited set: before the barrier can be fetched."""
-        await self._session.execute(
-            insert(CheckpointRow).values(
-                job_id=job_id, number=checkpoint.number, **mapping.checkpoint_values(checkpoint)
-            )
-        )
-        await self._session.execute(
-            insert(SubtaskRow),
-            [
-                {
-                    "job_id": job_id,
-                    "checkpoint": checkpoint.number,
-                    "region": ref.region,
-                    "vertex": ref.vertex,
-                    "subtask": ref.subtask,
-                    "kind": kind,
-                }
-                for ref, kind in checkpoint.awaiting.items()
-            ],
-        )
 
     async def get(self, job_id: JobId, number: CheckpointNumber) -> StoredCheckpoint:
         found = await self._find(CheckpointRow.job_id == job_id, CheckpointRow.number == number)
         if not found:
             raise CheckpointNotFound(f"job {job_id.hex} has no checkpoint {number}")
         return found[0]
-
-    async def in_progress(self, job_id: JobId) -> Sequence[Checkpoint]:
-        found = await self._find(
-            CheckpointRow.job_id == job_id, CheckpointRow.status == CheckpointStatus.IN_PROGRESS
-        )
-        return [one.checkpoint for one in found]
-
-    async def save(self, job_id: JobId, checkpoint: Checkpoint, at: datetime) -> None:
-        await self._session.execute(
-            update(CheckpointRow)
-            .where(CheckpointRow.job_id == job_id, CheckpointRow.number == checkpoint.number)
-            .values(**mapping.checkpoint_values(checkpoint))
-            .execution_options(synchronize_session=False)
-        )
-        acks = [
-            {
-                "region": ref.region,
-                "vertex": ref.vertex,
-                "subtask": ref.subtask,
-                **mapping.ack_values(snapshot),
-            }
-            for ref, snapshot in checkpoint.snapshots.items()
-        ]
-        if acks:
-            told = {"job_id": str(job_id), "number": checkpoint.number, "at": at.isoformat()}
-            rows = json.dumps([{**told, "acks": acks}])
-            await self._session.execute(text(ACK), {"rows": rows})
 
     async def of_job(self, job_id: JobId, limit: int) -> Sequence[StoredCheckpoint]:
         return await self._find(CheckpointRow.job_id == job_id, limit=limit)

@@ -20,7 +20,7 @@ from sqlalchemy import and_, delete, func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
-from jobmanager.core.life.health import Health
+from jobmanager.core.life.health import shown_state
 from jobmanager.core.life.records import HistoryEntry
 from jobmanager.protocol.progress_json import progress_from_json
 from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL
@@ -130,7 +130,7 @@ class PostgresHistory:
             LiveProgress(
                 JobId(job_id),
                 name,
-                _state(status, health),
+                shown_state(status, health),
                 AttemptNumber(number),
                 at,
                 progress_from_json(regions),
@@ -156,7 +156,7 @@ def _recorded(row: HistoryRow, name: str, status: str, health: str) -> Recorded:
         id=row.id,
         job_id=JobId(row.job_id),
         job_name=name,
-        job_state=_state(status, health),
+        job_state=shown_state(status, health),
         actor=Actor(row.actor),
         entry=HistoryEntry(
             at=row.at,
@@ -167,8 +167,3 @@ def _recorded(row: HistoryRow, name: str, status: str, health: str) -> Recorded:
             detail=row.detail,
         ),
     )
-
-
-def _state(status: str, health: str) -> str:
-    """As `StoredJob.state` says it."""
-    return status if health == Health.HEALTHY else health

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, func, insert, select, text, update
+from sqlalchemy import and_, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
 from jobmanager.core.errors import JobNotFound, RunnerNotFound
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RunnerId
 from jobmanager.core.life.attempt import Attempt
-from jobmanager.core.life.checkpoint import CheckpointKind, CheckpointStatus
+from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.records import StoredAttempt, StoredJob
 from jobmanager.core.progress import RegionProgress, RestoredRegion
@@ -20,6 +20,7 @@ from jobmanager.protocol.progress_json import progress_to_json, restored_to_json
 from jobmanager.services.ports.jobs import NotedProgress, RunningJob
 from jobmanager.services.ports.runners import Launched, Runner, RunnerAtWork
 from jobmanager.store import mapping
+from jobmanager.store.life_query import NEEDS_RESTORE_POINT, PINNED
 from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow, RunnerRow
 
 # Skipped where locked: nobody waits for a heartbeat, and it is part of no deadlock.
@@ -45,6 +46,10 @@ WITH told AS (
 UPDATE attempts a SET progress = told.progress, progress_at = :at
 FROM told JOIN free USING (job_id, number)
 WHERE a.job_id = told.job_id AND a.number = told.number
+"""
+_PINNED_OF = f"SELECT {PINNED} FROM jobs j WHERE j.id = :id"
+_STARTED_FROM = f"""
+SELECT p.id FROM jobs p WHERE p.restore_point ->> 'root' = :root AND {NEEDS_RESTORE_POINT}
 """
 
 
@@ -86,11 +91,14 @@ class PostgresJobs:
         row = await self._session.scalar(select(JobRow).where(JobRow.idempotency_key == key))
         return mapping.stored_job(row) if row else None
 
-    async def save(self, job: StoredJob) -> None:
+    async def save(self, job: StoredJob, before: StoredJob) -> None:
+        values = mapping.job_values(job)
+        if job.document is before.document:
+            del values["graph"]  # long, and hardly ever another
         await self._session.execute(
             update(JobRow)
             .where(JobRow.id == job.id)
-            .values(**mapping.job_values(job))
+            .values(**values)
             .execution_options(synchronize_session=False)
         )
 
@@ -138,37 +146,14 @@ class PostgresJobs:
         ]
 
     async def pinned(self, job_id: JobId) -> frozenset[CheckpointNumber]:
-        """Checkpoints of this job that another one, not yet safe by itself, starts from."""
-        found = await self._session.scalars(
-            select(JobRow.restore_point["checkpoint"].as_integer()).where(
-                JobRow.restore_point.is_not(None),
-                JobRow.restore_point["job"].as_string() == job_id.hex,
-                JobRow.restore_point["checkpoint"].as_string().is_not(None),
-                _needs_restore_point(),
-            )
-        )
-        return frozenset(CheckpointNumber(number) for number in found if number is not None)
+        """Checkpoints of this job that another job, not yet safe by itself, starts from."""
+        found = await self._session.scalar(text(_PINNED_OF), {"id": job_id})
+        return frozenset(CheckpointNumber(number) for number in found or ())
 
     async def started_from(self, directory: str) -> Sequence[JobId]:
         """The live jobs that were started from the savepoint there, and still need it."""
-        found = await self._session.scalars(
-            select(JobRow.id).where(
-                JobRow.restore_point["root"].as_string() == directory, _needs_restore_point()
-            )
-        )
+        found = await self._session.scalars(text(_STARTED_FROM), {"root": directory})
         return [JobId(one) for one in found]
-
-
-def _needs_restore_point() -> ColumnElement[bool]:
-    """A live job without a checkpoint of its own since it was started from there."""
-    safe = exists().where(
-        CheckpointRow.job_id == JobRow.id,
-        CheckpointRow.status == CheckpointStatus.COMPLETED,
-        CheckpointRow.kind != CheckpointKind.SAVEPOINT,
-        CheckpointRow.attempt >= JobRow.base_attempt,
-    )
-    ended = [status for status in JobStatus if status.is_terminal]
-    return and_(JobRow.status.not_in(ended), ~safe)
 
 
 class PostgresAttempts:
@@ -279,12 +264,6 @@ class PostgresRunners:
     async def note_process(self, runner_id: RunnerId, process: Launched) -> None:
         born = process.process_started_at
         await self._update(runner_id, pid=process.pid, process_started_at=born)
-
-    async def note_heartbeat(
-        self, runner_id: RunnerId, at: datetime, memory: Mapping[str, Any] | None = None
-    ) -> None:
-        said = {"memory": dict(memory)} if memory is not None else {}
-        await self._update(runner_id, heartbeat_at=at, **said)
 
     async def note_heartbeats(
         self, heard: Mapping[RunnerId, Mapping[str, Any] | None], at: datetime

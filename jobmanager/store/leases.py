@@ -1,7 +1,8 @@
 """The lease in Postgres: taken and renewed by one statement each, by Postgres's clock.
 
-`core.lease` says what the conditions mean. They are checked again inside the statement
-that acts on them, so it does not matter how old what the caller saw is.
+`core.life.lease` says what the conditions mean, and a test compares the two. They are checked
+again inside the statement that acts on them, so it does not matter how old what the caller saw
+is.
 """
 
 from collections.abc import AsyncIterator

@@ -35,7 +35,7 @@ from jobmanager.core.life.records import RestorePoint, StoredAttempt, StoredChec
 from jobmanager.core.plan.job_plan import SnapshotKind
 from jobmanager.protocol.progress_json import progress_from_json, restored_from_json
 from jobmanager.services.ports.runners import Runner
-from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow, RunnerRow, SubtaskRow
+from jobmanager.store.tables import RunnerRow
 
 
 def job_values(stored: StoredJob) -> dict[str, Any]:
@@ -68,8 +68,9 @@ def job_values(stored: StoredJob) -> dict[str, Any]:
     }
 
 
-def stored_job(row: JobRow) -> StoredJob:
-    graph = graph_of(json.dumps(row.graph))
+def stored_job(row: Any, text: str | None = None) -> StoredJob:
+    """Of a row of jobs; `text` is its graph, where the row has it as text."""
+    document, graph = _graph_of(json.dumps(row.graph) if text is None else text)
     job = Job(
         status=JobStatus(row.status),
         desired=Desired(row.desired),
@@ -84,7 +85,7 @@ def stored_job(row: JobRow) -> StoredJob:
     return StoredJob(
         id=JobId(row.id),
         job=job,
-        document=row.graph,
+        document=document,
         graph=graph,
         revision=row.revision,
         parallelism=row.parallelism,
@@ -103,9 +104,10 @@ def stored_job(row: JobRow) -> StoredJob:
 
 
 @lru_cache(maxsize=4096)
-def graph_of(document: str) -> JobGraph:
+def _graph_of(text: str) -> tuple[dict[str, Any], JobGraph]:
     """Kept by its text: a job is loaded many times a second, and its graph hardly ever changes."""
-    return graph_document.parse(json.loads(document))
+    document = json.loads(text)
+    return document, graph_document.parse(document)
 
 
 def attempt_values(attempt: Attempt) -> dict[str, Any]:
@@ -120,7 +122,7 @@ def attempt_values(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def stored_attempt(row: AttemptRow) -> StoredAttempt:
+def stored_attempt(row: Any) -> StoredAttempt:
     return StoredAttempt(
         JobId(row.job_id),
         attempt_of(row),
@@ -130,7 +132,7 @@ def stored_attempt(row: AttemptRow) -> StoredAttempt:
     )
 
 
-def attempt_of(row: AttemptRow) -> Attempt:
+def attempt_of(row: Any) -> Attempt:
     return Attempt(
         number=AttemptNumber(row.number),
         status=AttemptStatus(row.status),
@@ -201,7 +203,7 @@ def ack_values(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def stored_checkpoint(row: CheckpointRow, subtasks: Sequence[SubtaskRow]) -> StoredCheckpoint:
+def stored_checkpoint(row: Any, subtasks: Sequence[Any]) -> StoredCheckpoint:
     awaiting, snapshots, acked_at = {}, {}, {}
     for one in subtasks:
         ref = SubtaskRef(RegionId(one.region), VertexId(one.vertex), one.subtask)
@@ -230,7 +232,7 @@ def stored_checkpoint(row: CheckpointRow, subtasks: Sequence[SubtaskRow]) -> Sto
     return StoredCheckpoint(JobId(row.job_id), checkpoint, acked_at, row.discarded_at)
 
 
-def _snapshot(row: SubtaskRow) -> Snapshot:
+def _snapshot(row: Any) -> Snapshot:
     return Snapshot(
         kind=SnapshotKind(row.kind),
         pointer=row.pointer,

@@ -38,12 +38,6 @@ class PostgresSavepoints:
             .execution_options(synchronize_session=False)
         )
 
-    async def of_checkpoint(self, job_id: JobId, number: CheckpointNumber) -> Savepoint:
-        found = await self._one(SavepointRow.job_id == job_id, SavepointRow.checkpoint == number)
-        if found is None:
-            raise SavepointNotFound(f"checkpoint {number} of job {job_id.hex} is no savepoint")
-        return found
-
     async def at(self, directory: str) -> Savepoint | None:
         return await self._one(SavepointRow.directory == directory)
 
@@ -51,13 +45,13 @@ class PostgresSavepoints:
         query = select(SavepointRow).order_by(SavepointRow.created_at.desc()).limit(limit)
         if before is not None:
             query = query.where(SavepointRow.created_at < before)
-        return [_savepoint(row) for row in await self._session.scalars(query)]
+        return [savepoint_of(row) for row in await self._session.scalars(query)]
 
     async def _one(self, *conditions: ColumnElement[bool]) -> Savepoint | None:
         row = await self._session.scalar(
             select(SavepointRow).where(*conditions).execution_options(populate_existing=True)
         )
-        return _savepoint(row) if row else None
+        return savepoint_of(row) if row else None
 
 
 class PostgresOperations:
@@ -84,12 +78,7 @@ class PostgresOperations:
             .where(OperationRow.job_id == job_id)
             .order_by(OperationRow.created_at.desc())
         )
-        return [_operation(row) for row in rows]
-
-    async def of_savepoint(self, savepoint_id: SavepointId) -> StoredOperation:
-        found = await self._one(OperationRow.savepoint_id == savepoint_id)
-        assert found is not None, "a savepoint is always asked for by an operation"
-        return found
+        return [operation_of(row) for row in rows]
 
     async def under_way(self, job_id: JobId) -> StoredOperation | None:
         """The one that stops or changes the job, if there is one."""
@@ -105,20 +94,20 @@ class PostgresOperations:
                 OperationRow.status == OperationStatus.IN_PROGRESS, OperationRow.change.is_not(None)
             )
         )
-        return [_operation(row) for row in rows]
+        return [operation_of(row) for row in rows]
 
     async def _one(self, *conditions: ColumnElement[bool]) -> StoredOperation | None:
         row = await self._session.scalar(
             select(OperationRow).where(*conditions).execution_options(populate_existing=True)
         )
-        return _operation(row) if row else None
+        return operation_of(row) if row else None
 
 
 def _savepoint_values(savepoint: Savepoint) -> dict[str, Any]:
     return asdict(savepoint)
 
 
-def _savepoint(row: SavepointRow) -> Savepoint:
+def savepoint_of(row: Any) -> Savepoint:
     return Savepoint(
         id=SavepointId(row.id),
         job_id=JobId(row.job_id) if row.job_id else None,
@@ -174,7 +163,7 @@ def _phase(values: dict[str, Any]) -> Phase:
     )
 
 
-def _operation(row: OperationRow) -> StoredOperation:
+def operation_of(row: Any) -> StoredOperation:
     operation = Operation(
         kind=OperationKind(row.kind),
         phases=tuple(_phase(values) for values in row.phases),

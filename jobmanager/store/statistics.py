@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.ids import JobId
 from jobmanager.core.life.checkpoint import CheckpointStatus
-from jobmanager.core.life.health import Health
+from jobmanager.core.life.health import Health, shown_state
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.operation import OperationStatus
 from jobmanager.protocol.progress_json import progress_from_json
@@ -64,7 +64,7 @@ class PostgresStatistics:
         states: dict[str, int] = {}
         restarts = 0
         for status, health, count, failures in rows:
-            state = status if health == Health.HEALTHY else health
+            state = shown_state(status, health)
             states[state] = states.get(state, 0) + int(count)
             # the failure that ended a job was not followed by a restart
             restarts += int(failures) - (int(count) if status == JobStatus.FAILED else 0)

@@ -17,7 +17,7 @@ from jobmanager.services.ports.figures import JobSummary, SummaryFilter
 from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow
 
 _STATE = case((JobRow.health == Health.HEALTHY, JobRow.status), else_=JobRow.health)
-"""As `StoredJob.state` says it."""
+"""As `core.life.health.shown_state` says it; a test compares the two."""
 
 
 class PostgresSummaries:

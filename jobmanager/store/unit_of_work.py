@@ -8,19 +8,20 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 from jobmanager.core.ids import JobId
 from jobmanager.core.life.lease import Term
 from jobmanager.services.ports.artifacts import Artifacts
-from jobmanager.services.ports.checkpoints import BatchedCheckpoints, Checkpoints
+from jobmanager.services.ports.checkpoints import Checkpoints
 from jobmanager.services.ports.figures import Samples, Statistics, Summaries
 from jobmanager.services.ports.history import Actor, History
 from jobmanager.services.ports.jobs import Attempts, Jobs, KeyGroups
+from jobmanager.services.ports.lives import Lives
 from jobmanager.services.ports.outbox import Outbox
 from jobmanager.services.ports.runners import Runners
 from jobmanager.services.ports.savepoints import Operations, Savepoints
 from jobmanager.store.artifacts import PostgresArtifacts
-from jobmanager.store.batched_checkpoints import PostgresRounds
 from jobmanager.store.checkpoints import PostgresCheckpoints, PostgresKeyGroups
 from jobmanager.store.history import PostgresHistory
 from jobmanager.store.jobs import PostgresAttempts, PostgresJobs, PostgresRunners
 from jobmanager.store.leases import check_term
+from jobmanager.store.lives import PostgresLives
 from jobmanager.store.outages import raise_if_outage
 from jobmanager.store.outbox import PostgresOutbox
 from jobmanager.store.samples import PostgresSamples
@@ -37,11 +38,11 @@ class PostgresUnitOfWork:
     commits in that term or not at all.
     """
 
+    lives: Lives
     jobs: Jobs
     attempts: Attempts
     runners: Runners
     checkpoints: Checkpoints
-    batched_checkpoints: BatchedCheckpoints
     savepoints: Savepoints
     operations: Operations
     artifacts: Artifacts
@@ -71,7 +72,7 @@ class PostgresUnitOfWork:
         self.attempts = PostgresAttempts(self._session)
         self.runners = PostgresRunners(self._session)
         self.checkpoints = PostgresCheckpoints(self._session)
-        self.batched_checkpoints = PostgresRounds(self._session)
+        self.lives = PostgresLives(self._session)
         self.savepoints = PostgresSavepoints(self._session)
         self.operations = PostgresOperations(self._session)
         self.artifacts = PostgresArtifacts(self._session)

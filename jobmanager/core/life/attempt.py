@@ -15,6 +15,7 @@ tells it that it was superseded. A runner that exits without a last word failed,
 unless it had been told to stop.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -30,6 +31,7 @@ from jobmanager.core.life.effects import (
     StartAttempt,
 )
 from jobmanager.core.life.failure import Failure, FailureKind
+from jobmanager.core.progress import RestoredRegion
 
 KILL_AFTER_GRACE = timedelta(seconds=10)
 """How long after the grace of a cancellation the process is killed."""
@@ -86,6 +88,8 @@ class StatePrepared:
 @dataclass(frozen=True, slots=True)
 class QueriesStarted:
     at: datetime
+    restored: Sequence[RestoredRegion] | None = None
+    """What each region went on from, and why; None: the runner did not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,33 +161,37 @@ AttemptEvent = (
 )
 
 
-class Transition(NamedTuple):
+class AttemptTransition(NamedTuple):
     attempt: Attempt
     effects: tuple[Effect, ...] = ()
 
 
-def launch(number: AttemptNumber, at: datetime, *, on_kept_runner: bool = False) -> Transition:
+def launch(
+    number: AttemptNumber, at: datetime, *, on_kept_runner: bool = False
+) -> AttemptTransition:
     """A new attempt. Its runner finds the order to start when it registers, or at once if it
     is the one that the attempt before left waiting.
     """
     if on_kept_runner:
         started = Attempt(number, AttemptStatus.STARTING, launched_at=at)
-        return Transition(started, (StartAttempt(number),))
+        return AttemptTransition(started, (StartAttempt(number),))
     attempt = Attempt(number, AttemptStatus.LAUNCHING, launched_at=at)
-    return Transition(attempt, (LaunchAttempt(number), StartAttempt(number)))
+    return AttemptTransition(attempt, (LaunchAttempt(number), StartAttempt(number)))
 
 
-def transition(attempt: Attempt, event: AttemptEvent) -> Transition:
+def transition(attempt: Attempt, event: AttemptEvent) -> AttemptTransition:
     if attempt.status.is_terminal:
-        return Transition(attempt)
+        return AttemptTransition(attempt)
     match event:
         case RunnerRegistered() if attempt.status is AttemptStatus.LAUNCHING:
-            return Transition(replace(attempt, status=AttemptStatus.STARTING))
+            return AttemptTransition(replace(attempt, status=AttemptStatus.STARTING))
         case QueriesStarted() if attempt.status is not AttemptStatus.CANCELLING:
             running_at = attempt.running_at or event.at
-            return Transition(replace(attempt, status=AttemptStatus.RUNNING, running_at=running_at))
+            return AttemptTransition(
+                replace(attempt, status=AttemptStatus.RUNNING, running_at=running_at)
+            )
         case RunnerRegistered() | StatePrepared() | QueriesStarted():
-            return Transition(attempt)  # a repetition, or news that no longer matters
+            return AttemptTransition(attempt)  # a repetition, or news that no longer matters
         case CancelRequested():
             return _cancel(attempt, event)
         case AttemptFinished():
@@ -194,7 +202,7 @@ def transition(attempt: Attempt, event: AttemptEvent) -> Transition:
                 status = AttemptStatus.CANCELLED
             stopped, effects = _end(attempt, status, event.at)
             kept = event.keeps_runner and status is AttemptStatus.FINISHED
-            return Transition(replace(stopped, detail=event.detail), () if kept else effects)
+            return AttemptTransition(replace(stopped, detail=event.detail), () if kept else effects)
         case AttemptCancelled():
             return _end(attempt, AttemptStatus.CANCELLED, event.at)
         case AttemptFailed():
@@ -212,34 +220,34 @@ def transition(attempt: Attempt, event: AttemptEvent) -> Transition:
             assert_never(event)
 
 
-def _cancel(attempt: Attempt, event: CancelRequested) -> Transition:
+def _cancel(attempt: Attempt, event: CancelRequested) -> AttemptTransition:
     if attempt.status is AttemptStatus.CANCELLING:
-        return Transition(attempt)
+        return AttemptTransition(attempt)
     kill_at = event.at + event.grace + KILL_AFTER_GRACE
     cancelling = replace(attempt, status=AttemptStatus.CANCELLING, kill_at=kill_at)
-    return Transition(cancelling, (CancelAttempt(attempt.number, event.grace),))
+    return AttemptTransition(cancelling, (CancelAttempt(attempt.number, event.grace),))
 
 
-def _end(attempt: Attempt, status: AttemptStatus, at: datetime) -> Transition:
+def _end(attempt: Attempt, status: AttemptStatus, at: datetime) -> AttemptTransition:
     ended = replace(attempt, status=status, ended_at=at, kill_at=None)
-    return Transition(ended, (ReleaseRunner(attempt.number),))
+    return AttemptTransition(ended, (ReleaseRunner(attempt.number),))
 
 
-def _fail(attempt: Attempt, failure: Failure, at: datetime) -> Transition:
+def _fail(attempt: Attempt, failure: Failure, at: datetime) -> AttemptTransition:
     """A failure ends a cancellation too: what was to end has ended."""
     if attempt.status is AttemptStatus.CANCELLING:
         status = AttemptStatus.CANCELLED
     else:
         status = AttemptStatus.FAILED
     ended = replace(attempt, status=status, ended_at=at, kill_at=None, failure=failure)
-    return Transition(ended, (KillRunner(attempt.number, failure.message),))
+    return AttemptTransition(ended, (KillRunner(attempt.number, failure.message),))
 
 
-def _kill(attempt: Attempt, event: GraceEnded) -> Transition:
+def _kill(attempt: Attempt, event: GraceEnded) -> AttemptTransition:
     if attempt.kill_at is None or event.at < attempt.kill_at:
-        return Transition(attempt)
+        return AttemptTransition(attempt)
     ended = replace(attempt, status=AttemptStatus.CANCELLED, ended_at=event.at, kill_at=None)
-    return Transition(ended, (KillRunner(attempt.number, "it did not stop in time"),))
+    return AttemptTransition(ended, (KillRunner(attempt.number, "it did not stop in time"),))
 
 
 def _lost(message: str) -> Failure:

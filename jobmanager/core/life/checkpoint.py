@@ -155,7 +155,7 @@ class AttemptEnded:
 CheckpointEvent = BarrierAcked | BarrierDeclined | CheckpointExpired | AttemptEnded
 
 
-class Transition(NamedTuple):
+class CheckpointTransition(NamedTuple):
     checkpoint: Checkpoint
     outcome: AckOutcome | None = None
     effects: tuple[Effect, ...] = ()
@@ -169,7 +169,7 @@ def trigger(
     at: datetime,
     expires_at: datetime,
     order: SavepointOrder | None = None,
-) -> Transition:
+) -> CheckpointTransition:
     checkpoint = Checkpoint(number, attempt, kind, at, expires_at, dict(awaited))
     effect: Effect
     if order is None:
@@ -186,40 +186,40 @@ def trigger(
         )
     else:
         effect = SendBarrier(attempt, number, expires_at, order.id, order.directory)
-    return Transition(checkpoint, None, (effect,))
+    return CheckpointTransition(checkpoint, None, (effect,))
 
 
-def transition(checkpoint: Checkpoint, event: CheckpointEvent) -> Transition:
+def transition(checkpoint: Checkpoint, event: CheckpointEvent) -> CheckpointTransition:
     match event:
         case BarrierAcked():
             return _ack(checkpoint, event)
         case BarrierDeclined() if event.attempt != checkpoint.attempt:
-            return Transition(checkpoint, AckOutcome.SUPERSEDED)
+            return CheckpointTransition(checkpoint, AckOutcome.SUPERSEDED)
         case BarrierDeclined():
             return _abort(checkpoint, event.reason, event.detail, event.at)
         case CheckpointExpired() if event.at >= checkpoint.expires_at:
             late = ", ".join(f"{s.vertex}/{s.subtask}" for s in sorted(checkpoint.awaiting))
             return _abort(checkpoint, AbortReason.EXPIRED, f"no ack of {late} in time", event.at)
         case CheckpointExpired():
-            return Transition(checkpoint)
+            return CheckpointTransition(checkpoint)
         case AttemptEnded() if event.attempt == checkpoint.attempt:
             return _abort(checkpoint, AbortReason.ATTEMPT_ENDED, event.detail, event.at)
         case AttemptEnded():
-            return Transition(checkpoint)
+            return CheckpointTransition(checkpoint)
         case _:
             assert_never(event)
 
 
-def _ack(checkpoint: Checkpoint, event: BarrierAcked) -> Transition:
+def _ack(checkpoint: Checkpoint, event: BarrierAcked) -> CheckpointTransition:
     if event.attempt != checkpoint.attempt:
-        return Transition(checkpoint, AckOutcome.SUPERSEDED)
+        return CheckpointTransition(checkpoint, AckOutcome.SUPERSEDED)
     news = {s: v for s, v in event.snapshots.items() if s in checkpoint.awaiting}
     if not news and all(subtask in checkpoint.snapshots for subtask in event.snapshots):
-        return Transition(checkpoint, AckOutcome.ALREADY_RECORDED)
+        return CheckpointTransition(checkpoint, AckOutcome.ALREADY_RECORDED)
     if checkpoint.status is CheckpointStatus.ABORTED:
-        return Transition(checkpoint, AckOutcome.TOO_LATE, _leftovers(checkpoint))
+        return CheckpointTransition(checkpoint, AckOutcome.TOO_LATE, _leftovers(checkpoint))
     if checkpoint.status is CheckpointStatus.COMPLETED:
-        return Transition(checkpoint, AckOutcome.TOO_LATE)
+        return CheckpointTransition(checkpoint, AckOutcome.TOO_LATE)
     acked = replace(
         checkpoint,
         awaiting={s: kind for s, kind in checkpoint.awaiting.items() if s not in news},
@@ -227,15 +227,17 @@ def _ack(checkpoint: Checkpoint, event: BarrierAcked) -> Transition:
         stored=event.stored,
     )
     if acked.awaiting:
-        return Transition(acked, AckOutcome.RECORDED)
+        return CheckpointTransition(acked, AckOutcome.RECORDED)
     completed = replace(acked, status=CheckpointStatus.COMPLETED, ended_at=event.at)
     announce = AnnounceCompletion(checkpoint.attempt, checkpoint.number)
-    return Transition(completed, AckOutcome.COMPLETED, (announce,))
+    return CheckpointTransition(completed, AckOutcome.COMPLETED, (announce,))
 
 
-def _abort(checkpoint: Checkpoint, reason: AbortReason, detail: str, at: datetime) -> Transition:
+def _abort(
+    checkpoint: Checkpoint, reason: AbortReason, detail: str, at: datetime
+) -> CheckpointTransition:
     if checkpoint.status is not CheckpointStatus.IN_PROGRESS:
-        return Transition(checkpoint, AckOutcome.TOO_LATE)
+        return CheckpointTransition(checkpoint, AckOutcome.TOO_LATE)
     aborted = replace(
         checkpoint,
         status=CheckpointStatus.ABORTED,
@@ -244,7 +246,7 @@ def _abort(checkpoint: Checkpoint, reason: AbortReason, detail: str, at: datetim
         detail=detail,
     )
     withdraw = WithdrawBarrier(checkpoint.attempt, checkpoint.number, detail)
-    return Transition(aborted, AckOutcome.RECORDED, (withdraw, *_leftovers(checkpoint)))
+    return CheckpointTransition(aborted, AckOutcome.RECORDED, (withdraw, *_leftovers(checkpoint)))
 
 
 def _leftovers(checkpoint: Checkpoint) -> tuple[Effect, ...]:

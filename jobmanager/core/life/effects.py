@@ -1,13 +1,14 @@
 """What the core asks the shell to do. Plain data: easy to compare, to store, to do twice.
 
 Effects are written to the outbox in the transaction that decided them. Some are
-for the JobManager itself, the others are directives that a runner fetches.
+for the JobManager itself, the others are directives that a runner fetches. A few
+are for the store alone: whoever saves the life does them in the same transaction.
 """
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from jobmanager.core.ids import AttemptNumber, CheckpointNumber
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,32 @@ class ReleaseRunner:
     attempt: AttemptNumber
 
 
+@dataclass(frozen=True, slots=True)
+class HandOverRunner:
+    """The runner of an attempt that has ended is the runner of the next attempt. Directives of
+    the attempt that has ended, which the runner has not fetched, are dropped.
+    """
+
+    attempt: AttemptNumber
+    to: AttemptNumber
+
+
+@dataclass(frozen=True, slots=True)
+class DismissRunner:
+    """The runner of this attempt is gone: note how, and drop the directives nobody will fetch."""
+
+    attempt: AttemptNumber
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class LetCheckpointGo:
+    """Discard a checkpoint of another job, which this job claimed and no longer needs."""
+
+    job: JobId
+    checkpoint: CheckpointNumber
+
+
 ForJobManager = LaunchAttempt | KillRunner | DiscardCheckpoint | DiscardAttempts | DisposeSavepoint
 ForRunner = (
     StartAttempt
@@ -115,3 +142,5 @@ ForRunner = (
     | ReleaseRunner
 )
 Effect = ForJobManager | ForRunner
+"""What goes to the outbox."""
+ForStore = HandOverRunner | DismissRunner | LetCheckpointGo

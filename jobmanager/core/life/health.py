@@ -72,6 +72,11 @@ class Diagnosis:
     """None: healthy. It holds no running numbers: the same reason is the same text."""
 
 
+def shown_state(status: str, health: str) -> str:
+    """What people are shown. RUNNING means running: else the job is stalled or degraded."""
+    return status if health == Health.HEALTHY else health
+
+
 def diagnose(vitals: Vitals, limits: Limits, now: datetime) -> Diagnosis:
     """The worst that is wrong, with every reason there is."""
     late = list(_late(vitals, limits, now))

@@ -77,7 +77,7 @@ class AttemptMoved:
 
 
 @dataclass(frozen=True, slots=True)
-class CancelRequested:
+class JobCancelRequested:
     at: datetime
     reason: str
 
@@ -95,10 +95,10 @@ class Changed:
     reason: str
 
 
-JobEvent = AttemptMoved | CancelRequested | RestartDue | Changed
+JobEvent = AttemptMoved | JobCancelRequested | RestartDue | Changed
 
 
-class Step(StrEnum):
+class AttemptOrder(StrEnum):
     """What the shell does with the attempt after a transition."""
 
     LAUNCH_NEXT = "launch_next"
@@ -106,25 +106,25 @@ class Step(StrEnum):
     CANCEL_CURRENT = "cancel_current"
 
 
-class Transition(NamedTuple):
+class JobTransition(NamedTuple):
     job: Job
-    step: Step | None = None
+    order: AttemptOrder | None = None
 
 
-def submit(restart: RestartStrategy, at: datetime) -> Transition:
+def submit(restart: RestartStrategy, at: datetime) -> JobTransition:
     job = Job(JobStatus.STARTING, Desired.RUNNING, AttemptNumber(1), "submitted", at, restart)
-    return Transition(job, Step.LAUNCH_NEXT)
+    return JobTransition(job, AttemptOrder.LAUNCH_NEXT)
 
 
-def transition(job: Job, event: JobEvent) -> Transition:
+def transition(job: Job, event: JobEvent) -> JobTransition:
     if job.status.is_terminal:
-        return Transition(job)
+        return JobTransition(job)
     match event:
         case AttemptMoved() if event.attempt.number != job.attempt:
-            return Transition(job)
+            return JobTransition(job)
         case AttemptMoved():
-            return Transition(_follow(job, event))
-        case CancelRequested():
+            return JobTransition(_follow(job, event))
+        case JobCancelRequested():
             return _cancel(job, event)
         case RestartDue():
             return _restart(job, event.at)
@@ -174,29 +174,31 @@ def _ran_for(attempt: Attempt, until: datetime) -> timedelta:
     return until - attempt.running_at if attempt.running_at else timedelta()
 
 
-def _cancel(job: Job, event: CancelRequested) -> Transition:
+def _cancel(job: Job, event: JobCancelRequested) -> JobTransition:
     wanted = replace(job, desired=Desired.CANCELLED)
     if job.status is JobStatus.CANCELLING:
-        return Transition(wanted)
+        return JobTransition(wanted)
     if job.status is JobStatus.RESTARTING:  # no attempt is alive
-        return Transition(_move(wanted, JobStatus.CANCELLED, event.reason, event.at))
+        return JobTransition(_move(wanted, JobStatus.CANCELLED, event.reason, event.at))
     cancelling = _move(wanted, JobStatus.CANCELLING, event.reason, event.at)
-    return Transition(cancelling, Step.CANCEL_CURRENT)
+    return JobTransition(cancelling, AttemptOrder.CANCEL_CURRENT)
 
 
-def _restart(job: Job, at: datetime) -> Transition:
+def _restart(job: Job, at: datetime) -> JobTransition:
     if job.status is not JobStatus.RESTARTING or job.restart_at is None or at < job.restart_at:
-        return Transition(job)
+        return JobTransition(job)
     restarted = _move(job, JobStatus.STARTING, f"restarted after: {job.reason}", at)
-    return Transition(replace(restarted, attempt=AttemptNumber(job.attempt + 1)), Step.LAUNCH_NEXT)
+    return JobTransition(
+        replace(restarted, attempt=AttemptNumber(job.attempt + 1)), AttemptOrder.LAUNCH_NEXT
+    )
 
 
-def _go_on(job: Job, event: Changed) -> Transition:
+def _go_on(job: Job, event: Changed) -> JobTransition:
     if job.status not in (JobStatus.STARTING, JobStatus.RUNNING):
-        return Transition(job)
+        return JobTransition(job)
     changed = _move(job, JobStatus.STARTING, event.reason, event.at)
     changed = replace(changed, attempt=AttemptNumber(job.attempt + 1), streak=None)
-    return Transition(changed, Step.LAUNCH_NEXT)
+    return JobTransition(changed, AttemptOrder.LAUNCH_NEXT)
 
 
 def _move(job: Job, status: JobStatus, reason: str, at: datetime) -> Job:

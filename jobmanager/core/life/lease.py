@@ -49,6 +49,9 @@ class Candidate:
 
 
 # ── what the database does ────────────────────────────────────────────────────
+#
+# In one statement each (`store/leases.py`), so that nothing comes between the look and the act.
+# `tests/integration/store/test_lease_rules.py` compares these functions with those statements.
 
 
 def may_take(lease: Lease, candidate: Candidate, now: datetime) -> bool:

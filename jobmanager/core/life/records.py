@@ -17,7 +17,7 @@ from jobmanager.core.ids import (
 from jobmanager.core.life.attempt import Attempt
 from jobmanager.core.life.change import Change
 from jobmanager.core.life.checkpoint import Checkpoint
-from jobmanager.core.life.health import Health
+from jobmanager.core.life.health import Health, shown_state
 from jobmanager.core.life.job import Job
 from jobmanager.core.life.operation import Operation
 from jobmanager.core.life.savepoint import SavepointStatus
@@ -101,8 +101,8 @@ class StoredJob:
 
     @property
     def state(self) -> str:
-        """What people are shown. RUNNING means running: else it is stalled or degraded."""
-        return self.job.status if self.health is Health.HEALTHY else self.health
+        """What people are shown."""
+        return shown_state(self.job.status, self.health)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from typing import Protocol, Self
 
 from jobmanager.services.ports.artifacts import Artifacts
-from jobmanager.services.ports.checkpoints import BatchedCheckpoints, Checkpoints
+from jobmanager.services.ports.checkpoints import Checkpoints
 from jobmanager.services.ports.figures import Samples, Statistics, Summaries
 from jobmanager.services.ports.history import Actor, History
 from jobmanager.services.ports.jobs import Attempts, Jobs, KeyGroups
+from jobmanager.services.ports.lives import Lives
 from jobmanager.services.ports.outbox import Outbox
 from jobmanager.services.ports.runners import Runners
 from jobmanager.services.ports.savepoints import Operations, Savepoints
@@ -15,11 +16,11 @@ from jobmanager.services.ports.savepoints import Operations, Savepoints
 class UnitOfWork(Protocol):
     """One transaction. What is not committed never happened."""
 
+    lives: Lives
     jobs: Jobs
     attempts: Attempts
     runners: Runners
     checkpoints: Checkpoints
-    batched_checkpoints: BatchedCheckpoints
     savepoints: Savepoints
     operations: Operations
     artifacts: Artifacts

@@ -1,6 +1,7 @@
 """Checkpoints of many jobs in one transaction come to the same as one by one."""
 
 import asyncio
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -8,7 +9,8 @@ import pytest
 from sqlalchemy import text
 
 from jobmanager.core.ids import CheckpointNumber, JobId
-from jobmanager.services import batched_checkpoints
+from jobmanager.core.life.events import CheckpointDue
+from jobmanager.services import batched_checkpoints, lives
 from jobmanager.services.batched_checkpoints import Ack, Acks
 from jobmanager.services.checkpoints import Acknowledged
 from tests.support.builders import a_document
@@ -28,7 +30,7 @@ _ROWS = (
 
 
 class OneByOne(Acks):
-    """Takes no ack for plain."""
+    """Takes every ack by itself."""
 
     async def note(self, ack: Ack) -> Acknowledged | None:
         return None
@@ -43,11 +45,13 @@ async def written(cluster: Cluster, job: str) -> list[list[Any]]:
 
 
 def one_by_one(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nobody_is_plain(uow: Any, now: Any) -> list[JobId]:
+    async def trigger_each(uow: Any, now: datetime) -> None:
         async with cluster.database.unit_of_work() as found:
-            return list(await found.jobs.live())
+            live = list(await found.jobs.live())
+        for job_id in live:
+            await lives.happen(cluster.database.unit_of_work(), job_id, CheckpointDue(now))
 
-    monkeypatch.setattr(batched_checkpoints, "trigger_due", nobody_is_plain)
+    monkeypatch.setattr(batched_checkpoints, "trigger_due", trigger_each)
     monkeypatch.setattr(Acks, "note", OneByOne.note)
 
 

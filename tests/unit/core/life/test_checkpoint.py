@@ -13,7 +13,7 @@ from jobmanager.core.life.checkpoint import (
     CheckpointExpired,
     CheckpointKind,
     CheckpointStatus,
-    Transition,
+    CheckpointTransition,
     transition,
     trigger,
 )
@@ -39,9 +39,9 @@ def declined(attempt: int = 1) -> BarrierDeclined:
     return BarrierDeclined(after(1), AttemptNumber(attempt), reason, "no space")
 
 
-def feed(checkpoint: Checkpoint, *events: CheckpointEvent) -> Transition:
+def feed(checkpoint: Checkpoint, *events: CheckpointEvent) -> CheckpointTransition:
     """Feed `events` in order; return the last transition."""
-    result = Transition(checkpoint)
+    result = CheckpointTransition(checkpoint)
     for event in events:
         result = transition(result.checkpoint, event)
     return result
@@ -93,7 +93,9 @@ def test_an_ack_of_a_subtask_that_is_not_awaited_has_no_vote() -> None:
 def test_an_ack_of_a_superseded_attempt_changes_nothing() -> None:
     before = a_checkpoint(LEFT, attempt=2)
 
-    assert feed(before, acked(LEFT, attempt=1)) == Transition(before, AckOutcome.SUPERSEDED)
+    assert feed(before, acked(LEFT, attempt=1)) == CheckpointTransition(
+        before, AckOutcome.SUPERSEDED
+    )
 
 
 def test_a_decline_aborts_and_says_why() -> None:

@@ -7,14 +7,14 @@ from jobmanager.core.life import job as machine
 from jobmanager.core.life.attempt import AttemptStatus
 from jobmanager.core.life.job import (
     AttemptMoved,
-    CancelRequested,
+    AttemptOrder,
     Changed,
     Desired,
     Job,
+    JobCancelRequested,
     JobEvent,
     JobStatus,
     RestartDue,
-    Step,
     transition,
 )
 from tests.support.builders import (
@@ -39,7 +39,7 @@ def moved(status: AttemptStatus, number: int = 1, *, restartable: bool = True) -
 def test_a_submitted_job_launches_its_first_attempt() -> None:
     job, step = machine.submit(PATIENT, NOW)
 
-    assert (job.status, job.attempt, step) == (JobStatus.STARTING, 1, Step.LAUNCH_NEXT)
+    assert (job.status, job.attempt, step) == (JobStatus.STARTING, 1, AttemptOrder.LAUNCH_NEXT)
 
 
 def test_runs_when_its_attempt_runs() -> None:
@@ -62,7 +62,11 @@ def test_a_failure_is_followed_by_a_restart_after_the_delay() -> None:
     assert restarting.status is JobStatus.RESTARTING
     assert restarting.restart_at == after(2)
     assert (too_early, nothing, still_nothing) == (restarting, None, None)
-    assert (restarted.status, restarted.attempt, step) == (JobStatus.STARTING, 2, Step.LAUNCH_NEXT)
+    assert (restarted.status, restarted.attempt, step) == (
+        JobStatus.STARTING,
+        2,
+        AttemptOrder.LAUNCH_NEXT,
+    )
 
 
 def test_a_failure_no_restart_can_cure_ends_the_job_at_once() -> None:
@@ -80,10 +84,10 @@ def test_fails_when_the_strategy_gives_up() -> None:
 
 
 def test_cancel_stops_the_attempt_and_then_the_job() -> None:
-    cancelling, step = transition(a_job(), CancelRequested(after(1), "by a client"))
+    cancelling, step = transition(a_job(), JobCancelRequested(after(1), "by a client"))
     cancelled, _ = transition(cancelling, moved(AttemptStatus.CANCELLED))
 
-    assert (cancelling.status, step) == (JobStatus.CANCELLING, Step.CANCEL_CURRENT)
+    assert (cancelling.status, step) == (JobStatus.CANCELLING, AttemptOrder.CANCEL_CURRENT)
     assert cancelling.desired is Desired.CANCELLED
     assert (cancelled.status, cancelled.reason) == (JobStatus.CANCELLED, "by a client")
 
@@ -91,13 +95,13 @@ def test_cancel_stops_the_attempt_and_then_the_job() -> None:
 def test_cancel_while_waiting_for_a_restart_ends_the_job_at_once() -> None:
     waiting = a_job(JobStatus.RESTARTING, restart_at=after(5))
 
-    job, step = transition(waiting, CancelRequested(after(1), "by a client"))
+    job, step = transition(waiting, JobCancelRequested(after(1), "by a client"))
 
     assert (job.status, job.restart_at, step) == (JobStatus.CANCELLED, None, None)
 
 
 def test_a_job_that_finishes_before_the_cancel_reached_it_is_finished() -> None:
-    cancelling, _ = transition(a_job(), CancelRequested(after(1), "by a client"))
+    cancelling, _ = transition(a_job(), JobCancelRequested(after(1), "by a client"))
 
     assert transition(cancelling, moved(AttemptStatus.FINISHED)).job.status is JobStatus.FINISHED
 
@@ -105,12 +109,12 @@ def test_a_job_that_finishes_before_the_cancel_reached_it_is_finished() -> None:
 def test_a_changed_job_goes_on_with_the_next_attempt_and_its_failures_are_not_counted() -> None:
     job, step = transition(a_job(), Changed(after(1), "rescaled from 2 to 4"))
 
-    assert (job.status, job.attempt, step) == (JobStatus.STARTING, 2, Step.LAUNCH_NEXT)
+    assert (job.status, job.attempt, step) == (JobStatus.STARTING, 2, AttemptOrder.LAUNCH_NEXT)
     assert (job.reason, job.failed_at) == ("rescaled from 2 to 4", ())
 
 
 def test_a_job_that_is_being_cancelled_is_not_changed_any_more() -> None:
-    cancelling, _ = transition(a_job(), CancelRequested(after(1), "by a client"))
+    cancelling, _ = transition(a_job(), JobCancelRequested(after(1), "by a client"))
 
     assert transition(cancelling, Changed(after(2), "rescaled")).job == cancelling
 
@@ -118,7 +122,7 @@ def test_a_job_that_is_being_cancelled_is_not_changed_any_more() -> None:
 NUMBERS = st.sampled_from([1, 2, 3])
 EVENTS: st.SearchStrategy[JobEvent] = st.one_of(
     st.builds(moved, st.sampled_from(AttemptStatus), NUMBERS, restartable=st.booleans()),
-    st.builds(CancelRequested, st.just(after(1)), st.just("by a client")),
+    st.builds(JobCancelRequested, st.just(after(1)), st.just("by a client")),
     st.builds(RestartDue, st.sampled_from([after(1), after(60)])),
     st.builds(Changed, st.just(after(1)), st.just("rescaled")),
 )
@@ -135,9 +139,9 @@ def test_whatever_happens_attempts_ascend_and_nothing_leaves_a_terminal_state(
         if before.status.is_terminal:
             assert job == before
             assert step is None
-        assert job.attempt == before.attempt + (step is Step.LAUNCH_NEXT)
+        assert job.attempt == before.attempt + (step is AttemptOrder.LAUNCH_NEXT)
         assert (job.restart_at is not None) == (job.status is JobStatus.RESTARTING)
-        if step is Step.LAUNCH_NEXT and not isinstance(event, Changed):
+        if step is AttemptOrder.LAUNCH_NEXT and not isinstance(event, Changed):
             assert before.status is JobStatus.RESTARTING
         if before.desired is Desired.CANCELLED:
             assert step is None

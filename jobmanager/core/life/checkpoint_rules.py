@@ -1,0 +1,202 @@
+"""When a checkpoint is taken, and what follows from its completion or its failure.
+
+Completion paces the next checkpoint, forgets the failures in a row and lets old checkpoints
+go. A failure counts: a job whose checkpoints fail is not safe, and is restarted beyond what it
+tolerates.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from jobmanager.core.errors import CheckpointNotFound, JobNotRunning, UnsupportedRequest
+from jobmanager.core.graph.job_graph import Mode
+from jobmanager.core.ids import CheckpointNumber, SubtaskRef
+from jobmanager.core.life import attempt_rules, operation_rules
+from jobmanager.core.life import checkpoint as checkpoints
+from jobmanager.core.life.attempt import AttemptFailed
+from jobmanager.core.life.checkpoint import (
+    AckOutcome,
+    BarrierAcked,
+    BarrierDeclined,
+    Checkpoint,
+    CheckpointExpired,
+    CheckpointKind,
+    CheckpointStatus,
+    SavepointOrder,
+)
+from jobmanager.core.life.draft import Announcement, Draft, Life, savepoint_of
+from jobmanager.core.life.effects import DiscardAttempts, DiscardCheckpoint, DisposeSavepoint
+from jobmanager.core.life.events import CheckpointDue, CheckpointNews, CheckpointRequested
+from jobmanager.core.life.failure import Failure, FailureKind
+from jobmanager.core.life.job import JobStatus
+from jobmanager.core.life.records import HistoryEntry, StoredJob
+from jobmanager.core.life.retention import superfluous
+from jobmanager.core.plan import known_plans
+from jobmanager.core.snapshots.layout import MANIFEST
+from jobmanager.core.snapshots.storage_uri import below
+
+
+def take_requested(draft: Draft, event: CheckpointRequested) -> None:
+    """A checkpoint now, beside the periodic ones."""
+    job = draft.life.job
+    if job.graph.mode is Mode.BATCH:
+        raise UnsupportedRequest("a batch job has no checkpoints: it is run again as a whole")
+    if job.job.status is not JobStatus.RUNNING:
+        raise JobNotRunning(
+            f"job {job.id.hex} is {job.job.status}: only a running job takes checkpoints"
+        )
+    trigger(draft, CheckpointKind.REQUESTED, event.at)
+
+
+def take_due(draft: Draft, event: CheckpointDue) -> None:
+    """The periodic checkpoint, if it is due and may be taken."""
+    if is_due(draft.life, event.at):
+        trigger(draft, CheckpointKind.PERIODIC, event.at)
+
+
+def is_due(life: Life, now: datetime) -> bool:
+    operation = life.operation
+    is_stopping = operation is not None and operation.operation.is_stopping
+    return is_time(life.job, now) and not is_stopping and not life.checkpoints_under_way
+
+
+def is_time(job: StoredJob, now: datetime) -> bool:
+    due = job.next_checkpoint_at
+    return job.job.status is JobStatus.RUNNING and due is not None and due <= now
+
+
+def trigger(
+    draft: Draft, kind: CheckpointKind, now: datetime, order: SavepointOrder | None = None
+) -> CheckpointNumber:
+    """Writes the checkpoint with its awaited set, and sends its barrier."""
+    job = draft.life.job
+    number, settings = job.next_checkpoint, job.graph.checkpointing
+    awaited = known_plans.awaited(job.graph, job.parallelism)
+    checkpoint, _, effects = checkpoints.trigger(
+        number, job.job.attempt, kind, awaited, now, now + settings.timeout, order
+    )
+    draft.put_checkpoint(checkpoint)
+    draft.history.append(
+        Announcement("checkpoint_triggered", _facts(job.graph.name, checkpoint, now, awaited))
+    )
+    draft.effects += effects
+    following = job.next_checkpoint_at
+    if kind is CheckpointKind.PERIODIC:
+        following = now + settings.interval
+    draft.change_job(next_checkpoint=CheckpointNumber(number + 1), next_checkpoint_at=following)
+    return number
+
+
+def take_news(draft: Draft, news: CheckpointNews) -> AckOutcome:
+    before = draft.life.checkpoints.get(news.checkpoint)
+    if before is None:
+        job_id = draft.life.job.id
+        raise CheckpointNotFound(f"job {job_id.hex} has no checkpoint {news.checkpoint}")
+    match news.event:
+        case BarrierAcked():
+            return _acknowledge(draft, before, news.event)
+        case BarrierDeclined() | CheckpointExpired():
+            return _abort(draft, before, news.event)
+
+
+def _acknowledge(draft: Draft, before: Checkpoint, ack: BarrierAcked) -> AckOutcome:
+    if before.is_savepoint:  # it is in a directory of its own, not the job's
+        directory = savepoint_of(draft.life, before.number).directory
+        ack = replace(ack, stored=replace(ack.stored, manifest=below(directory, MANIFEST)))
+        if before.status is CheckpointStatus.ABORTED:
+            # Too late: the user was told that it failed, so it does not stay behind.
+            draft.effects.append(DisposeSavepoint(directory))
+    checkpoint, outcome, effects = checkpoints.transition(before, ack)
+    assert outcome is not None
+    draft.effects += effects
+    if checkpoint != before:
+        draft.put_checkpoint(checkpoint)
+        told = _facts(draft.life.job.graph.name, checkpoint, ack.at, ack.snapshots)
+        draft.history.append(Announcement("checkpoint_ack", told))
+    if outcome is AckOutcome.COMPLETED:
+        _complete(draft, checkpoint, ack.at)
+    return outcome
+
+
+def _complete(draft: Draft, checkpoint: Checkpoint, now: datetime) -> None:
+    if checkpoint.is_savepoint:
+        operation_rules.complete_savepoint(draft, checkpoint, now)
+        return
+    job = draft.life.job
+    pause = now + job.graph.checkpointing.min_pause
+    following = max(job.next_checkpoint_at, pause) if job.next_checkpoint_at else None
+    draft.change_job(failed_checkpoints=0, next_checkpoint_at=following)
+    operation_rules.follow_checkpoint(draft, checkpoint, now)
+    _retain(draft, checkpoint)
+
+
+def _retain(draft: Draft, checkpoint: Checkpoint) -> None:
+    """Lets old checkpoints go: from this step on no restore picks them any more. What another
+    job starts from stays, as long as that job has nothing of its own.
+    """
+    life = draft.life
+    restorable = tuple(sorted({*life.restorable, checkpoint.number}))
+    old = superfluous(restorable, life.job.graph.checkpointing.retained)
+    discarded = [number for number in old if number not in life.pinned]
+    draft.life = replace(
+        life, restorable=tuple(number for number in restorable if number not in discarded)
+    )
+    draft.effects += map(DiscardCheckpoint, discarded)
+    if checkpoint.attempt > 1 and restorable[-1] == checkpoint.number:
+        draft.effects.append(DiscardAttempts(checkpoint.attempt))
+
+
+def _abort(
+    draft: Draft, before: Checkpoint, event: BarrierDeclined | CheckpointExpired
+) -> AckOutcome:
+    checkpoint, outcome, effects = checkpoints.transition(before, event)
+    if checkpoint != before:
+        draft.put_checkpoint(checkpoint)
+        draft.effects += effects
+        _count_failure(draft, checkpoint, event.at)
+    return outcome or AckOutcome.TOO_LATE
+
+
+def _count_failure(draft: Draft, checkpoint: Checkpoint, now: datetime) -> None:
+    assert checkpoint.aborted_because is not None
+    why = f"checkpoint {checkpoint.number} {checkpoint.aborted_because}: {checkpoint.detail}"
+    draft.history.append(
+        HistoryEntry(now, "checkpoint_aborted", why, checkpoint.attempt, checkpoint.number)
+    )
+    if checkpoint.is_savepoint:
+        operation_rules.fail_savepoint(draft, checkpoint, now)
+    counts = checkpoint.kind is CheckpointKind.PERIODIC
+    if not counts or checkpoint.aborted_because.is_news_of_attempt:
+        # A query that failed declines the barrier first. To fail the attempt for that would
+        # hide why: its own report is on the way.
+        return
+    operation = draft.life.operation
+    if operation is not None and operation.operation.is_stopping:
+        return  # a barrier that met a job on its way out is no sign of trouble
+    job = draft.life.job
+    failures = job.failed_checkpoints + 1
+    draft.change_job(failed_checkpoints=failures)
+    # a changed job that has no checkpoint yet gets no second chance: the way back is open
+    tolerated = 0 if operation else job.graph.checkpointing.tolerable_failures
+    if failures > tolerated and checkpoint.attempt == job.job.attempt:
+        failure = Failure(FailureKind.CHECKPOINTS, f"{why} ({tolerated} failures are tolerated)")
+        attempt_rules.move_attempt(draft, checkpoint.attempt, AttemptFailed(now, failure))
+
+
+def _facts(
+    name: str, checkpoint: Checkpoint, now: datetime, subtasks: Iterable[SubtaskRef]
+) -> dict[str, Any]:
+    """For those who watch: it was triggered and awaits these subtasks, or these have acked."""
+    return {
+        "at": now.isoformat(),
+        "name": name,
+        "attempt": checkpoint.attempt,
+        "checkpoint": checkpoint.number,
+        "checkpoint_kind": checkpoint.kind,
+        "status": checkpoint.status,
+        "acked": len(checkpoint.snapshots),
+        "awaited": len(checkpoint.awaiting),
+        "subtasks": sorted(f"{one.region}/{one.vertex}/{one.subtask}" for one in subtasks),
+    }

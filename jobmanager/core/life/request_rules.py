@@ -1,0 +1,155 @@
+"""What users may ask of a running job, and how an operation begins; raises what forbids it."""
+
+from datetime import datetime
+
+from jobmanager.core.errors import (
+    IdempotencyKeyReused,
+    JobNotRunning,
+    StopUnderWay,
+    UnsupportedRequest,
+)
+from jobmanager.core.graph.job_graph import Mode
+from jobmanager.core.ids import JobId
+from jobmanager.core.life import checkpoint_rules, operation
+from jobmanager.core.life.attempt import AttemptFailed
+from jobmanager.core.life.attempt_rules import move_attempt
+from jobmanager.core.life.change import Change, Revision
+from jobmanager.core.life.checkpoint import CheckpointKind, SavepointOrder
+from jobmanager.core.life.draft import Draft, Life
+from jobmanager.core.life.events import (
+    OperationOverdue,
+    RescaleRequested,
+    SavepointRequested,
+    UpgradeRequested,
+)
+from jobmanager.core.life.failure import Failure, FailureKind
+from jobmanager.core.life.job import JobStatus
+from jobmanager.core.life.operation import OperationKind
+from jobmanager.core.life.records import HistoryEntry, Savepoint, StoredOperation
+from jobmanager.core.life.revision import WantedRevision, rescaled, revision_of, upgraded
+from jobmanager.core.life.savepoint import SavepointStatus
+from jobmanager.core.snapshots.layout import savepoint_name
+from jobmanager.core.snapshots.storage_uri import below
+
+_DOING = {
+    OperationKind.STOP: "stopped",
+    OperationKind.CANCEL: "cancelled",
+    OperationKind.RESCALE: "rescaled",
+    OperationKind.UPGRADE: "upgraded",
+}
+
+
+def begin_savepoint(draft: Draft, event: SavepointRequested) -> None:
+    _begin(draft, event, event.kind, drains=event.drains)
+
+
+def begin_rescale(draft: Draft, event: RescaleRequested) -> None:
+    job = draft.life.job
+    change = Change(revision_of(job), rescaled(job, event.parallelism))
+    _begin(draft, event, OperationKind.RESCALE, change)
+
+
+def begin_upgrade(draft: Draft, event: UpgradeRequested) -> None:
+    job = draft.life.job
+    wanted = WantedRevision(event.document, event.parallelism, event.allow_non_restored_state)
+    change = Change(revision_of(job), upgraded(job, wanted), event.allow_non_restored_state)
+    _begin(draft, event, OperationKind.UPGRADE, change)
+
+
+def check_repetition(
+    known: StoredOperation, job_id: JobId, kind: OperationKind, wanted: Revision | None = None
+) -> None:
+    """A request with an id that is known is the same request; else raises."""
+    if (known.job_id, known.operation.kind) != (job_id, kind):
+        raise IdempotencyKeyReused(f"{known.id.hex} is another request already")
+    if wanted is None or known.change is None:
+        return
+    after = known.change.after
+    if (after.document, after.parallelism) != (wanted.document, wanted.parallelism):
+        raise IdempotencyKeyReused(f"{known.id.hex} was used for another {kind} already")
+
+
+def end_overdue(draft: Draft, event: OperationOverdue) -> None:
+    """Ends the attempt that a change has waited for too long, which takes the change on or back."""
+    life = draft.life
+    current = life.operation
+    if current is None or current.id != event.operation:
+        return
+    phase = current.operation.phases[-1]
+    waited = event.at - phase.started_at
+    if waited <= life.job.graph.checkpointing.timeout:
+        return
+    failure = Failure(
+        FailureKind.INFRASTRUCTURE,
+        f"{current.operation.kind} was in phase {phase.name} for "
+        f"{waited.total_seconds():.0f} s, longer than the checkpoint timeout",
+    )
+    move_attempt(draft, life.job.job.attempt, AttemptFailed(event.at, failure))
+
+
+def _begin(
+    draft: Draft,
+    event: SavepointRequested | RescaleRequested | UpgradeRequested,
+    kind: OperationKind,
+    change: Change | None = None,
+    *,
+    drains: bool = False,
+) -> None:
+    """Writes the operation down, with its savepoint."""
+    _check(draft.life)
+    job, now = draft.life.job, event.at
+    directory = below(event.target, savepoint_name(job.id, event.savepoint))
+    order = SavepointOrder(
+        event.savepoint.hex,
+        directory,
+        stops=kind is not OperationKind.SAVEPOINT,
+        drains=drains,
+        keeps_runner=kind.is_change,
+    )
+    number = checkpoint_rules.trigger(draft, CheckpointKind.SAVEPOINT, now, order)
+    draft.put_savepoint(
+        Savepoint(
+            id=event.savepoint,
+            job_id=job.id,
+            checkpoint=number,
+            directory=directory,
+            status=SavepointStatus.IN_PROGRESS,
+            created_at=now,
+            parallelism=job.parallelism,
+            max_parallelism=job.graph.max_parallelism,
+            graph_revision=job.revision,
+            parent=job.restore_point.name if job.restore_point else None,
+            labels={"taken_by": kind} if kind.is_change else {},
+        )
+    )
+    _write_down(draft, event, kind, change, now)
+
+
+def _write_down(
+    draft: Draft,
+    event: SavepointRequested | RescaleRequested | UpgradeRequested,
+    kind: OperationKind,
+    change: Change | None,
+    now: datetime,
+) -> None:
+    job = draft.life.job
+    began = operation.begin(kind, now)
+    draft.put_operation(StoredOperation(event.id, job.id, event.savepoint, began, now, change))
+    requested = HistoryEntry(now, f"{kind}_requested", event.id.hex, job.job.attempt)
+    draft.history.append(requested)
+
+
+def _check(life: Life) -> None:
+    job = life.job
+    if job.graph.mode is Mode.BATCH:
+        raise UnsupportedRequest("a batch job has no savepoints: it is run again as a whole")
+    if job.job.status is not JobStatus.RUNNING:
+        raise JobNotRunning(
+            f"job {job.id.hex} is {job.job.status}: only a running job takes savepoints"
+        )
+    if life.operation is not None:
+        doing = _DOING[life.operation.operation.kind]
+        raise StopUnderWay(
+            f"job {job.id.hex} is being {doing} already, by operation {life.operation.id.hex}: "
+            "wait for its end"
+        )

@@ -1,0 +1,45 @@
+"""What follows from a graph, computed once for each graph.
+
+A life is stepped many times a second, and its graph hardly ever changes. Graphs are kept by
+identity, not by value: to compare two graphs takes longer than what is saved.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.ids import RegionId, SubtaskRef
+from jobmanager.core.plan import job_plan
+from jobmanager.core.plan.job_plan import SnapshotKind
+
+_MOST = 4096
+Known = TypeVar("Known")
+
+
+class _KnownPlans(dict[tuple[int, int], tuple[JobGraph, Known]]):
+    """By identity and parallelism. The graph is held, so that its identity is not used again."""
+
+    def find(self, graph: JobGraph, parallelism: int, compute: Callable[[], Known]) -> Known:
+        key = (id(graph), parallelism)
+        if (found := self.get(key)) is not None:
+            return found[1]
+        if len(self) >= _MOST:
+            self.clear()
+        computed = compute()
+        self[key] = graph, computed
+        return computed
+
+
+_awaited: _KnownPlans[Mapping[SubtaskRef, SnapshotKind]] = _KnownPlans()
+_regions: _KnownPlans[frozenset[RegionId]] = _KnownPlans()
+
+
+def awaited(graph: JobGraph, parallelism: int) -> Mapping[SubtaskRef, SnapshotKind]:
+    """The subtasks whose acks complete a checkpoint, and what each speaks of."""
+    return _awaited.find(graph, parallelism, lambda: job_plan.awaited(graph, parallelism))
+
+
+def region_ids(graph: JobGraph) -> frozenset[RegionId]:
+    return _regions.find(
+        graph, 0, lambda: frozenset(region.id for region in job_plan.plan_of(graph).regions)
+    )
