@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from jobmanager.core.ids import RegionId
 from jobmanager.core.life.checkpoint import AckOutcome
+from jobmanager.core.progress import RestoredRegion
 from jobmanager.protocol.messages import (
     Barrier,
     BarrierAcks,
@@ -18,7 +19,6 @@ from jobmanager.protocol.messages import (
     DeclineReason,
     Failure,
     RepartitionedRegion,
-    RestoredRegion,
     Stop,
 )
 

@@ -165,7 +165,7 @@ class Watched:
         self.answered.append(checkpoint)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.lists(
         st.one_of(orders(), news(), news(), ends(), st.builds(TimePassed, st.floats(0, 200))),
@@ -295,7 +295,7 @@ def live(lived: Lived, deed: Deed) -> None:
             lived.hear(event)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(deeds, min_size=5, max_size=40), st.booleans())
 def test_every_barrier_is_answered_once_and_a_cancelled_attempt_ends(
     deeds_done: list[Deed], is_cancelled: bool
