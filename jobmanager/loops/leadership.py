@@ -1,6 +1,6 @@
 """One JobManager's part in who leads: takes the lease, renews it, notices that it is lost.
 
-`core.lease` decides; this asks Postgres and tells who has to know. While Postgres does not
+`core.life.lease` decides; this asks Postgres and tells who has to know. While Postgres does not
 answer, a leader leads on until its time is over by its own clock, and then stops.
 """
 
