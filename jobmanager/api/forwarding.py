@@ -51,7 +51,9 @@ def _needs_leader(scope: Scope) -> bool:
 async def _forward(context: Context, request: Request) -> Response:
     leader = context.leadership.leader_url
     if leader is None:
-        raise NotLeading("no JobManager leads at the moment: one will in some seconds")
+        raise NotLeading(
+            "no JobManager leads at the moment; another takes over within seconds: try again"
+        )
     if FORWARDED_BY in request.headers:
         raise NotLeading(f"this JobManager does not lead; as far as it knows {leader} does")
     asking = asyncio.create_task(
@@ -67,7 +69,8 @@ async def _forward(context: Context, request: Request) -> Response:
             await asyncio.wait([asking], timeout=_LOOK_EVERY)
             if not asking.done() and context.leadership.leader_url != leader:
                 raise NotLeading(
-                    f"{leader} led and did not answer; it may have done what was asked"
+                    f"{leader} leads and did not answer: the request may have been carried out; "
+                    "look first, or repeat the request with the same Idempotency-Key"
                 )
         found = asking.result()
     except httpx.HTTPError as error:

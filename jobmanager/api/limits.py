@@ -69,7 +69,9 @@ class BodyLimit:
         length = Headers(scope=scope).get("content-length", "0")
         most = _most_bytes(scope["path"])
         if length.isdigit() and int(length) > most:
-            raise BodyTooLarge(f"this request has {most} bytes at most")
+            raise BodyTooLarge(
+                f"the request body is too large: at most {most} bytes are accepted here"
+            )
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -78,9 +80,11 @@ class BodyLimit:
             body += chunk
             self._held += len(chunk)
             if len(body) > most:
-                raise BodyTooLarge(f"this request has {most} bytes at most")
+                raise BodyTooLarge(
+                    f"the request body is too large: at most {most} bytes are accepted here"
+                )
             if self._held > MOST_HELD_BYTES:
-                raise TooBusy("too many large requests at once: try again")
+                raise TooBusy("too many large uploads at once: try again in a moment")
             if not message.get("more_body", False):
                 return True
 
@@ -100,7 +104,9 @@ class Lane:
 
     async def enter(self) -> None:
         if self._queued >= self.waiting:
-            raise TooBusy(f"{self.waiting} requests wait already: try again")
+            raise TooBusy(
+                f"{self.waiting} requests are already waiting for their turn: try again in a moment"
+            )
         self._queued += 1
         try:
             async with asyncio.timeout(self.patience):

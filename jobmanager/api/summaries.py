@@ -127,7 +127,11 @@ def _position(cursor: str) -> tuple[datetime, JobId]:
     try:
         moment = datetime.fromisoformat(at)
     except ValueError:
-        raise MalformedRequest(f"{cursor!r} is no cursor: take the `next` of a page") from None
+        raise MalformedRequest(
+            f"{cursor!r} is not a cursor: use the value of `next` in the previous page"
+        ) from None
     if moment.tzinfo is None:
-        raise MalformedRequest(f"{cursor!r} is no cursor: take the `next` of a page")
+        raise MalformedRequest(
+            f"{cursor!r} is not a cursor: use the value of `next` in the previous page"
+        )
     return moment, JobId(hex_id("cursor", job))

@@ -49,7 +49,9 @@ def sql(
       headgate sql -f revenue.sql --dry-run
     """
     if (statement is None) == (file is None):
-        raise HeadgateError("give the statements, or a file of them with -f")
+        raise HeadgateError(
+            "no SQL was given: write the statements as an argument, or name a file with -f"
+        )
     text = statement if file is None else _text(file)
     tables = read_catalogue(graph_file.read(str(catalog))) if catalog else Catalogue()
     if name is not None:

@@ -112,7 +112,7 @@ class _Translation:
         both = left.union(right, id=f"{scope.prefix}_union")
         if not query.args.get("distinct"):
             return both
-        raise SqlFault("UNION keeps all rows it has seen to compare: write UNION ALL")
+        raise SqlFault("UNION would have to remember every row of a stream: write UNION ALL")
 
     def _select(self, select: exp.Select, scope: _Scope) -> Stream:
         for part, why in _UNSUPPORTED.items():
@@ -209,7 +209,7 @@ def _parsed(statement: str) -> exp.Expr:
         return sqlglot.parse_one(statement, read=_Dialect)
     except SqlglotError as error:
         told = re.sub(r"\x1b\[\d+m", "", " ".join(str(error).split()))
-        raise SqlFault(f"this is no SQL that can be read: {told}") from error
+        raise SqlFault(f"this is not SQL that Headgate can read: {told}") from error
 
 
 def _with(query: exp.Expr) -> Sequence[exp.CTE]:
@@ -232,7 +232,7 @@ def _projected(rows: Stream, items: Sequence[exp.Expr], scope: _Scope) -> Stream
     others = [item for item in items if not isinstance(item, exp.Star)]
     columns = {_name(item): _sql(item.unalias()) for item in others}
     if len(columns) < len(others):
-        raise SqlFault("two columns have one name: name them otherwise with AS")
+        raise SqlFault("two columns have one name: give them different names with AS")
     if not stars:
         return rows.map(id=f"{scope.prefix}_select", **columns)
     return rows.add(id=f"{scope.prefix}_select", **columns) if columns else rows
@@ -269,7 +269,7 @@ def _plain(item: exp.Expr) -> exp.Expr:
 def _name(item: exp.Expr) -> str:
     name = str(item.alias_or_name)
     if not name:
-        raise SqlFault(f"{_sql(item)} has no name: add AS and one")
+        raise SqlFault(f"{_sql(item)} has no column name: add AS and a name")
     return name
 
 

@@ -79,7 +79,7 @@ def _settled(one: exp.Expr, items: Sequence[exp.Expr], by_name: Mapping[str, exp
 def _take(one: exp.Expr, found: Grouping, keys: dict[str, str], items: Sequence[exp.Expr]) -> None:
     if function := _window_function(one):
         if found.window is not None:
-            raise SqlFault("GROUP BY has two windows: one is possible")
+            raise SqlFault("GROUP BY can have only one window")
         found.window, found.time = _window(function, one)
         return
     if isinstance(one, exp.Column):
@@ -104,14 +104,14 @@ def _output(item: exp.Expr, found: Grouping, keys: Mapping[str, str]) -> None:
         found.output[name or accessor[0]] = accessor[1]
         return
     if not name:
-        raise SqlFault(f"{_sql(inner)} has no name: add AS and one")
+        raise SqlFault(f"{_sql(inner)} has no column name: add AS and a name")
     if _sql(inner) in keys:
         found.output[name] = _quoted(keys[_sql(inner)])
         return
     if inner.find(exp.AggFunc) is None and not inner.find(exp.Anonymous, exp.Literal):
         raise SqlFault(f"{_sql(inner)} is neither in GROUP BY nor an aggregate")
     if name in found.output:
-        raise SqlFault(f"two columns are called {name!r}: name them otherwise with AS")
+        raise SqlFault(f"two columns are called {name!r}: give them different names with AS")
     found.results[name] = _sql(inner)
     found.output[name] = _quoted(name)
 

@@ -78,7 +78,7 @@ def statements(text: str) -> list[str]:
     try:
         tokens = sqlglot.tokenize(text, read="spark")
     except SqlglotError as error:
-        raise SqlFault(f"this is no SQL: {_in_one_line(error)}") from error
+        raise SqlFault(f"this is not SQL: {_in_one_line(error)}") from error
     found: list[str] = []
     current: list[Token] = []
     for token in [*tokens, Token(TokenType.SEMICOLON, ";")]:
@@ -133,7 +133,7 @@ def _set(statement: str, catalogue: Catalogue) -> None:
         catalogue.settings.setdefault("spark", {})[name] = value
         return
     if name.partition(".")[0] not in SETTINGS:
-        raise SqlFault(f"there is no setting {name!r}: take one of {', '.join(SETTINGS)}")
+        raise SqlFault(f"there is no setting {name!r}: use one of {', '.join(SETTINGS)}")
     for key, inner in _nested("SET", [(name, value)]).items():
         known = catalogue.settings.get(key)
         if isinstance(known, dict) and isinstance(inner, dict):

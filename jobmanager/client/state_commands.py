@@ -65,7 +65,7 @@ def state(
         else:
             raise HeadgateError("which job? headgate state JOB, or --savepoint ID")
         if len(names) > 2:
-            raise HeadgateError(f"{names[2]!r} is one word too many: headgate state --help")
+            raise HeadgateError(f"{names[2]!r} is not expected here: see headgate state --help")
         _announce(client)
         if not names:
             _list(source, as_json)

@@ -21,7 +21,9 @@ def parse(text: str) -> timedelta:
     try:
         return int(match[1]) * _UNITS[match[2]]
     except OverflowError:
-        raise ValueError(f"{text!r} is longer than any duration we can keep") from None
+        raise ValueError(
+            f"{text!r} is longer than the longest duration Headgate can store"
+        ) from None
 
 
 def render(duration: timedelta) -> str:

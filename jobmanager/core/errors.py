@@ -91,7 +91,7 @@ class StopUnderWay(Conflict):
 
 
 class NothingToChange(Conflict):
-    title = "The job is like that already"
+    title = "The job already runs that way"
 
 
 class SavepointInUse(Conflict):
@@ -103,7 +103,7 @@ class ArtifactInUse(Conflict):
 
 
 class ArtifactNamed(Conflict):
-    title = "The artifact is there under another name"
+    title = "The artifact exists under another name"
 
 
 class SinkInUse(Conflict):
@@ -127,15 +127,15 @@ class Rejected(DomainError):
 
 
 class UnusableRestorePoint(Rejected):
-    title = "The job cannot start from this"
+    title = "The job cannot be restored from this"
 
 
 class UpgradeRefused(Rejected):
-    title = "The job cannot go on with this graph"
+    title = "The job cannot be upgraded to this graph"
 
 
 class InvalidStateKey(Rejected):
-    title = "This is no key of the state"
+    title = "Not a key of this state"
 
 
 class UnreadableState(Rejected):
@@ -147,11 +147,11 @@ class NotAdoptable(Rejected):
 
 
 class InvalidArtifact(Rejected):
-    title = "Jobs could not use this artifact"
+    title = "Jobs cannot use this artifact"
 
 
 class UnusableScript(Rejected):
-    title = "The script cannot be a job"
+    title = "The script cannot run as a job"
 
 
 class UnsupportedRequest(Rejected):
@@ -200,11 +200,11 @@ class MalformedRequest(Malformed):
 
 
 class BodyTooLarge(Malformed):
-    title = "The body is too large"
+    title = "The request body is too large"
 
 
 class BodyTooSlow(Malformed):
-    title = "The body came too slowly"
+    title = "The request body arrived too slowly"
 
 
 class Forbidden(DomainError):
@@ -212,7 +212,7 @@ class Forbidden(DomainError):
 
 
 class WrongRunnerToken(Forbidden):
-    title = "The runner's token does not fit"
+    title = "Wrong runner token"
 
 
 class Unavailable(DomainError):
@@ -232,7 +232,7 @@ class InspectorUnavailable(Unavailable):
 
 
 class NotLeading(Unavailable):
-    title = "No JobManager leads that could do this"
+    title = "No JobManager leads at the moment"
 
 
 class TooBusy(Unavailable):

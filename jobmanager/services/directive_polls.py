@@ -95,5 +95,5 @@ def _opened(box: Mailbox | None, question: _Question) -> Mailbox:
     if box is None:
         raise RunnerNotFound(f"runner {question.runner} not found")
     if not hmac.compare_digest(box.token_hash, question.token_hash):
-        raise WrongRunnerToken(f"that is not the token of runner {question.runner}")
+        raise WrongRunnerToken(f"the token is not that of runner {question.runner}")
     return box

@@ -110,7 +110,7 @@ def _is_taken(one: _Waiting, known: Mapping[RunnerId, RunnerAtWork]) -> bool:
     if found is None:
         one.refuse(RunnerNotFound(f"runner {one.asked.runner} not found"))
     elif not hmac.compare_digest(found.runner.token_hash, one.asked.token_hash):
-        one.refuse(WrongRunnerToken(f"that is not the token of runner {one.asked.runner}"))
+        one.refuse(WrongRunnerToken(f"the token is not that of runner {one.asked.runner}"))
     elif _hear(one.asked, found) is Heard.SUPERSEDED:
         one.settle(True)  # it changes nothing any more
     else:

@@ -32,7 +32,7 @@ async def authenticate(uow: UnitOfWork, runner_id: RunnerId, token: str) -> Runn
     async with uow:
         runner = await uow.runners.get(runner_id)
     if not hmac.compare_digest(runner.token_hash, token_hash(token)):
-        raise WrongRunnerToken(f"that is not the token of runner {runner_id}")
+        raise WrongRunnerToken(f"the token is not that of runner {runner_id}")
     return runner
 
 
@@ -44,7 +44,7 @@ async def register(
         token, runner = runner.token_hash, await uow.runners.get(runner.id)
         if runner.token_hash != token:
             # Between its first words and now another was launched in its place.
-            raise WrongRunnerToken(f"another process is runner {runner.id} by now")
+            raise WrongRunnerToken(f"runner {runner.id} was replaced by another process")
         await uow.runners.save(
             replace(
                 runner,

@@ -79,7 +79,9 @@ class Cursor:
             return cls()
         parts = text.split(".")
         if len(parts) != 3 or not all(one.isdecimal() and len(one) < 19 for one in parts):
-            raise MalformedRequest(f"cursor {text!r} is none that an answer had as `next`")
+            raise MalformedRequest(
+                f"cursor {text!r} is not a cursor: use the value of `next` in the previous answer"
+            )
         return cls(*(int(one) for one in parts))
 
     def __str__(self) -> str:
@@ -233,7 +235,7 @@ class StateService:
                 )
             if not restorable:
                 raise NoStateYet(
-                    f"job {job_id.hex} has no completed checkpoint yet: wait for one, or take "
+                    f"job {job_id.hex} has no completed checkpoint yet: wait for the first or take "
                     f"one with POST /v1/jobs/{job_id.hex}/checkpoints"
                 )
             chosen = CheckpointNumber(number) if number else max(restorable)
@@ -252,7 +254,9 @@ class StateService:
             savepoint = await uow.savepoints.get(savepoint_id)
         name = f"savepoint {savepoint_id.hex}"
         if savepoint.status is not SavepointStatus.COMPLETED or savepoint.completed_at is None:
-            raise NoStateYet(f"{name} is {savepoint.status}: only a completed one can be read")
+            raise NoStateYet(
+                f"{name} is {savepoint.status}: only a completed savepoint can be read"
+            )
         manifest = await self._read(savepoint.directory, layout.MANIFEST, name)
         document: Mapping[str, Any] = manifest.savepoint.graph if manifest.savepoint else {}
         place = Place(root=savepoint.directory, manifest=layout.MANIFEST, graph=dict(document))

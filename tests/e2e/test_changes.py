@@ -86,7 +86,7 @@ def test_rescale_and_upgrade_in_one_jvm(server: ServerProcess) -> None:
         assert len(groups["vertices"][0]["subtasks"]) == parallelism
         eventually(lambda: has_gone_on(server, job), within=60)
     wrong = server.http.patch(f"/v1/jobs/{job}/rescaling", params={"parallelism": 5})
-    assert "take one of 1, 2, 3, 4, 6, 12" in wrong.json()["errors"][0]
+    assert "use one of 1, 2, 3, 4, 6, 12" in wrong.json()["errors"][0]
 
     # The same result from another graph: what it writes down is a new revision.
     path = f"/v1/jobs/{job}/upgrade"

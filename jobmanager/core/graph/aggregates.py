@@ -100,7 +100,9 @@ def _key_and_results(fields: Fields) -> tuple[tuple[str, ...], Mapping[str, str]
     key, results = fields.names("key"), fields.expressions("aggregate")
     for column in results:
         if column in key:
-            fields.fault("aggregate", f"column {column!r} comes out already: name it otherwise")
+            fields.fault(
+                "aggregate", f"column {column!r} is already in the output: choose another name"
+            )
     return key, results
 
 

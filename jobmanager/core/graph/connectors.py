@@ -31,5 +31,5 @@ def refuse_connector(fields: Fields, connector: str, known: tuple[str, ...], rol
         )
     elif connector:
         fields.fault(
-            "connector", f"{connector!r} is not a {role} connector: take one of {', '.join(known)}"
+            "connector", f"{connector!r} is not a {role} connector: use one of {', '.join(known)}"
         )

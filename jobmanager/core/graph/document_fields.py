@@ -99,7 +99,7 @@ class Fields:
         if duration is None:
             self.fault(field, f"{value!r} is not a duration: write 500ms, 10s, 5m, 1h or 1d")
         elif not duration and not zero:
-            self.fault(field, f"{value!r} must be longer than nothing")
+            self.fault(field, f"{value!r} must be longer than zero")
             return None
         return duration
 

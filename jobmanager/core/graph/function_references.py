@@ -45,7 +45,8 @@ def _fault(
         close = difflib.get_close_matches(one.module, modules(), n=3)
         hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
         return (
-            f"there is no module {one.module!r} in the job's artifacts, nor one that is installed: "
+            f"there is no module {one.module!r} in the job's artifacts, and no module of that name "
+            f"is installed: "
             f"{hint}upload it and name it in `artifacts`"
         )
     if module.error is not None:

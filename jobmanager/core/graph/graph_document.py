@@ -76,7 +76,7 @@ def parallelism_fault(parallelism: int, max_parallelism: int) -> str | None:
     fitting = ", ".join(str(p) for p in divisors(max_parallelism)[:24])
     return (
         f"parallelism {parallelism} does not divide max_parallelism {max_parallelism}: "
-        f"take one of {fitting}"
+        f"use one of {fitting}"
     )
 
 

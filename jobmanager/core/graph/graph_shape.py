@@ -45,7 +45,9 @@ def check_body(shape: Shape, given: Sequence[str], results: Sequence[str], fault
         faults.add(twice, "id", f"{twice!r} is the id of {ids.count(twice)} vertices")
     for vertex_id, op, inputs in shape.vertices:
         if vertex_id in given:
-            faults.add(vertex_id, "id", f"{vertex_id!r} is an input of the loop: name it otherwise")
+            faults.add(
+                vertex_id, "id", f"{vertex_id!r} is an input of the loop: choose another name"
+            )
         if op in ("source", "sink"):
             faults.add(vertex_id, "op", f"a body has no {op}: put it outside of the loop")
         else:
@@ -57,7 +59,9 @@ def check_body(shape: Shape, given: Sequence[str], results: Sequence[str], fault
         if vertex_id not in results:
             faults.add(vertex_id, "id", "nothing uses this vertex: drop it")
     if not any(one.vertex in given for _, _, inputs in shape.vertices for one in inputs):
-        faults.add(None, "body", f"it uses no input of the loop: {', '.join(given) or 'none'}")
+        faults.add(
+            None, "body", f"the body uses none of the loop's inputs: {', '.join(given) or 'none'}"
+        )
     _check_cycles(shape, faults)
     return len(faults.found) == before
 

@@ -63,7 +63,7 @@ def _read_iterate(fields: Fields, header: Header) -> Iterate:
     if len(results) > 1:
         fields.fault(
             "body",
-            f"a round has one result, and nothing uses {', '.join(results)}: "
+            f"the body of a loop must have a single result, but nothing uses {', '.join(results)}: "
             "put a union behind them, or drop all but one",
         )
     result = results[0] if results else header.id

@@ -183,7 +183,7 @@ def _check_type(join: Join, faults: Faults) -> None:
                 join.id,
                 "type",
                 f"{join.static!r} is static, so the {side} side's rows without a partner are not "
-                f"known before the stream ends: take one of {fitting}",
+                f"known before the stream ends: use one of {fitting}",
             )
     elif join.type is JoinType.LEFT_ANTI:
         faults.add(join.id, "type", "Spark has no left_anti join of two streams: use a left join")
@@ -236,7 +236,7 @@ def left_and_right(fields: Fields, inputs: tuple[Input, ...], what: str) -> tupl
     )
     for side, name in zip(_SIDES, (left, right), strict=True):
         if name not in by_id:
-            fields.fault(side, f"{name!r} is not {what}: take one of {', '.join(names)}")
+            fields.fault(side, f"{name!r} is not {what}: use one of {', '.join(names)}")
             return inputs
     if left == right:
         fields.fault("right", f"both sides are {left!r}: name the other input")

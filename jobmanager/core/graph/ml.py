@@ -139,7 +139,7 @@ def _read(fields: Fields, header: Header) -> Ml:
 def _scoring(fields: Fields, header: Header) -> Ml:
     for other in ("fit", "stages", "features", "label", "save"):
         if fields.has(other):
-            fields.fault(other, f"a saved model knows it: drop {other!r}, or drop 'model'")
+            fields.fault(other, f"a saved model already has it: drop {other!r}, or drop 'model'")
     if len(header.inputs) > 1:
         fields.fault("inputs", f"a saved model has one input, not {len(header.inputs)}")
     rows = header.inputs[0].vertex if header.inputs else VertexId("")
@@ -188,7 +188,9 @@ def _check_order(fields: Fields, stages: Sequence[Stage]) -> None:
             fields.fault(field, f"{kind} changes single columns: put it before the other stages")
     names = [stage.name for stage in stages if stage.name is not None]
     for twice in sorted({name for name in names if names.count(name) > 1}):
-        fields.fault("stages", f"two stages come out as {twice!r}: name one otherwise by 'as'")
+        fields.fault(
+            "stages", f"two stages come out as {twice!r}: give one of them another name with 'as'"
+        )
 
 
 def _check_columns(

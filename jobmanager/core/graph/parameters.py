@@ -100,7 +100,7 @@ def one_named(fields: Fields, field: str, value: Any, known: Collection[str]) ->
     if name in known:
         return name
     close = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {str(close[0])!r}?" if close else f"take one of {', '.join(known)}"
+    hint = f"did you mean {str(close[0])!r}?" if close else f"use one of {', '.join(known)}"
     fields.fault(field, f"there is no {field.partition('[')[0].rstrip('s')} {name!r}: {hint}")
     return None
 

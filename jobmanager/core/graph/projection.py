@@ -72,9 +72,7 @@ class FlatMap(Vertex):
         yield from Vertex.column_faults(self, inputs)
         if self.keep is None and inputs:
             for name in shared(self.names, inputs[0]):
-                message = (
-                    f"column {name!r} is there already: name it otherwise, or keep others only"
-                )
+                message = f"column {name!r} exists already: choose another name, or do not keep it"
                 yield "as", message
 
 
@@ -117,7 +115,7 @@ def _read_flat_map(fields: Fields, header: Header) -> FlatMap:
     keep = fields.names("keep") if fields.has("keep") else None
     for name in names:
         if name in (keep or ()):
-            fields.fault("as", f"column {name!r} is kept already: name it otherwise")
+            fields.fault("as", f"column {name!r} is kept already: choose another name")
     return FlatMap(header.id, header.inputs, fields.text("explode"), names, keep)
 
 

@@ -156,7 +156,7 @@ def _objections(query: FoundQuery) -> Iterator[str]:
     if query.sink.format == "memory" and query.sink.function is None:
         yield "a memory table is gone with the process: write to files, or use foreachBatch"
     if not query.sources:
-        yield "it reads no stream"
+        yield "the query reads no stream"
 
 
 def _id(name: str, taken: set[str]) -> str:

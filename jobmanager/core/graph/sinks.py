@@ -81,8 +81,9 @@ class Sink(Vertex):
             written = [name for name in inputs[0] if name not in files.partition_by]
             if len(written) != 1:
                 message = (
-                    f"text has one column, and here come {len(written)} ({', '.join(written)}): "
-                    "make one text of them in a map"
+                    f"format text writes a single column, but the input has {len(written)} "
+                    f"({', '.join(written)}): "
+                    "combine them into one column in a map before the sink"
                 )
                 yield "format", message
 
@@ -143,12 +144,12 @@ def _check_mode(sink: Sink, behind: Sequence[Vertex], faults: Faults) -> None:
         faults.add(
             sink.id,
             "mode",
-            f"the results of {updating[0].id!r} change, so they cannot be appended: take update",
+            f"the results of {updating[0].id!r} change and cannot be appended: use mode update",
         )
     if sink.mode is OutputMode.UPDATE and refusing:
         what = refusing[0].refuses_update_mode
         faults.add(
-            sink.id, "mode", f"Spark has no updates of {what} ({refusing[0].id!r}): take append"
+            sink.id, "mode", f"Spark has no updates of {what} ({refusing[0].id!r}): use mode append"
         )
     if sink.mode is not OutputMode.UPDATE and updating and waiting:
         faults.add(

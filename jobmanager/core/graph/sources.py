@@ -121,7 +121,7 @@ class Source(Vertex):
 
     def check(self, graph: "GraphView", faults: Faults) -> None:
         if graph.mode is Mode.BATCH and isinstance(self.connector, SocketSource):
-            faults.add(self.id, "connector", "a socket has no end: only in a stream")
+            faults.add(self.id, "connector", "a socket never ends: a batch job cannot read it")
 
 
 def _read(fields: Fields, header: Header) -> Source:

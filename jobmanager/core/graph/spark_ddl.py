@@ -56,7 +56,7 @@ class _Reader:
     def _column(self) -> str:
         name = self._next()
         if not re.fullmatch(r"`.*`|\w+", name):
-            raise InvalidDdl(f"{name!r} is no column name: write name TYPE, name TYPE, …")
+            raise InvalidDdl(f"{name!r} is not a column name: write name TYPE, name TYPE, …")
         if self._peek() == ":":
             self._next()
         self._type(name)
@@ -82,7 +82,7 @@ class _Reader:
                     self._type(column)
             self._expect(">")
         elif not _PLAIN_TYPES.fullmatch(word):
-            raise InvalidDdl(f"{word.upper()!r} is no type of Spark (column {column!r})")
+            raise InvalidDdl(f"{word.upper()!r} is not a Spark type (column {column!r})")
         elif self._peek() == "(":
             while self._next() != ")":
                 pass
@@ -101,6 +101,6 @@ class _Reader:
     def _next(self) -> str:
         found = self._peek()
         if found is None:
-            raise InvalidDdl("it ends too early: write name TYPE, name TYPE, …")
+            raise InvalidDdl("the schema ends too early: write name TYPE, name TYPE, …")
         self._at += 1
         return found

@@ -67,12 +67,13 @@ def _refuse_sets(words: Sequence[str]) -> None:
     for word, then in pairwise([*words, ""]):
         if (word, then) == ("select", "distinct"):
             raise TooMuch(
-                "SELECT DISTINCT would give a row again whenever it comes: use a distinct vertex"
+                "in a stream SELECT DISTINCT emits a row each time the row comes: "
+                "use a distinct vertex"
             )
         if word == "union" and then != "all":
             raise TooMuch("in a stream UNION has to be UNION ALL: put a distinct vertex behind it")
         if word in ("intersect", "except", "minus"):
-            raise TooMuch(f"{word.upper()} is not for streams: use a join vertex")
+            raise TooMuch(f"{word.upper()} is not supported in a stream: use a join vertex")
 
 
 def _aggregations(words: Sequence[str]) -> Iterator[SqlState]:

@@ -50,7 +50,7 @@ def read_state(fields: Fields) -> tuple[StateKind, ...]:
     if _SINGLE.intersection(state) and not _SINGLE.issuperset(state):
         fields.fault(
             "state",
-            f"{' and '.join(state)}: state of one partition and state of many cannot be in one "
-            "vertex, divide it",
+            f"{' and '.join(state)}: state of one partition and state of many cannot be in the "
+            "same vertex: split the vertex in two",
         )
     return state

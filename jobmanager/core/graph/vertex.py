@@ -207,9 +207,7 @@ class Vertex:
         if one.ship is Ship.HASH:
             return f"a {self.op} has no key to hash: take forward or rebalance"
         if one.ship is Ship.FORWARD and self.parallelism is not None:
-            return (
-                "rows stay in their subtask, so the vertex has no parallelism of its own: drop one"
-            )
+            return "rows stay in their subtask: drop ship, or the vertex's own parallelism"
         return None
 
     def broadcast_fault(self, position: int, mode: "Mode") -> str | None:

@@ -77,7 +77,7 @@ def finish(drafts: Sequence[Draft], faults: Faults, mode: Mode) -> tuple[Vertex,
 def _refuse(op: str, fields: Fields) -> None:
     if op:
         close = difflib.get_close_matches(op, OPERATORS, n=1)
-        hint = f": did you mean {close[0]!r}?" if close else f": take one of {', '.join(OPERATORS)}"
+        hint = f": did you mean {close[0]!r}?" if close else f": use one of {', '.join(OPERATORS)}"
         fields.fault("op", f"there is no operator {op!r}{hint}")
 
 
@@ -150,7 +150,7 @@ def _body(fields: Fields, inputs: tuple[Input, ...], mode: Mode, results: tuple[
         return (), ()
     faults = fields.faults_within()
     if faults.depth > MOST_LOOPS_DEEP:
-        fields.fault("body", f"loops are {MOST_LOOPS_DEEP} deep at most")
+        fields.fault("body", f"loops can be nested {MOST_LOOPS_DEEP} deep at most")
         return (), ()
     if len(documents) > MOST_VERTICES:
         fields.fault("body", f"{len(documents)} are too many: {MOST_VERTICES} at most")

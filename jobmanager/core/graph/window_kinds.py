@@ -114,14 +114,18 @@ def _known_kind(inner: Fields) -> WindowKind:
     if inner.has("sliding"):
         size, pause = inner.duration("sliding"), inner.duration("every")
         if size and pause and pause > size:
-            inner.fault("every", "rows between two windows would be lost: every is above sliding")
+            inner.fault(
+                "every", "every is longer than sliding, so rows between two windows would be lost"
+            )
         return SlidingWindow(size or _SOME, pause or _SOME)
     if inner.has("session"):
         return SessionWindow(inner.duration("session") or _SOME)
     if inner.has("count"):
         count, every = inner.integer("count", least=1), inner.integer("every", None, least=1)
         if count and every and every > count:
-            inner.fault("every", "rows between two windows would be lost: every is above count")
+            inner.fault(
+                "every", "every is larger than count, so rows between two windows would be lost"
+            )
         return CountWindow(count or 1, every)
     _check_true(inner, "global")
     return GlobalWindow()
@@ -161,7 +165,7 @@ def _is_one_of(inner: Fields, names: Sequence[str], what: str) -> bool:
     given = [name for name in names if inner.has(name)]
     if len(given) == 1:
         return True
-    inner.fault("", f"{' and '.join(given)} at once: take one of {what}" if given
+    inner.fault("", f"{' and '.join(given)} at once: use one of {what}" if given
                 else f"missing: {what}")  # fmt: skip
     return False
 

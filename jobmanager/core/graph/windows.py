@@ -231,10 +231,14 @@ def _check_results(fields: Fields, window: Window) -> None:
         taken = ["window_start", "window_end"]
     for column in window.aggregate:
         if column in (*window.key, *taken):
-            fields.fault("aggregate", f"column {column!r} comes out already: name it otherwise")
+            fields.fault(
+                "aggregate", f"column {column!r} is already in the output: choose another name"
+            )
     for column in window.key:
         if column in taken and window.function is None:
-            fields.fault("key", f"column {column!r} comes out already: rename it before")
+            fields.fault(
+                "key", f"column {column!r} is already in the output: rename it in a map before"
+            )
     if window.function is None:
         if window.output is not None:
             fields.fault("output", "only a function has an output: leave it out")
@@ -266,13 +270,13 @@ def _check_policies(fields: Fields, window: Window) -> None:
     if not isinstance(kind, TIME_WINDOWS) and window.allowed_lateness:
         fields.fault(
             "allowed_lateness",
-            "only a window of time can be late for: leave it out, or take tumbling, sliding or "
+            "only a time window can wait for late rows: leave it out, or use tumbling, sliding or "
             "session",
         )
     if isinstance(kind, SessionWindow) and isinstance(trigger, DeltaTrigger):
         fields.fault(
             "trigger",
-            "a delta trigger remembers one row, and sessions become one another: take event_time, "
+            "a delta trigger remembers a row, and sessions are merged: use event_time, "
             "count or processing_time",
         )
 

@@ -247,7 +247,9 @@ def _kill(attempt: Attempt, event: GraceEnded) -> AttemptTransition:
     if attempt.kill_at is None or event.at < attempt.kill_at:
         return AttemptTransition(attempt)
     ended = replace(attempt, status=AttemptStatus.CANCELLED, ended_at=event.at, kill_at=None)
-    return AttemptTransition(ended, (KillRunner(attempt.number, "it did not stop in time"),))
+    return AttemptTransition(
+        ended, (KillRunner(attempt.number, "the runner did not stop in time"),)
+    )
 
 
 def _lost(message: str) -> Failure:

@@ -199,7 +199,7 @@ def transition(checkpoint: Checkpoint, event: CheckpointEvent) -> CheckpointTran
             return _abort(checkpoint, event.reason, event.detail, event.at)
         case CheckpointExpired() if event.at >= checkpoint.expires_at:
             late = ", ".join(f"{s.vertex}/{s.subtask}" for s in sorted(checkpoint.awaiting))
-            return _abort(checkpoint, AbortReason.EXPIRED, f"no ack of {late} in time", event.at)
+            return _abort(checkpoint, AbortReason.EXPIRED, f"no ack from {late} in time", event.at)
         case CheckpointExpired():
             return CheckpointTransition(checkpoint)
         case AttemptEnded() if event.attempt == checkpoint.attempt:

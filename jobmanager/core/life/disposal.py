@@ -18,7 +18,9 @@ def disposed(
     """
     name = savepoint.id.hex
     if savepoint.status is not SavepointStatus.COMPLETED:
-        raise SavepointInUse(f"savepoint {name} is {savepoint.status}: only a completed one can go")
+        raise SavepointInUse(
+            f"savepoint {name} is {savepoint.status}: only a completed savepoint can be disposed of"
+        )
     if under_way is not None and under_way.savepoint_id == savepoint.id:
         raise SavepointInUse(f"operation {under_way.id.hex} needs savepoint {name} until its end")
     if users:

@@ -92,7 +92,7 @@ def diagnose(vitals: Vitals, limits: Limits, now: datetime) -> Diagnosis:
 
 def _late(vitals: Vitals, limits: Limits, now: datetime) -> Iterator[str]:
     if now - max(vitals.heard_at, vitals.since) > limits.heartbeat_late_after:
-        yield f"no heartbeat of its runner since {_moment(vitals.heard_at)}"
+        yield f"no heartbeat from the runner since {_moment(vitals.heard_at)}"
 
 
 def _stalled(vitals: Vitals, limits: Limits) -> Iterator[str]:

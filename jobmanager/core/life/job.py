@@ -138,7 +138,7 @@ def _follow(job: Job, event: AttemptMoved) -> Job:
     attempt, at = event.attempt, event.at
     match attempt.status:
         case AttemptStatus.RUNNING if job.status is JobStatus.STARTING:
-            return _move(job, JobStatus.RUNNING, "all queries run", at)
+            return _move(job, JobStatus.RUNNING, "all queries are running", at)
         case AttemptStatus.FINISHED:
             return _move(job, JobStatus.FINISHED, attempt.detail or "all input was processed", at)
         case AttemptStatus.CANCELLED | AttemptStatus.FAILED if job.status is JobStatus.CANCELLING:

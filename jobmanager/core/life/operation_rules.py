@@ -170,8 +170,9 @@ def follow_checkpoint(draft: Draft, checkpoint: Checkpoint, now: datetime) -> No
     found = draft.life.operation
     if found and found.operation.kind.is_change and found.operation.is_in_last_phase:
         if not _has_proved_itself(draft.life):
-            soon = now + min(_PROOF_EVERY, job.graph.checkpointing.interval)
-            draft.change_job(next_checkpoint_at=soon)
+            if job.next_checkpoint_at is not None:  # None: the job is on its way out
+                soon = now + min(_PROOF_EVERY, job.graph.checkpointing.interval)
+                draft.change_job(next_checkpoint_at=soon)
             return
         assert checkpoint.stored is not None
         batches = ", ".join(f"{r} at batch {b}" for r, b in checkpoint.stored.batches.items())

@@ -61,7 +61,9 @@ def check_repetition(
 ) -> None:
     """A request with an id that is known is the same request; else raises."""
     if (known.job_id, known.operation.kind) != (job_id, kind):
-        raise IdempotencyKeyReused(f"{known.id.hex} is another request already")
+        raise IdempotencyKeyReused(
+            f"{known.id.hex} was already used for another request: choose another id"
+        )
     if wanted is None or known.change is None:
         return
     after = known.change.after

@@ -106,7 +106,7 @@ def judge(facts: JobFacts, found: JobFound, limits: Limits) -> Judgement:
         for number in gone
     ]
     garbage += [
-        Garbage(location, GarbageKind.POOL_FILE, size, "no checkpoint that is kept names it")
+        Garbage(location, GarbageKind.POOL_FILE, size, "no retained checkpoint refers to this file")
         for location, size in sorted(found.pool.items())
         if location not in named
     ]
@@ -124,7 +124,7 @@ def why_over(checkpoint: Checkpoint, discarded_at: datetime | None) -> str | Non
     if checkpoint.status is CheckpointStatus.ABORTED:
         return f"the checkpoint was aborted: {checkpoint.aborted_because}"
     if discarded_at is not None:
-        return f"retention has let the checkpoint go at {discarded_at:%Y-%m-%d %H:%M} UTC"
+        return f"retention released the checkpoint at {discarded_at:%Y-%m-%d %H:%M} UTC"
     return None
 
 
@@ -178,7 +178,7 @@ def _attempts(facts: JobFacts, found: JobFound, limits: Limits) -> Judgement:
     verb = "failed" if facts.status is JobStatus.FAILED else f"was {facts.status}"
     how = f"the job {verb} at {ended:%Y-%m-%d %H:%M} UTC"
     if facts.status is JobStatus.FINISHED:
-        why, goes = "the job has finished, and nothing goes on from here", True
+        why, goes = "the job has finished, and no job continues from this state", True
     elif is_old and age is not None:
         why, goes = f"{how}, more than {render(age)} ago", True
     else:

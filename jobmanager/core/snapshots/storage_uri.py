@@ -41,7 +41,7 @@ def scheme_of(uri: str) -> str:
         return "file"
     if _ELSEWHERE.fullmatch(uri) is None or _CHAINED in uri:
         raise UnsupportedStorage(
-            f"{uri!r} is not a place: give an absolute path, or a URI such as "
+            f"{uri!r} is not a storage location: give an absolute path, or a URI such as "
             "file:///var/lib/headgate or s3://bucket/headgate"
         )
     return uri.partition("://")[0]

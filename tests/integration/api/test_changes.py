@@ -237,7 +237,7 @@ async def test_what_cannot_be_is_refused_and_nothing_stops(cluster: Cluster) -> 
     same = await cluster.http.patch(f"/v1/jobs/{job}/rescaling", params={"parallelism": 2})
 
     assert wrong.status_code == 422
-    assert "take one of 1, 2, 3, 4, 6, 12" in wrong.json()["errors"][0]
+    assert "use one of 1, 2, 3, 4, 6, 12" in wrong.json()["errors"][0]
     assert same.status_code == 409
     assert len(await runner.directives()) == told
 

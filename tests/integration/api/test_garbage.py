@@ -109,7 +109,7 @@ async def test_a_dry_run_explains_and_the_real_one_does_just_that(cluster: Clust
     assert whys == {
         f"checkpoints/{aborted}": "the checkpoint was aborted: declined_storage",
         "checkpoints/77": "the database has no such checkpoint",
-        "pool/of-a-try-that-failed": "no checkpoint that is kept names it",
+        "pool/of-a-try-that-failed": "no retained checkpoint refers to this file",
     }
     assert (explained["dry_run"], done["dry_run"]) == (True, False)
     assert done["items"] == explained["items"]

@@ -94,7 +94,7 @@ async def test_late_heartbeats_degrade_a_job_before_it_is_lost(cluster: Cluster)
 
     degraded = await status(cluster, job)
     assert degraded["state"] == "degraded"
-    assert degraded["reason"].startswith("no heartbeat of its runner since")
+    assert degraded["reason"].startswith("no heartbeat from the runner since")
 
 
 async def test_silence_means_nothing_to_the_watchdog_while_we_could_not_hear(

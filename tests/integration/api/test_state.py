@@ -296,7 +296,7 @@ async def test_a_savepoint_that_is_not_complete_has_no_state_to_read(cluster: Cl
     ]
     status, kind, told = await refused(cluster, f"/v1/savepoints/{savepoint['id']}/state")
     assert (status, kind) == (409, "NoStateYet")
-    assert "is in_progress: only a completed one can be read" in told
+    assert "is in_progress: only a completed savepoint can be read" in told
     unknown = await refused(cluster, f"/v1/savepoints/{uuid4().hex}/state")
     assert unknown[:2] == (404, "SavepointNotFound")
 

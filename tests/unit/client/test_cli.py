@@ -224,7 +224,7 @@ def test_state_is_asked_of_a_job_or_a_savepoint_and_says_what_takes_long(
     [
         ([], "which job?"),
         ([JOB, "sums", "--key", "5", "--key-groups"], "exclude each other"),
-        ([JOB, "sums", "default", "more"], "'more' is one word too many"),
+        ([JOB, "sums", "default", "more"], "'more' is not expected here"),
     ],
 )
 def test_a_question_about_state_that_is_none(
@@ -311,7 +311,7 @@ GARBAGE = {
             "path": "s3://bucket/jobs/3f/pool/out/1.zip",
             "kind": "pool_file",
             "bytes": 2_500_000,
-            "why": "no checkpoint that is kept names it",
+            "why": "no retained checkpoint refers to this file",
         }
     ],
     "bytes": 2_500_000,
@@ -327,7 +327,7 @@ def test_gc_explains_in_a_table(answers: Answers, capsys: pytest.CaptureFixture[
     lines = capsys.readouterr().out.splitlines()
 
     assert lines[1].split()[:4] == ["pool", "file", "2.5", "MB"]
-    assert lines[1].rstrip().endswith("no checkpoint that is kept names it")
+    assert lines[1].rstrip().endswith("no retained checkpoint refers to this file")
     assert lines[2] == "left alone:"
     assert lines[-2:] == [
         "1 thing would be deleted, 2.5 MB",

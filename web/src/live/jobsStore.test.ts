@@ -8,7 +8,7 @@ function aJob(id: string, changes: Partial<JobSummary> = {}): JobSummary {
     name: `job ${id}`,
     mode: "streaming",
     state: "running",
-    reason: "all queries run",
+    reason: "all queries are running",
     since: "2026-11-17T10:00:00Z",
     submitted_at: "2026-11-17T10:00:00Z",
     ended_at: null,

@@ -192,7 +192,7 @@ def test_faults_in_a_body_name_the_loop_and_the_vertex_all_at_once() -> None:
         "loop.body[6]: 7 is not a mapping",
         "loop/c.inputs: there is no vertex 'nobody'",
         "loop/d.op: a body has no sink: put it outside of the loop",
-        "loop/rows.id: 'rows' is an input of the loop: name it otherwise",
+        "loop/rows.id: 'rows' is an input of the loop: choose another name",
         "loop.max_iterations: 0 is not a whole number from 1 to 100000",
         "loop.untill: unknown field 'untill': did you mean 'until'?",
     ]
@@ -211,7 +211,7 @@ def test_loops_cannot_be_ever_deeper() -> None:
     for _ in range(8):
         document = {**ITERATE, "body": [document]}
 
-    assert any("loops are 5 deep at most" in one for one in faults_of(document))
+    assert any("loops can be nested 5 deep at most" in one for one in faults_of(document))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_loops_cannot_be_ever_deeper() -> None:
         ({**ITERATE, "max_iterations": None}, "loop.max_iterations: missing"),
         (
             {**ITERATE, "body": [HALVE, {**HALVE, "id": "other"}]},
-            "loop.body: a round has one result, and nothing uses half, other",
+            "loop.body: the body of a loop must have a single result, but nothing uses half, other",
         ),
         (
             {**ITERATE, "body": [{**HALVE, "inputs": ["half"]}]},
@@ -294,7 +294,10 @@ def test_loops_cannot_be_ever_deeper() -> None:
             "model.stages[0].one_hot.columns: 'x' is not one of the features",
         ),
         ({**ML, "stages": [{"k_means": {"k": 2}}]}, "model.label: none of k_means has a label"),
-        ({**ML, "model": "m"}, "model.fit: a saved model knows it: drop 'fit', or drop 'model'"),
+        (
+            {**ML, "model": "m"},
+            "model.fit: a saved model already has it: drop 'fit', or drop 'model'",
+        ),
         (
             {**ML, "stages": [{"als": {"user": "u", "item": "i"}}]},
             "model.features: als takes users and items: leave this out",

@@ -40,7 +40,10 @@ def test_a_reduce_with_a_function_is_a_reduce() -> None:
     [
         ({**PROCESS, "function": "shop.orders"}, "function: 'shop.orders' is not of the form"),
         ({**PROCESS, "function": None}, "function: missing"),
-        ({**PROCESS, "output": "k BIGNT"}, "output: 'k BIGNT' is not a schema: 'BIGNT' is no type"),
+        (
+            {**PROCESS, "output": "k BIGNT"},
+            "output: 'k BIGNT' is not a schema: 'BIGNT' is not a Spark type",
+        ),
         (
             {**PROCESS, "time": "sometimes"},
             "time: 'sometimes' is not one of event, processing, none",

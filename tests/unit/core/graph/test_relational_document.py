@@ -85,7 +85,7 @@ FAULTS = [
     ([A, {**FLAT, "explode": None}, sink("flat")], "flat.explode: missing: a text is needed"),
     ([A, {**FLAT, "keep": ["no"]}, sink("flat")], "flat.keep: there is no column 'no'"),
     ([A, {**FLAT, "keep": ["v"], "as": "v"}, sink("flat")], "flat.as: column 'v' is kept already"),
-    ([A, {**FLAT, "as": "V"}, sink("flat")], "flat.as: column 'V' is there already"),
+    ([A, {**FLAT, "as": "V"}, sink("flat")], "flat.as: column 'V' exists already"),
     # distinct
     ([A, {**DISTINCT, "key": None}, sink("first")], "first.key: missing: a list of columns"),
     ([A, {**DISTINCT, "key": []}, sink("first")], "first.key: a distinct needs at least one"),
@@ -103,7 +103,7 @@ FAULTS = [
     # reduce
     (
         [A, {**aggregate("r", "a", aggregate={"k": "sum(v)"}), "op": "reduce"}, sink("r")],
-        "r.aggregate: column 'k' comes out already",
+        "r.aggregate: column 'k' is already in the output",
     ),
     # join: its sides
     ([A, join("a"), sink("both")], "both.inputs: a join has two inputs, not 1"),
@@ -135,7 +135,7 @@ FAULTS = [
         "both.type: 'names' is static, so the right side's rows without a partner are not known",
     ),
     ([A, NAMES, join("a", "names", type="full"), sink("both")], "both.type: 'names' is static"),
-    ([A, NAMES, join("names", "a", type="left"), sink("both")], "take one of inner, right"),
+    ([A, NAMES, join("names", "a", type="left"), sink("both")], "use one of inner, right"),
     (
         [A, B, join("a", "b", parallelism=1), sink("both")],
         "both.parallelism: a keyed vertex always has the job's parallelism",
@@ -194,7 +194,7 @@ FAULTS = [
     ),
     (
         [A, sink("a", connector="files", format="text", path="out")],
-        "out.format: text has one column, and here come 3 (k, v, ts)",
+        "out.format: format text writes a single column, but the input has 3 (k, v, ts)",
     ),
     (
         [A, sink("a", connector="files", format="orc", path="out", partition_by=["no"])],
@@ -212,7 +212,7 @@ FAULTS = [
     ([A, SESSIONS, sink("w", mode="update")], "out.mode: Spark has no updates of sessions ('w')"),
     (
         [A, B, join("a", "b", type="full", within="1s"), sink("both", mode="update")],
-        "out.mode: Spark has no updates of a full join ('both'): take append",
+        "out.mode: Spark has no updates of a full join ('both'): use mode append",
     ),
     # ship strategies
     (
@@ -243,7 +243,7 @@ FAULTS = [
     ([A, sql("", "a"), sink("query")], "query.query: '' is not a text"),
     (
         [A, sql("SELECT DISTINCT k FROM a", "a"), sink("query")],
-        "query.query: SELECT DISTINCT would give a row again",
+        "query.query: in a stream SELECT DISTINCT emits a row each time",
     ),
     (
         [A, B, sql("SELECT k FROM a UNION SELECT k FROM b", "a", "b"), sink("query")],
@@ -281,7 +281,7 @@ def test_in_a_batch_nothing_waits_for_a_watermark() -> None:
     [
         (
             [{"id": "a", "op": "source", "connector": "socket", "host": "h", "port": 1}, sink("a")],
-            "a.connector: a socket has no end: only in a stream",
+            "a.connector: a socket never ends: a batch job cannot read it",
         ),
         (
             [A, aggregate("n", "a"), sink("n", mode="update")],

@@ -97,5 +97,5 @@ def test_what_is_no_interval_is_refused(text: str) -> None:
 def test_state_of_one_partition_and_of_many_is_not_mixed() -> None:
     document = graph_of(_CALL, [replace(_QUERY, state=["total", "aggregate"])])
 
-    with pytest.raises(InvalidJobGraph, match="divide it"):
+    with pytest.raises(InvalidJobGraph, match="split the vertex in two"):
         graph_document.parse(document)

@@ -60,7 +60,7 @@ def test_declared_state_is_awaited_from_each_of_its_partitions(
         ({"function": "m:f()"}, "is not of the form module:name"),
         ({"output": None}, "own.output: missing"),
         ({"state": ["magic"]}, "own.state: 'magic' is not one of aggregate"),
-        ({"state": ["total", "window"]}, "divide it"),
+        ({"state": ["total", "window"]}, "split the vertex in two"),
     ],
 )
 def test_faults_of_a_function_vertex(fields: dict[str, Any], told: str) -> None:

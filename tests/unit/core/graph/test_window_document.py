@@ -108,12 +108,12 @@ def test_a_window_whose_late_rows_are_used_is_buffered() -> None:
         ({"window": {}}, "w.window: missing: {tumbling: d}"),
         ({"window": {"count": 3, "tumbling": "5s"}}, "w.window: tumbling and count at once"),
         ({"window": {"count": 0}}, "w.window.count: 0 is not a whole number"),
-        ({"window": {"count": 2, "every": 3}}, "w.window.every: rows between two windows"),
+        ({"window": {"count": 2, "every": 3}}, "w.window.every: every is"),
         ({"window": {"global": False}}, "w.window.global: False is not true"),
         ({"window": {"global": True}}, "w.trigger: missing: a global window has no end"),
         ({"trigger": {"count": 3}}, "w.trigger: a count window says by itself"),
         ({"evictor": {"count": 3}}, "w.evictor: a count window says by itself"),
-        ({"allowed_lateness": "5s"}, "w.allowed_lateness: only a window of time"),
+        ({"allowed_lateness": "5s"}, "w.allowed_lateness: only a time window"),
         (
             {"window": {"global": True}, "trigger": {"delta": "v"}},
             "w.trigger.threshold: missing: a number of 0 or more",
@@ -128,7 +128,7 @@ def test_a_window_whose_late_rows_are_used_is_buffered() -> None:
         ),
         (
             {"window": {"session": "5s"}, "trigger": {"delta": "v", "threshold": 1}},
-            "w.trigger: a delta trigger remembers one row",
+            "w.trigger: a delta trigger remembers a row",
         ),
         (
             {"window": {"tumbling": "5s"}, "trigger": {"event_time": True}, "watermark": False},
@@ -149,7 +149,10 @@ def test_a_window_whose_late_rows_are_used_is_buffered() -> None:
         ),
         ({"aggregate": {"x": "percentile(v, 0.5)"}}, "w.aggregate: percentile is not available"),
         ({"aggregate": {"x": "v + 1"}}, "w.aggregate: 'v + 1' has no aggregate function"),
-        ({"aggregate": {"pane": "count(*)"}}, "w.aggregate: column 'pane' comes out already"),
+        (
+            {"aggregate": {"pane": "count(*)"}},
+            "w.aggregate: column 'pane' is already in the output",
+        ),
         ({"function": "m:f"}, "w.aggregate: a window has aggregate or function"),
         ({"function": "m:f", "aggregate": None}, "w.output: missing: the columns"),
         ({"function": "f", "aggregate": None, "output": "x INT"}, "w.function: 'f' is not of"),

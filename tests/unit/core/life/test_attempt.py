@@ -108,7 +108,7 @@ def test_is_killed_when_the_grace_has_ended_and_not_before() -> None:
 
     assert (early, nothing) == (cancelling, ())
     assert late.status is AttemptStatus.CANCELLED
-    assert effects == (KillRunner(ONE, "it did not stop in time"),)
+    assert effects == (KillRunner(ONE, "the runner did not stop in time"),)
 
 
 EVENTS: st.SearchStrategy[AttemptEvent] = st.one_of(

@@ -120,7 +120,7 @@ def test_expires_at_its_deadline_and_names_who_is_late() -> None:
     checkpoint, _, _ = feed(a_checkpoint(LEFT, RIGHT), acked(LEFT), CheckpointExpired(after(60)))
 
     assert checkpoint.aborted_because is AbortReason.EXPIRED
-    assert checkpoint.detail == "no ack of revenue/1 in time"
+    assert checkpoint.detail == "no ack from revenue/1 in time"
 
 
 def test_does_not_expire_before_its_deadline() -> None:

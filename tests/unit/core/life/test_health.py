@@ -82,7 +82,7 @@ def test_one_region_that_stands_still_is_enough() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"heard_at": after(89)}, "no heartbeat of its runner since 2026-11-16 12:01:29 UTC"),
+        ({"heard_at": after(89)}, "no heartbeat from the runner since 2026-11-16 12:01:29 UTC"),
         ({"failed_checkpoints": 1}, "the last checkpoint failed"),
         ({"failed_checkpoints": 3}, "the last 3 checkpoints failed"),
         (

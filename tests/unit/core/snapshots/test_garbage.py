@@ -56,7 +56,7 @@ def test_a_pool_file_goes_when_no_checkpoint_that_stays_names_it() -> None:
     assert paths(judged) == ["checkpoints/1", "pool/a", "pool/d"]
     assert judged.kept == {"checkpoints": 1, "pool_files": 2, "attempts": 0}
     assert [one.bytes for one in judged.garbage] == [10, 100, 100]
-    assert judged.garbage[1].why == "no checkpoint that is kept names it"
+    assert judged.garbage[1].why == "no retained checkpoint refers to this file"
 
 
 def test_a_checkpoint_that_came_after_the_facts_stays_with_all_it_names() -> None:
@@ -126,6 +126,4 @@ def test_why_a_checkpoint_is_over() -> None:
     assert why_over(under_way, None) is None
     assert why_over(completed, None) is None
     assert why_over(aborted, None) == "the checkpoint was aborted: declined_storage"
-    assert why_over(completed, NOW) == (
-        "retention has let the checkpoint go at 2026-11-16 12:00 UTC"
-    )
+    assert why_over(completed, NOW) == ("retention released the checkpoint at 2026-11-16 12:00 UTC")
