@@ -1,30 +1,22 @@
 """The thread that answers barriers, so that heartbeats and queries go on meanwhile.
 
-A barrier is met by the next batch boundary of every region: the commit of the batch
-under way, or the last one where none is. The queries are not paused. A stop is
-answered in the same way, once the queries have ended at a boundary.
+It looks how far the queries are, takes snapshots, sends acks and declines, and shows output, one
+after the other, and tells what came of it. What is answered, and how, is decided by the attempt's
+machine (`taskrunner.core.attempt`).
 """
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from queue import SimpleQueue
-from threading import Lock, Thread
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import assert_never
 
-from jobmanager.core.ids import CheckpointNumber, RegionId
-from jobmanager.core.snapshots.storage_uri import UnsupportedStorage
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
+from jobmanager.core.life.checkpoint import AckOutcome
 from jobmanager.files.locks import LockUnavailable
-from jobmanager.protocol.messages import (
-    Barrier,
-    BarrierAcks,
-    BarrierDeclined,
-    BarrierReply,
-    CheckpointAborted,
-    CheckpointCompleted,
-    DeclineReason,
-    Stop,
-)
+from jobmanager.protocol.messages import Barrier, BarrierDeclined, Stop
 from taskrunner import logs
 from taskrunner.control.client import (
     CallRefused,
@@ -33,233 +25,221 @@ from taskrunner.control.client import (
     RunnerDismissed,
 )
 from taskrunner.core.acks import acks_of
-from taskrunner.core.orders import Dismissed, Order, Replaced, StopSettled
+from taskrunner.core.attempt import events
+from taskrunner.core.attempt.events import BatchesOfRegion, Event
+from taskrunner.core.attempt.instructions import (
+    SendAcks,
+    SendDecline,
+    ShowOutput,
+    StopWatching,
+    TakeSnapshot,
+    WatchBatches,
+)
 from taskrunner.sinks.directory import SinkDirectory
 from taskrunner.snapshots.fence import Superseded
-from taskrunner.snapshots.snapshot import AttemptContext, Snapshots, StateMismatch, Taken
-from taskrunner.snapshots.spark_log import SparkLog, UnreadableSparkLog
+from taskrunner.snapshots.snapshot import AttemptContext, Snapshots, Taken
+from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.snapshots.spark_state import MissingState
 
-_POLL_SECONDS = 0.02
+_LOOK_AGAIN_SECONDS = 0.02
+_LEAST_SECONDS = 1.0
+"""How long acks are tried to be sent that come at the last moment."""
 _DECLINE_WITHIN = timedelta(seconds=30)
 log = logs.get("barriers")
 
-Told = Barrier | Stop | CheckpointCompleted | CheckpointAborted
+BarrierInstruction = (
+    WatchBatches | StopWatching | TakeSnapshot | SendAcks | SendDecline | ShowOutput
+)
 
 
-class NoBoundary(Exception):
-    """A barrier that will not be met: it expired, was aborted, or a region has ended."""
+@dataclass(frozen=True, slots=True)
+class SnapshotSources:
+    """What the snapshots of an attempt are taken of, once it is prepared."""
 
-    def __init__(self, reason: DeclineReason, detail: str, region: str | None = None) -> None:
-        self.reason: DeclineReason = reason
-        self.region = region
-        super().__init__(detail)
+    context: AttemptContext
+    snapshots: Snapshots
+    logs: Mapping[RegionId, SparkLog]
+    is_alive: Callable[[RegionId], bool]
+    sinks: Mapping[RegionId, Sequence[SinkDirectory]]
+    """Sinks whose output waits for its checkpoint."""
 
 
 class BarrierThread(Thread):
-    """Answers the barriers of one attempt, one after the other."""
+    """Does the blocking work that barriers ask for, in the order in which it is asked for."""
 
     def __init__(
         self,
-        subject: AttemptContext,
-        snapshots: Snapshots,
-        logs_by_region: Mapping[RegionId, SparkLog],
-        is_alive: Callable[[RegionId], bool],
-        sinks: Mapping[RegionId, Sequence[SinkDirectory]],
+        job: JobId,
+        attempt: AttemptNumber,
         client: JobManagerClient,
-        order: Callable[[Order], None],
+        tell: Callable[[Event], None],
     ) -> None:
         super().__init__(name="barriers", daemon=True)
-        self._subject = subject
-        self._snapshots = snapshots
-        self._logs = logs_by_region
-        self._is_alive = is_alive
-        self._sinks = sinks
+        self._job = job
+        self._attempt = attempt
         self._client = client
-        self._order = order
-        self._told: SimpleQueue[Told | None] = SimpleQueue()
-        self._aborted: set[int] = set()
-        self._batches: dict[int, dict[RegionId, int | None]] = {}
-        """Of each checkpoint that was taken: its output may be shown up to there."""
-        self._is_ending = False
-        self._is_stopping = False
-        self._answering = Lock()
-        self._unsettled: int | None = None
-        """The checkpoint of a stop that was acked and is not yet complete."""
+        self._tell = tell
+        self._to_do: SimpleQueue[BarrierInstruction | None] = SimpleQueue()
+        self._sources: SnapshotSources | None = None
+        self._watched: int | None = None
+        """The checkpoint that batches are watched for."""
+        self._seen: dict[RegionId, BatchesOfRegion] = {}
 
-    def tell(self, body: Told) -> None:
-        if isinstance(body, CheckpointAborted):
-            self._aborted.add(body.checkpoint)  # a barrier that waits is to see it
-        self._told.put(body)
+    def can_snapshot(self, sources: SnapshotSources) -> None:
+        """Says what there is to snapshot: before the attempt is said to be prepared."""
+        self._sources = sources
 
-    def refuse_barriers(self) -> None:
-        """From now on only a stop is answered: what comes is no state to go on from."""
-        self._is_stopping = True
-        with self._answering:
-            pass  # the one under way has been answered
+    def do(self, instruction: BarrierInstruction) -> None:
+        """Any thread may ask for something to be done."""
+        self._to_do.put(instruction)
 
     def end(self) -> None:
-        """No barrier is answered after this; waits for the one under way."""
-        self._is_ending = True
-        self.finish()
-
-    def finish(self) -> None:
-        """Waits until all that was told is done, and ends."""
-        self._told.put(None)
+        """Returns when everything that was asked for has been done."""
+        self._to_do.put(None)
         if self.is_alive():
             self.join()
 
     def run(self) -> None:
-        while (body := self._told.get()) is not None:
+        while True:
             try:
-                match body:
-                    case Barrier():
-                        with self._answering:
-                            self._answer(body)
-                    case Stop():
-                        self._settle(body)
-                    case CheckpointCompleted():
-                        self._show(body.checkpoint)
-                        if body.checkpoint == self._unsettled:
-                            self._order(StopSettled(None))
-                    case CheckpointAborted():
-                        self._batches.pop(body.checkpoint, None)
-                        log.info("checkpoint_aborted", checkpoint=body.checkpoint)
-                    case _:
-                        assert_never(body)
-            except Superseded as error:
-                self._order(Replaced(str(error)))
-            except RunnerDismissed as error:
-                self._order(Dismissed(str(error)))
-            except Exception as error:  # the thread must live: the next barrier may succeed
-                log.error("barrier_failed", directive=body.kind, exc_info=error)
+                is_watching = self._watched is not None
+                instruction = self._to_do.get(timeout=_LOOK_AGAIN_SECONDS if is_watching else None)
+            except Empty:
+                self._look()
+                continue
+            if instruction is None:
+                return
+            self._carry_out(instruction)
 
-    def _settle(self, stop: Stop) -> None:
-        """Answers a stop, and says whether its savepoint counts as soon as that is known."""
+    def _carry_out(self, instruction: BarrierInstruction) -> None:
+        match instruction:
+            case WatchBatches(checkpoint=checkpoint):
+                self._watched, self._seen = checkpoint, {}
+                self._look()
+            case StopWatching(checkpoint=checkpoint):
+                self._watched = None
+            case TakeSnapshot(barrier=barrier):
+                self._tell(self._snapshot(barrier))
+            case SendAcks():
+                self._send_acks(instruction)
+            case SendDecline():
+                self._send_decline(instruction)
+            case ShowOutput():
+                self._tell(self._show(instruction))
+            case _:
+                assert_never(instruction)
+
+    @property
+    def _site(self) -> SnapshotSources:
+        assert self._sources is not None, "nothing is prepared yet"
+        return self._sources
+
+    def _look(self) -> None:
+        """Tells how far the queries are, if that is news."""
+        assert self._watched is not None
         try:
-            fault = self._answer(stop)
+            found = {region: self._look_at(region) for region in self._site.logs}
         except Exception as error:
-            self._order(StopSettled(f"{type(error).__name__}: {error}"))
-            raise
-        if fault is None and stop.checkpoint in self._batches:
-            self._unsettled = stop.checkpoint  # until `CheckpointCompleted`
-        else:
-            self._order(StopSettled(fault))
+            self._tell(_failed(self._watched, error))
+            self._watched = None
+            return
+        if found != self._seen:
+            self._seen = found
+            self._tell(events.BatchesSeen(self._watched, found))
 
-    def _answer(self, barrier: Barrier | Stop) -> str | None:
-        """Takes the snapshot and sends the acks, or declines. None: it was accepted."""
+    def _look_at(self, region: RegionId) -> BatchesOfRegion:
+        before, spark_log = self._seen.get(region), self._site.logs[region]
+        begun = spark_log.last_begun() if before is None else before.begun
+        is_alive = self._site.is_alive(region)  # before the log is read: a batch may end now
+        return BatchesOfRegion(begun, spark_log.last_committed(), is_alive)
+
+    def _snapshot(self, barrier: Barrier | Stop) -> Event:
         try:
             taken = self._take(barrier)
-        except NoBoundary as error:
-            return self.decline(barrier, error.reason, str(error), error.region)
-        except Superseded as error:
-            self.decline(barrier, "superseded", str(error))
-            raise
-        except (MissingState, LockUnavailable, OSError) as error:
-            return self.decline(barrier, "storage", f"{type(error).__name__}: {error}")
-        except (StateMismatch, UnreadableSparkLog, UnsupportedStorage, ValueError) as error:
-            return self.decline(barrier, "internal", f"{type(error).__name__}: {error}")
-        self._batches[barrier.checkpoint] = {
-            region: one.batch for region, one in taken.manifest.regions.items()
-        }
-        acks = acks_of(self._subject.graph, taken.manifest, taken.new_bytes)
-        return self._send(acks, barrier)
+            return events.SnapshotTaken(
+                acks_of(self._site.context.graph, taken.manifest, taken.new_bytes)
+            )
+        except Exception as error:
+            return _failed(barrier.checkpoint, error)
 
     def _take(self, barrier: Barrier | Stop) -> Taken:
         checkpoint = CheckpointNumber(barrier.checkpoint)
-        if isinstance(barrier, Barrier):
-            self._await_boundaries(barrier)
-        else:
-            self._check(barrier)
-        directories = {region: one.directory for region, one in self._logs.items()}
+        directories = {region: one.directory for region, one in self._site.logs.items()}
         now = datetime.now(UTC)
         if barrier.savepoint is None:
-            return self._snapshots.take(checkpoint, directories, now)
+            return self._site.snapshots.take(checkpoint, directories, now)
         target = barrier.savepoint
-        return self._snapshots.take_savepoint(
+        return self._site.snapshots.take_savepoint(
             checkpoint, directories, now, target.id, target.directory
         )
 
-    def _await_boundaries(self, barrier: Barrier) -> None:
-        """Returns when every region has committed the batch it was in. Raises `NoBoundary`."""
-        begun = {region: one.last_begun() for region, one in self._logs.items()}
-        waiting = list(begun)
-        self._check(barrier)
-        while waiting:
-            self._check(barrier)
-            for region in list(waiting):
-                if _reached(begun[region], self._logs[region].last_committed()):
-                    waiting.remove(region)
-                elif not self._is_alive(region):
-                    raise NoBoundary("not_running", "the query has ended in a batch", region)
-            if waiting:
-                time.sleep(_POLL_SECONDS)
-
-    def _check(self, barrier: Barrier | Stop) -> None:
-        if self._is_ending:
-            raise NoBoundary("not_running", "the attempt is ending")
-        if self._is_stopping and isinstance(barrier, Barrier):
-            raise NoBoundary("not_running", "the job is being stopped")
-        if barrier.checkpoint in self._aborted:
-            raise NoBoundary("no_boundary_in_time", "the checkpoint was aborted")
-        if datetime.now(UTC) >= barrier.expires_at:
-            raise NoBoundary("no_boundary_in_time", "a batch took longer than the checkpoint may")
-
-    def _send(self, acks: BarrierAcks, barrier: Barrier | Stop) -> str | None:
-        """Sends the acks. None: they were accepted."""
-        left = max(barrier.expires_at - datetime.now(UTC), timedelta(seconds=1))
+    def _send_acks(self, send: SendAcks) -> None:
+        checkpoint = send.acks.checkpoint
+        left = max(send.deadline - time.monotonic(), _LEAST_SECONDS)
         try:
-            reply = self._client.ack(acks, within=left)
-        except (NotDelivered, CallRefused) as error:
-            log.warning("acks_not_delivered", checkpoint=acks.checkpoint, reason=str(error))
-            return f"the acks were not delivered: {error}"
-        log.info("barrier_acked", checkpoint=acks.checkpoint, outcome=reply.outcome)
-        self._heed(reply)
-        match reply.outcome:
-            case "completed" | "already_recorded":
-                self._show(barrier.checkpoint)
-            case "recorded":
-                pass  # all acks were in one message, so `CheckpointCompleted` follows
-            case "too_late" | "superseded":
-                return f"the JobManager says that the acks are {reply.outcome.replace('_', ' ')}"
-        return None
+            reply = self._client.ack(send.acks, within=timedelta(seconds=left))
+        except Exception as error:
+            self._tell_if_dismissed(error)
+            log.warning("acks_not_delivered", checkpoint=checkpoint, reason=str(error))
+            self._tell(events.AcksNotDelivered(checkpoint, str(error)))
+            return
+        log.info("barrier_acked", checkpoint=checkpoint, outcome=reply.outcome)
+        self._tell(events.AcksAnswered(checkpoint, AckOutcome(reply.outcome)))
 
-    def decline(
-        self,
-        barrier: Barrier | Stop,
-        reason: DeclineReason,
-        detail: str,
-        region: str | None = None,
-    ) -> str:
+    def _send_decline(self, send: SendDecline) -> None:
         """Says that there will be no snapshot, and why."""
-        log.warning("barrier_declined", checkpoint=barrier.checkpoint, reason=reason, detail=detail)
-        declined = BarrierDeclined(
-            job=self._subject.job,
-            attempt=self._subject.attempt,
-            checkpoint=barrier.checkpoint,
-            region=region,
-            reason=reason,
-            detail=detail,
+        checkpoint = send.checkpoint
+        log.warning(
+            "barrier_declined", checkpoint=checkpoint, reason=send.reason, detail=send.detail
         )
+        declined = BarrierDeclined(
+            job=self._job,
+            attempt=self._attempt,
+            checkpoint=checkpoint,
+            region=send.region,
+            reason=send.reason,
+            detail=send.detail,
+        )
+        is_superseded = False
         try:
-            self._heed(self._client.decline(declined, within=_DECLINE_WITHIN))
-        except (NotDelivered, CallRefused) as error:
-            log.warning("decline_not_delivered", checkpoint=barrier.checkpoint, reason=str(error))
-        return detail
+            reply = self._client.decline(declined, within=_DECLINE_WITHIN)
+            is_superseded = reply.outcome == "superseded"
+        except Exception as error:
+            self._tell_if_dismissed(error)
+            log.warning("decline_not_delivered", checkpoint=checkpoint, reason=str(error))
+        self._tell(events.DeclineAnswered(checkpoint, is_superseded))
 
-    def _heed(self, reply: BarrierReply) -> None:
-        if reply.outcome == "superseded":
-            self._order(Replaced("the JobManager says so"))
+    def _tell_if_dismissed(self, error: Exception) -> None:
+        match error:
+            case RunnerDismissed():
+                self._tell(events.Dismissed(str(error)))
+            case NotDelivered() | CallRefused():
+                pass
+            case _:  # the thread must live: the next barrier may succeed
+                log.error("call_failed", exc_info=error)
 
-    def _show(self, checkpoint: int) -> None:
+    def _show(self, show: ShowOutput) -> Event:
         """Makes visible what was held back for this checkpoint, which is complete."""
-        batches = self._batches.pop(checkpoint, {})
-        for region, sinks in self._sinks.items():
-            batch = batches.get(region)
-            if batch is not None:
-                for sink in sinks:
-                    sink.show_up_to(batch)
+        try:
+            for region, sinks in self._site.sinks.items():
+                batch = show.batches.get(region)
+                if batch is not None:
+                    for sink in sinks:
+                        sink.show_up_to(batch)
+        except Superseded as error:
+            return events.Replaced(str(error))
+        except Exception as error:
+            log.error("output_not_shown", checkpoint=show.checkpoint, exc_info=error)
+            return events.OutputNotShown(show.checkpoint, f"{type(error).__name__}: {error}")
+        return events.OutputShown(show.checkpoint)
 
 
-def _reached(begun: int | None, committed: int | None) -> bool:
-    return begun is None or (committed is not None and committed >= begun)
+def _failed(checkpoint: int, error: Exception) -> Event:
+    match error:
+        case Superseded():
+            return events.SnapshotFailed(checkpoint, "superseded", str(error))
+        case MissingState() | LockUnavailable() | OSError():
+            return events.SnapshotFailed(checkpoint, "storage", f"{type(error).__name__}: {error}")
+        case _:
+            log.error("snapshot_failed", checkpoint=checkpoint, exc_info=error)
+            return events.SnapshotFailed(checkpoint, "internal", f"{type(error).__name__}: {error}")

@@ -14,7 +14,7 @@ from taskrunner.core.restore import (
 )
 from taskrunner.snapshots.fence import Superseded
 from taskrunner.spark.run.causes import causes_of, stack_of
-from taskrunner.spark.run.job import SparkJob
+from taskrunner.spark.run.job import RegionRun, SparkJob
 from taskrunner.spark.run.region_query import Phase
 
 log = logs.get("attempt")
@@ -28,13 +28,17 @@ class RegionFailed(Exception):
         super().__init__(f"region {region} failed")
 
 
-def region_failure(spark_job: SparkJob) -> BaseException:
-    """What the region that failed is to be reported with."""
-    failed = next(one for one in spark_job.regions if one.phase is Phase.FAILED)
-    if isinstance(failed.error, Superseded):
-        return failed.error
-    error = RegionFailed(failed.id)
-    error.__cause__ = failed.error
+def region_failure(spark_job: SparkJob) -> Exception:
+    """What the first region that failed is to be reported with."""
+    return failure_of_region(next(one for one in spark_job.regions if one.phase is Phase.FAILED))
+
+
+def failure_of_region(region: RegionRun) -> Exception:
+    """What a region that failed is to be reported with."""
+    if isinstance(region.error, Superseded):
+        return region.error
+    error = RegionFailed(region.id)
+    error.__cause__ = region.error
     return error
 
 
@@ -43,7 +47,7 @@ def failure_of(error: Exception) -> Failure:
     region = error.region if isinstance(error, RegionFailed) else None
     causes = causes_of(error.__cause__ if region and error.__cause__ else error)
     found = failures.classify(causes, stack_of(error), region)
-    log.error("attempt_failed", kind=found.kind, message=found.message, region=region)
+    log.error("failed", kind=found.kind, message=found.message, region=region)
     return Failure.model_validate(
         {
             "kind": found.kind,

@@ -33,7 +33,7 @@ from jobmanager.protocol.messages import (
     Stop,
 )
 from taskrunner import logs
-from taskrunner.attempt import Attempt, Ending
+from taskrunner.attempt import Attempt
 from taskrunner.control.client import (
     CallRefused,
     JobManagerClient,
@@ -41,8 +41,9 @@ from taskrunner.control.client import (
     RunnerDismissed,
 )
 from taskrunner.control.threads import DirectivePoller, Heartbeats, Reporter
+from taskrunner.core.attempt.events import CancelAsked, Dismissed, Order, Replaced
+from taskrunner.core.attempt.instructions import EndingReport
 from taskrunner.core.idle_timeout import IdleTimeout
-from taskrunner.core.orders import CancelAsked, Dismissed, Order, Replaced, StopAsked
 from taskrunner.memory_use import MemoryUse
 from taskrunner.snapshots import durable
 from taskrunner.spark.run.job import SPARK_VERSION
@@ -152,7 +153,7 @@ class Runner:
                 log.info("attempt_running", restored=[one.why for one in restored])
         reporter.send(_report(attempt, body))
 
-    def _report_ending(self, attempt: Attempt, ending: Ending) -> bool:
+    def _report_ending(self, attempt: Attempt, ending: EndingReport) -> bool:
         """Whether somebody may have waited for it. A refusal does not say: this runner may have
         its next attempt already, if it was the answer to an earlier try that was lost.
         """
@@ -249,11 +250,11 @@ def _pass_on(
         case Cancel(grace_ms=grace_ms):
             grace = timedelta(milliseconds=grace_ms)
             attempt.order(CancelAsked(grace, "the JobManager asked for it"))
-        case Stop():
-            attempt.order(StopAsked(body))
-        case Barrier() | CheckpointCompleted() | CheckpointAborted():
+        case Stop() | Barrier() | CheckpointCompleted() | CheckpointAborted():
             attempt.tell(body)
 
 
-def _report(attempt: Attempt, body: AttemptPrepared | AttemptRunning | Ending) -> AttemptReport:
+def _report(
+    attempt: Attempt, body: AttemptPrepared | AttemptRunning | EndingReport
+) -> AttemptReport:
     return AttemptReport(job=attempt.job, attempt=attempt.number, at=datetime.now(UTC), body=body)

@@ -14,7 +14,7 @@ from taskrunner.control.client import (
     NotDelivered,
     RunnerDismissed,
 )
-from taskrunner.core.orders import Dismissed, Order, Replaced
+from taskrunner.core.attempt.events import Dismissed, Order, Replaced
 
 _PAUSE_AFTER_REFUSAL = 5.0
 log = logs.get("control")

@@ -51,12 +51,11 @@ class BatchRegion:
         """A batch job has no boundary before its end."""
         return self.phase is not Phase.RUNNING
 
-    def await_stop(self, within: timedelta) -> bool:
-        """Whether it came to its end in time. It is stopped in any case."""
-        self._thread.join(within.total_seconds())
-        ended = not self._thread.is_alive()
-        self.stop()
-        return ended
+    def has_ended(self, within: timedelta) -> bool:
+        """Whether it came to its end in time; it may have failed."""
+        if self._thread.is_alive():
+            self._thread.join(within.total_seconds())
+        return not self._thread.is_alive()
 
     def stop(self) -> None:
         if self._thread.is_alive():

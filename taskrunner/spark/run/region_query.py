@@ -127,12 +127,6 @@ class RegionQuery:
         self._is_last = True
         return _terminate_after_batch(self._spark, self.query)
 
-    def await_stop(self, within: timedelta) -> bool:
-        """Whether the query ended after a batch and in time. It is stopped in any case."""
-        ended = self._await(within)
-        self.stop()
-        return ended and self.error is None
-
     def stop(self) -> None:
         """Stops the query, if need be in the middle of a batch."""
         self._is_last = False

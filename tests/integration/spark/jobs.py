@@ -124,7 +124,9 @@ class JobUnderTest:
     def stop_at_boundary(self) -> None:
         for region in self.running.regions if self.running else []:
             assert region.ask_to_stop()
-            assert region.await_stop(timedelta(seconds=120))
+            assert region.has_ended(timedelta(seconds=120))
+            region.stop()
+            assert region.error is None
 
     def checkpoint(self, number: int) -> Manifest:
         """Takes a checkpoint of the attempt under way."""

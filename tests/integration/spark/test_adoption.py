@@ -15,7 +15,7 @@ from taskrunner.inspector.request_handler import RequestHandler
 from taskrunner.snapshots.foreign import ROCKSDB
 from taskrunner.spark.run.region_query import RegionQuery
 from taskrunner.spark.run.trial_run import unload_state
-from taskrunner.stopping import reach_boundary
+from taskrunner.stopping import await_ends, drain, stop_at_once
 from tests.integration.spark.fed_files import (
     ALL_ROWS,
     FILES,
@@ -196,7 +196,10 @@ def test_open_windows_and_a_state_without_a_key_are_taken_over(
         return
     assert job.running is not None
     regions = [one for one in job.running.regions if isinstance(one, RegionQuery)]
-    reach_boundary(regions, lambda region, batch: None, lambda: None)
+    assert all(region.ask_to_stop() for region in regions)
+    assert len(list(await_ends(regions))) == len(regions)
+    assert drain(regions, lambda region, batch: None)
+    stop_at_once(regions)
     output = job.output()
     assert (sum(r["n"] for r in output), sum(r["total"] for r in output)) == expected
 

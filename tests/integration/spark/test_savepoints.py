@@ -5,11 +5,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from jobmanager.core.ids import AttemptNumber
+from taskrunner import stopping
 from taskrunner.core.restore import FromSavepoint, FromScratch
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import read_drain
 from taskrunner.spark.run.region_query import RegionQuery
-from taskrunner.stopping import reach_boundary
+from taskrunner.stopping import await_ends
 from tests.integration.spark.fed_files import (
     ALL_ROWS,
     ROWS_A_FILE,
@@ -129,7 +130,11 @@ def stop(job: JobUnderTest, *, drain: bool) -> None:
 
     assert job.running is not None
     regions = [one for one in job.running.regions if isinstance(one, RegionQuery)]
-    reach_boundary(regions, mark if drain else None, lambda: None)
+    assert all(region.ask_to_stop() for region in regions)
+    assert len(list(await_ends(regions))) == len(regions)
+    if drain:
+        assert stopping.drain(regions, mark)
+    stopping.stop_at_once(regions)
 
 
 def windows_of(rows: list[Row]) -> int:

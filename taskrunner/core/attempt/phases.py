@@ -1,0 +1,107 @@
+"""The state of an attempt: the phase it is in, and the answers to barriers beside it."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from jobmanager.core.ids import RegionId
+from jobmanager.protocol.messages import Stop
+from taskrunner.core.attempt.barrier_answers import BarrierAnswers
+from taskrunner.core.attempt.instructions import EndingReport
+
+
+@dataclass(frozen=True, slots=True)
+class Preparing:
+    """Regions are restored and compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Starting:
+    """Queries are started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Queries run."""
+
+
+class StopStep(StrEnum):
+    SNAPSHOT_UNDER_WAY = "snapshot_under_way"
+    """An earlier barrier's snapshot is let finish: after a drain there would be no state to
+    go on from. Nothing has been asked of the queries yet."""
+    LAST_BATCH = "last_batch"
+    """Every query is in its last batch, or has ended after it."""
+    DRAINING = "draining"
+    """Every query has ended once; open windows are emitted."""
+    CLOSING = "closing"
+    """Every query is at its last boundary, and is closed."""
+    CLOSED = "closed"
+    """An earlier barrier's acks are let go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """The queries are brought to a boundary, so that the savepoint can be taken."""
+
+    step: StopStep = StopStep.SNAPSHOT_UNDER_WAY
+    ended: frozenset[RegionId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """The savepoint of a stop is taken, acked, and awaited to be complete."""
+
+    stop: Stop
+    deadline: float
+    """By when the savepoint has to be confirmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelling:
+    """Every query is in its last batch, which is cut off when the grace is over."""
+
+    deadline: float
+    ended: frozenset[RegionId] = frozenset()
+    cut: frozenset[RegionId] = frozenset()
+    """Regions that cannot end after a batch, or have failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How it ended is decided. The last answers go out, and nothing may run when it is said."""
+
+    report: EndingReport
+    keeps_runner: bool = False
+    shows_output: bool = False
+    """The job has finished, and what was held back is being shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    report: EndingReport | None
+    """None: it was replaced or dismissed, and said nothing."""
+
+
+Phase = Preparing | Starting | Running | Stopping | Saving | Cancelling | Ending | Ended
+
+
+@dataclass(frozen=True, slots=True)
+class PendingStop:
+    stop: Stop
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptState:
+    phase: Phase = field(default_factory=Preparing)
+    now: float = 0.0
+    """As the last `TimePassed` said."""
+    regions: tuple[RegionId, ...] = ()
+    has_boundaries: bool = True
+    """False: a batch job, which can neither be snapshotted nor stopped with a savepoint."""
+    has_queries: bool = False
+    """Whether something of the job may be running."""
+    finished: frozenset[RegionId] = frozenset()
+    stop: PendingStop | None = None
+    """The stop that was asked for, as long as it is neither declined nor snapshotted: kept until
+    the queries run, under way in STOPPING."""
+    answers: BarrierAnswers = field(default_factory=BarrierAnswers)

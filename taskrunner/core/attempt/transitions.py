@@ -1,0 +1,237 @@
+"""The ways from one phase of an attempt to another. What takes which way is in `machine`."""
+
+from dataclasses import replace
+
+from jobmanager.core.ids import RegionId
+from jobmanager.protocol.messages import (
+    AttemptCancelled,
+    AttemptFailed,
+    AttemptFinished,
+    DeclineReason,
+    Failure,
+)
+from taskrunner.core.attempt import barrier_answers as barriers
+from taskrunner.core.attempt.barrier_answers import Answered, PendingBarrier
+from taskrunner.core.attempt.instructions import (
+    AskRegionsToStop,
+    DrainRegions,
+    End,
+    EndingReport,
+    Instruction,
+    Report,
+    ShowAllOutput,
+    StopRegionsAtOnce,
+)
+from taskrunner.core.attempt.phases import (
+    AttemptState,
+    Cancelling,
+    Ended,
+    Ending,
+    Phase,
+    Preparing,
+    Running,
+    Saving,
+    Stopping,
+    StopStep,
+)
+
+CONFIRMATION_SECONDS = 30.0
+"""How long after its deadline the savepoint of a stop may be confirmed."""
+
+Stepped = tuple[AttemptState, tuple[Instruction, ...]]
+
+
+def enter(state: AttemptState, phase: Phase) -> AttemptState:
+    return replace(state, phase=phase)
+
+
+def with_answers(state: AttemptState, answered: Answered) -> Stepped:
+    answers, instructions = answered
+    return replace(state, answers=answers), instructions
+
+
+# ── ends ──────────────────────────────────────────────────────────────────────
+
+
+def end_silently(state: AttemptState) -> Stepped:
+    stopping = (StopRegionsAtOnce(),) if state.has_queries else ()
+    return enter(state, Ended(None)), (*stopping, End())
+
+
+def end_with(state: AttemptState, report: EndingReport, keeps_runner: bool = False) -> Stepped:
+    """The ending is decided: stops what runs, declines what waits."""
+    state, declines = decline_stop(state, "not_running", "the attempt is ending")
+    state, refusals = with_answers(state, barriers.refuse(state.answers, "the attempt is ending"))
+    stopping = (StopRegionsAtOnce(),) if state.has_queries else ()
+    ending = enter(state, Ending(report, keeps_runner))
+    return ending, (*declines, *refusals, *stopping)
+
+
+def fail(state: AttemptState, failure: Failure) -> Stepped:
+    return end_with(state, AttemptFailed(failure=failure))
+
+
+# ── cancel ────────────────────────────────────────────────────────────────────
+
+
+def cancel(state: AttemptState, grace_seconds: float) -> Stepped:
+    if isinstance(state.phase, Preparing):
+        return end_with(state, AttemptCancelled(detail="no query had started"))
+    state, declines = decline_stop(state, "not_running", "the job is being cancelled")
+    cancelling = enter(state, Cancelling(state.now + grace_seconds))
+    return cancelling, (*declines, AskRegionsToStop())
+
+
+def cancelled(state: AttemptState, phase: Cancelling) -> Stepped:
+    """Every query has ended, or the grace is over."""
+    details = [
+        f"{region} ended after its batch"
+        if region in phase.ended
+        else f"{region} was stopped in the middle of a batch"
+        for region in state.regions
+    ]
+    return end_with(state, AttemptCancelled(detail="; ".join(details)))
+
+
+# ── stop ──────────────────────────────────────────────────────────────────────
+
+
+def begin_stop(state: AttemptState) -> Stepped:
+    """From now on no barrier is begun: what comes is no state to go on from."""
+    stopping = enter(state, Stopping())
+    return with_answers(stopping, barriers.refuse(state.answers, "the job is being stopped"))
+
+
+def close_regions(state: AttemptState, phase: Stopping) -> Stepped:
+    return enter(state, replace(phase, step=StopStep.CLOSING)), (StopRegionsAtOnce(),)
+
+
+def give_up_stop(state: AttemptState, reason: DeclineReason, detail: str) -> Stepped:
+    """There will be no savepoint. Where the queries know nothing of the stop, the job runs on."""
+    phase = state.phase
+    state, declines = decline_stop(state, reason, detail)
+    if not isinstance(phase, Stopping):
+        return state, declines
+    if phase.step is StopStep.SNAPSHOT_UNDER_WAY:
+        return enter(state, Running()), declines
+    ended, instructions = fail(state, stop_failure(detail))
+    return ended, (*declines, *instructions)
+
+
+def decline_stop(
+    state: AttemptState, reason: DeclineReason, detail: str, region: RegionId | None = None
+) -> Stepped:
+    """Declines the stop that has no snapshot yet, if there is one."""
+    if state.stop is None:
+        return state, ()
+    checkpoint = state.stop.stop.checkpoint
+    return with_answers(
+        replace(state, stop=None),
+        barriers.decline(state.answers, checkpoint, reason, detail, region),
+    )
+
+
+def stop_failure(why: str) -> Failure:
+    return Failure(
+        kind="infrastructure",
+        is_restartable=True,
+        message=f"the stop failed, and the job goes on where it was: {why}",
+        stack="",
+    )
+
+
+# ── time ──────────────────────────────────────────────────────────────────────
+
+
+def pass_time(state: AttemptState) -> Stepped:
+    state, instructions = with_answers(state, barriers.expire(state.answers, state.now))
+    more: tuple[Instruction, ...] = ()
+    phase = state.phase
+    if state.stop is not None and state.stop.deadline <= state.now:
+        detail = "no boundary was reached in time"
+        state, more = give_up_stop(state, "no_boundary_in_time", detail)
+    elif isinstance(phase, Cancelling) and phase.deadline <= state.now:
+        state, more = cancelled(state, phase)
+    elif (
+        isinstance(phase, Saving)
+        and phase.deadline <= state.now
+        and not is_shown_soon(state, phase)
+    ):
+        state, more = fail(state, stop_failure("the savepoint was not confirmed in time"))
+    return state, (*instructions, *more)
+
+
+def is_shown_soon(state: AttemptState, phase: Saving) -> bool:
+    """Whether the savepoint is complete, and only its output has to be shown."""
+    return phase.stop.checkpoint in state.answers.showing
+
+
+# ── what follows by itself ────────────────────────────────────────────────────
+
+
+def advance(state: AttemptState) -> Stepped:
+    """Goes on for as long as nothing has to be waited for."""
+    instructions: tuple[Instruction, ...] = ()
+    while True:
+        after, more = _advance_once(state)
+        if after == state and not more:
+            return state, instructions
+        state, instructions = after, (*instructions, *more)
+
+
+def _advance_once(state: AttemptState) -> Stepped:
+    match state.phase:
+        case Running():
+            return _advance_running(state)
+        case Stopping() as phase:
+            return _advance_stopping(state, phase)
+        case Cancelling() as phase:
+            if phase.ended | phase.cut >= frozenset(state.regions):
+                return cancelled(state, phase)
+            return with_answers(state, barriers.begin_next(state.answers))
+        case Ending() as phase:
+            return _advance_ending(state, phase)
+        case _:
+            return state, ()
+
+
+def _advance_running(state: AttemptState) -> Stepped:
+    if state.finished >= frozenset(state.regions):
+        return end_with(state, AttemptFinished())
+    if state.stop is not None:
+        return begin_stop(state)
+    return with_answers(state, barriers.begin_next(state.answers))
+
+
+def _advance_stopping(state: AttemptState, phase: Stopping) -> Stepped:
+    assert state.stop is not None
+    stop, deadline = state.stop.stop, state.stop.deadline
+    match phase.step:
+        case StopStep.SNAPSHOT_UNDER_WAY if not state.answers.snapshots:
+            asked = replace(phase, step=StopStep.LAST_BATCH)
+            return enter(state, asked), (AskRegionsToStop(),)
+        case StopStep.LAST_BATCH if phase.ended >= frozenset(state.regions):
+            if stop.drain:
+                return enter(state, replace(phase, step=StopStep.DRAINING)), (DrainRegions(),)
+            return close_regions(state, phase)
+        case StopStep.CLOSED if state.answers.current is None:
+            saving = enter(state, Saving(stop, deadline + CONFIRMATION_SECONDS))
+            return with_answers(
+                replace(saving, stop=None),
+                barriers.take(state.answers, PendingBarrier(stop, deadline)),
+            )
+        case _:
+            return state, ()
+
+
+def _advance_ending(state: AttemptState, phase: Ending) -> Stepped:
+    if state.has_queries or phase.shows_output or not state.answers.is_idle:
+        return state, ()
+    if isinstance(phase.report, AttemptFinished):
+        return enter(state, replace(phase, shows_output=True)), (ShowAllOutput(),)
+    return leave(state, phase.report, phase.keeps_runner)
+
+
+def leave(state: AttemptState, report: EndingReport, keeps_runner: bool = False) -> Stepped:
+    """Nothing runs and nothing is being answered: says how it ended, and ends."""
+    return enter(state, Ended(report)), (Report(report), End(keeps_runner))

@@ -1,0 +1,111 @@
+"""Everything that an attempt does before its queries start: fence, restore, Spark, compile."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from jobmanager.core.graph import graph_document
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
+from jobmanager.core.plan.job_plan import plan_of
+from jobmanager.core.snapshots.storage_uri import local_path
+from jobmanager.protocol.messages import Run
+from taskrunner.barriers import BarrierThread, SnapshotSources
+from taskrunner.core.restore import FromScratch
+from taskrunner.snapshots import durable
+from taskrunner.snapshots.clone import Clones, Past, read_manifest
+from taskrunner.snapshots.fence import Fence
+from taskrunner.snapshots.layout import JobLayout, layout_of
+from taskrunner.snapshots.restore_source import open_restore_source, read_lineage, write_lineage
+from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
+from taskrunner.spark.run.job import SPARK_VERSION, SparkJob
+from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.run.region_query import Phase, RegionQuery
+from taskrunner.spark.session.session import WarmSession, settings
+from taskrunner.spark.session.shipped_artifacts import shipped
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """How one attempt is prepared."""
+
+    job: JobId
+    attempt: AttemptNumber
+    order: Run
+    session: WarmSession
+    barriers: BarrierThread
+    """Is told what it can snapshot."""
+
+    @property
+    def layout(self) -> JobLayout:
+        """Raises where this kind of storage is not supported."""
+        return layout_of(self.order.storage, self.job, self.order.checkpoints)
+
+    def mark_drained(self, region: RegionId, batch: int) -> None:
+        """Says durably after which batch a region is drained, before it is."""
+        durable.write(self.layout.drain(self.attempt, region), f"{batch}\n")
+
+    def prepare(self, check: Callable[[], None]) -> SparkJob:
+        """Restores and compiles every region. `check` is called between two steps, and raises
+        to give up.
+        """
+        order = self.order
+        graph = graph_document.parse(order.graph)
+        fence = Fence(self.layout, self.attempt)
+        fence.raise_epoch()
+        past = self._past(graph)
+        context = AttemptContext(
+            self.job,
+            self.attempt,
+            graph,
+            order.parallelism,
+            SPARK_VERSION,
+            order.graph,
+            read_lineage(self.layout),
+        )
+        check()
+        spark = self.session.open(
+            settings(
+                name=graph.name,
+                master=order.spark_master,
+                parallelism=order.parallelism,
+                extra=graph.spark,
+            )
+        )
+        shipped.become(spark, local_path(order.storage), graph.artifacts)
+        paths = JobPaths(self.layout, local_path(order.data_root))
+        spark_job = SparkJob(spark, context, paths, fence, past)
+        spark_job.prepare(check)
+        snapshots = Snapshots(context, self.layout, fence)
+        if past.completed is not None:
+            snapshots.learn(past.completed)
+        self.barriers.can_snapshot(_sources(context, snapshots, spark_job))
+        return spark_job
+
+    def _past(self, graph: JobGraph) -> Past:
+        """What the attempt may start from. The restore point is opened only if a region has
+        nothing newer to go on from.
+        """
+        checkpoint, point = self.order.checkpoint, self.order.restore_point
+        completed = (
+            read_manifest(self.layout, CheckpointNumber(checkpoint.number)) if checkpoint else None
+        )
+        past = Past(completed, None, AttemptNumber(self.order.base_attempt))
+        clones = Clones(self.layout, self.attempt, past)
+        choices = [clones.choose(region.id) for region in plan_of(graph).regions]
+        if point is None or not any(isinstance(one, FromScratch) for one in choices):
+            return past
+        origin = open_restore_source(point, graph)
+        write_lineage(self.layout, self.job, origin)
+        return replace(past, origin=origin)
+
+
+def _sources(context: AttemptContext, snapshots: Snapshots, spark_job: SparkJob) -> SnapshotSources:
+    queries = {one.id: one for one in spark_job.regions if isinstance(one, RegionQuery)}
+    running = (Phase.RUNNING, Phase.DRAINING)
+    return SnapshotSources(
+        context,
+        snapshots,
+        {region: query.log for region, query in queries.items()},
+        lambda region: queries[region].phase in running,
+        spark_job.held_sinks,
+    )
