@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, assert_never
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
 from jobmanager.core.life.checkpoint import AckOutcome
+from jobmanager.core.progress import RegionProgress, RestoredRegion
 from jobmanager.protocol import messages
-from jobmanager.protocol.messages import BarrierDeclined, Failure, RegionProgress, Run
+from jobmanager.protocol.messages import BarrierDeclined, Failure, Run
 from taskrunner.core import acks as ack_rules
 from taskrunner.core import restore
 from taskrunner.core.attempt import events, instructions, machine
@@ -439,24 +440,22 @@ def _failure(kind: str, message: str, region: str | None = None) -> Failure:
     )
 
 
-def _restored(found: tuple[RegionId, Restore]) -> messages.RestoredRegion:
+def _restored(found: tuple[RegionId, Restore]) -> RestoredRegion:
     region, choice = found
     batch = restore.batch_of(choice)
     match choice:
         case FromScratch(why=why):
-            return messages.RestoredRegion(
-                region=region, origin="scratch", batch=None, source=None, why=why
-            )
+            return RestoredRegion(region=region, origin="scratch", batch=None, source=None, why=why)
         case FromAttempt(attempt=source, why=why):
-            return messages.RestoredRegion(
+            return RestoredRegion(
                 region=region, origin="attempt", batch=batch, source=source, why=why
             )
         case FromCheckpoint(checkpoint=number, why=why):
-            return messages.RestoredRegion(
+            return RestoredRegion(
                 region=region, origin="checkpoint", batch=batch, source=number, why=why
             )
         case FromSavepoint(why=why):
-            return messages.RestoredRegion(
+            return RestoredRegion(
                 region=region, origin="savepoint", batch=batch, source=None, why=why
             )
         case _:

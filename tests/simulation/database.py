@@ -5,15 +5,15 @@ clock, and only if it was not idle for too long. Whoever crashes before the comm
 nothing; whoever crashes after it has changed everything; and the answer to a commit can be lost.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, get_args
+from typing import get_args
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RunnerId
 from jobmanager.core.life import lease as leases
 from jobmanager.core.life.checkpoint import CheckpointStatus
-from jobmanager.core.life.draft import Life, Step
+from jobmanager.core.life.draft import Life, Step, is_under_way
 from jobmanager.core.life.effects import (
     DiscardCheckpoint,
     DismissRunner,
@@ -26,6 +26,8 @@ from jobmanager.core.life.effects import (
 from jobmanager.core.life.events import LifeEvent
 from jobmanager.core.life.lease import Candidate, Lease, Term
 from jobmanager.core.life.records import StoredJob
+from jobmanager.core.progress import RegionProgress
+from jobmanager.services.ports.lives import SpokenOf
 from tests.simulation.choices import Choices
 from tests.simulation.scheduler import Scheduler, Signal, Steps
 
@@ -222,7 +224,7 @@ class Database:
         runner: RunnerId,
         attempt: AttemptNumber,
         at: datetime,
-        regions: Sequence[Mapping[str, Any]] | None,
+        regions: Sequence[RegionProgress] | None,
     ) -> None:
         row = self.runners[runner]
         self.runners[runner] = replace(row, heartbeat_at=at)
@@ -374,3 +376,48 @@ def _with_progress(life: Life, before: Life | None, current: Life | None) -> Lif
         return life
     noted = replace(mine, progress=known.progress, progress_at=known.progress_at)
     return replace(life, attempts={**life.attempts, number: noted})
+
+
+def loaded(life: Life, spoken_of: SpokenOf) -> Life:
+    """As much of a life as the store loads: what is under way, and what the event speaks of."""
+    newest = life.job.job.attempt
+    operations = {id: one for id, one in life.operations.items() if is_under_way(one)}
+    checkpoints = {
+        number: one
+        for number, one in life.checkpoints.items()
+        if one.status is CheckpointStatus.IN_PROGRESS or number == spoken_of.checkpoint
+    }
+    wanted = {one.savepoint_id for one in operations.values()}
+    point = life.job.restore_point
+    savepoints = {
+        id: one
+        for id, one in life.savepoints.items()
+        if id in wanted
+        or one.checkpoint in checkpoints
+        or (point is not None and point.claim and one.directory == point.root)
+    }
+    attempts = {
+        number: one
+        for number, one in life.attempts.items()
+        if number in (newest, spoken_of.attempt)
+    }
+    return replace(
+        life,
+        attempts=attempts,
+        operations=operations,
+        savepoints=savepoints,
+        checkpoints=checkpoints,
+    )
+
+
+def whole(before: Life, step: Step) -> Step:
+    """The step, with what was not loaded for it."""
+    after = step.life
+    life = replace(
+        after,
+        attempts={**before.attempts, **after.attempts},
+        operations={**before.operations, **after.operations},
+        savepoints={**before.savepoints, **after.savepoints},
+        checkpoints={**before.checkpoints, **after.checkpoints},
+    )
+    return step._replace(life=life)

@@ -51,8 +51,17 @@ from jobmanager.core.life.lease import (
     TimePassed,
 )
 from jobmanager.core.life.operation import SAVEPOINT
+from jobmanager.services.lives import spoken_of
 from jobmanager.services.runners import event_of
-from tests.simulation.database import EPOCH, NotLeading, Outage, OutboxRow, RunnerRow
+from tests.simulation.database import (
+    EPOCH,
+    NotLeading,
+    Outage,
+    OutboxRow,
+    RunnerRow,
+    loaded,
+    whole,
+)
 from tests.simulation.network import Call, Refused
 from tests.simulation.requests import Request, answer_to
 from tests.simulation.runner import RunnerCall
@@ -210,7 +219,7 @@ class JobManagerParty(Party):
             life = self.database.load(job)
             if (event := event_of_life(life)) is None:
                 return None
-            step = lives.step(life, event)
+            step = whole(life, lives.step(loaded(life, spoken_of(event)), event))
             transaction.save(life, event, step)
             if also is not None and (change := also(life)) is not None:
                 transaction.write(change)

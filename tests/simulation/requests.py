@@ -20,7 +20,7 @@ from jobmanager.core.life.job import JobCancelRequested
 from jobmanager.core.life.operation import OperationKind
 from jobmanager.core.life.records import RestorePoint, Savepoint
 from jobmanager.core.life.savepoint import SavepointStatus
-from jobmanager.core.snapshots.manifest import FILE_NAME
+from jobmanager.core.snapshots.layout import MANIFEST
 from tests.simulation.database import Transaction
 from tests.simulation.graphs import Simulated
 from tests.simulation.network import Refused
@@ -215,7 +215,7 @@ def _saved(jobmanager: "JobManagerParty", savepoint: Savepoint, *, claims: bool)
         raise Refused(409, f"the savepoint is {known.status}")
     return RestorePoint(
         root=known.directory,
-        manifest=FILE_NAME,
+        manifest=MANIFEST,
         name=f"savepoint {known.id.hex}",
         job=savepoint.job_id.hex,
         savepoint=known.id.hex,

@@ -98,7 +98,7 @@ def _heartbeat(
     heard = hear(attempt, spoken_of, has_progress=bool(beat.regions))
     if heard is Heard.SUPERSEDED:
         return messages.HeartbeatReply(superseded=True)
-    regions = [one.model_dump(mode="json", exclude_defaults=True) for one in beat.regions]
+    regions = list(beat.regions)
     transaction = database.begin(jobmanager.term)
     transaction.write(
         lambda: database.note_heartbeat(

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
 from jobmanager.core.plan.job_plan import Region
+from jobmanager.core.snapshots import layout
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import (
     Ancestor,
@@ -76,7 +77,7 @@ def take(
         regions = {}
         for region in context.simulated.regions:
             directory = storage.attempts[context.attempt].regions[region.id]
-            found = _region_manifest(region, directory, f"{manifests.POOL}/{region.id}/")
+            found = _region_manifest(region, directory, layout.pooled(region.id, ""))
             for file, state in found.kept:
                 storage.pool[file.location] = state
             regions[region.id] = found.manifest
