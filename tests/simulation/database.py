@@ -12,11 +12,13 @@ from typing import get_args
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RunnerId
 from jobmanager.core.life import lease as leases
+from jobmanager.core.life import retention
 from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.draft import Life, Step, is_under_way
 from jobmanager.core.life.effects import (
     DiscardCheckpoint,
     DismissRunner,
+    DisposeSavepoint,
     Effect,
     ForJobManager,
     ForStore,
@@ -25,7 +27,7 @@ from jobmanager.core.life.effects import (
 )
 from jobmanager.core.life.events import LifeEvent
 from jobmanager.core.life.lease import Candidate, Lease, Term
-from jobmanager.core.life.records import StoredJob
+from jobmanager.core.life.records import Savepoint, StoredJob
 from jobmanager.core.progress import RegionProgress
 from jobmanager.services.ports.lives import SpokenOf
 from tests.simulation.choices import Choices
@@ -91,6 +93,8 @@ class Database:
         self.on_commit: Callable[[Term | None], None] = lambda term: None
         """Told the term of each commit, before anything is written."""
         self._locks: dict[JobId, _RowLock] = {}
+        self.open: dict[Transaction, None] = {}
+        """Transactions that have locks."""
         self.news: dict[JobId, Signal] = {}
         """Fires after a commit that has something for the job's runner."""
         self.outbox_news = Signal()
@@ -138,7 +142,9 @@ class Database:
         runner = self.runner_of(job, life.job.job.attempt)
         pinned, shares = frozenset[CheckpointNumber](), False
         if len(self.lives) > 1:
-            pinned, shares = self.pinned(job), self._shares_restore_point(life.job)
+            in_need = self._in_need()
+            pinned = retention.pinned(job, in_need)
+            shares = _shares_restore_point(life.job, in_need)
             life = self._with_claimed_savepoint(life)
         return replace(
             life,
@@ -160,27 +166,14 @@ class Database:
             if row.job_id == job and row.attempt == attempt and not row.is_for_jobmanager
         ]
 
-    def pinned(self, job: JobId) -> frozenset[CheckpointNumber]:
-        """As `PostgresJobs.pinned`."""
-        return frozenset(
-            CheckpointNumber(point.checkpoint)
-            for other in self.lives.values()
-            if (point := other.job.restore_point) is not None
-            and point.checkpoint is not None
-            and point.job == job.hex
-            and needs_restore_point(other)
-        )
-
-    def _shares_restore_point(self, stored: StoredJob) -> bool:
-        point = stored.restore_point
-        return point is not None and any(
-            other.job.id != stored.id
-            and other.job.restore_point is not None
-            and other.job.restore_point.root == point.root
-            and other.job.restore_point.checkpoint == point.checkpoint
-            and needs_restore_point(other)
-            for other in self.lives.values()
-        )
+    def _in_need(self) -> list[StoredJob]:
+        """The jobs that still need what they were started from."""
+        return [
+            life.job
+            for life in self.lives.values()
+            if life.job.restore_point is not None
+            and retention.needs_restore_point(life.job, life.checkpoints.values())
+        ]
 
     def _with_claimed_savepoint(self, life: Life) -> Life:
         """A savepoint that the job was started from and has claimed is another job's row."""
@@ -208,6 +201,24 @@ class Database:
             mine = {id: one for id, one in life.savepoints.items() if one.job_id == job}
             life = replace(life, savepoints=mine)
         self.lives[job] = life
+
+    def started_from(self, directory: str) -> list[JobId]:
+        """The jobs that were started from the savepoint there, and still need it."""
+        return [
+            job.id
+            for job in self._in_need()
+            if job.restore_point is not None and job.restore_point.root == directory
+        ]
+
+    def write_disposal(self, job: JobId, gone: Savepoint) -> None:
+        life = self.lives[job]
+        self.lives[job] = replace(life, savepoints={**life.savepoints, gone.id: gone})
+        self.add_to_outbox(job, [DisposeSavepoint(gone.directory)])
+
+    def restart(self) -> None:
+        """Every session ends, and with it what was under way."""
+        for transaction in list(self.open):
+            transaction.break_off()
 
     def add_to_outbox(self, job: JobId, effects: Iterable[Effect]) -> None:
         for effect in effects:
@@ -242,15 +253,15 @@ class Database:
         return self.news.setdefault(job, Signal())
 
 
-def needs_restore_point(life: Life) -> bool:
-    """As the store's query: a live job without a checkpoint of its own since it was started."""
-    if life.job.job.status.is_terminal:
-        return False
-    return not any(
-        one.status is CheckpointStatus.COMPLETED
-        and not one.is_savepoint
-        and one.attempt >= life.job.base_attempt
-        for one in life.checkpoints.values()
+def _shares_restore_point(stored: StoredJob, in_need: list[StoredJob]) -> bool:
+    """As the store's query: another job that still needs it was started from the same."""
+    point = stored.restore_point
+    return point is not None and any(
+        other.id != stored.id
+        and other.restore_point is not None
+        and other.restore_point.root == point.root
+        and other.restore_point.checkpoint == point.checkpoint
+        for other in in_need
     )
 
 
@@ -288,6 +299,7 @@ class Transaction:
         lock = self._database.lock_of(job)
         yield from lock.acquire(self)
         self._locked.append(lock)
+        self._database.open[self] = None
         self.active_at = self._scheduler.now
 
     def save(self, before: Life | None, event: LifeEvent | None, step: Step) -> None:
@@ -325,6 +337,7 @@ class Transaction:
                 lock.holder = None
                 lock.freed.fire()
         self._locked = []
+        self._database.open.pop(self, None)
 
     def break_off(self) -> None:
         self._is_broken = True

@@ -333,6 +333,25 @@ class Invariants:
             if is_complete and saved.directory not in storage.savepoints:
                 raise InvariantBroken(KEPT, f"{saved.directory} is gone")
 
+        self._check_restore_point(life)
+
+    def _check_restore_point(self, life: Life) -> None:
+        """What a job was started from is there until the job has a checkpoint of its own."""
+        point = life.job.restore_point
+        has_own = any(
+            one.status is CheckpointStatus.COMPLETED
+            and not one.is_savepoint
+            and one.attempt >= life.job.base_attempt
+            for one in life.checkpoints.values()
+        )
+        if point is None or has_own or life.job.job.status.is_terminal:
+            return
+        wire = RestorePoint(root=point.root, manifest=point.manifest, name=point.name)
+        try:
+            self._world.open_restore_point(wire)
+        except FileGone as error:
+            raise InvariantBroken(KEPT, f"a job needs it, and {error}") from error
+
     def _check_output(self, job: JobStorage, files: SinkFiles) -> None:
         seen: set[int] = set()
         shown = list(files.visible.items())

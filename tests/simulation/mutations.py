@@ -17,6 +17,7 @@ from jobmanager.core.life import (
     attempt_rules,
     checkpoint,
     checkpoint_rules,
+    disposal,
     lease,
     operation_rules,
     request_rules,
@@ -25,6 +26,7 @@ from jobmanager.core.life.checkpoint import AckOutcome, CheckpointStatus
 from jobmanager.core.life.draft import Draft
 from jobmanager.core.life.effects import AnnounceCompletion, ForJobManager
 from jobmanager.core.life.job import JobStatus
+from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.plan import job_plan, key_groups, known_plans
 from taskrunner.core import continuation, restore, sink_records
 from taskrunner.core.restore import FromCheckpoint
@@ -109,6 +111,10 @@ def _retain_without_pins(draft: Draft, completed: Any) -> None:
     draft.life = replace(draft.life, pinned=frozenset())
     _real_retain(draft, completed)
     draft.life = replace(draft.life, pinned=pinned)
+
+
+def _dispose_of_any(savepoint: Any, under_way: Any, users: Any, at: Any) -> Any:
+    return replace(savepoint, status=SavepointStatus.DISPOSED, disposed_at=at)
 
 
 def _discard_every_file(storage: JobStorage, number: Any) -> Steps[None]:
@@ -316,6 +322,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "retention deletes a checkpoint that another job starts from",
         "core/life/checkpoint_rules.py `_retain`",
         (checkpoint_rules, "_retain", _retain_without_pins),
+    ),
+    _mutation(
+        "a user may dispose of a savepoint that a job still needs",
+        "core/life/disposal.py `disposed`",
+        (disposal, "disposed", _dispose_of_any),
     ),
     _mutation(
         "a discarded checkpoint takes files along that others name",

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from jobmanager.core.ids import CheckpointNumber, JobId, OperationId, SavepointId
+from jobmanager.core.life import disposal, request_rules
 from jobmanager.core.life import life as lives
-from jobmanager.core.life import request_rules
 from jobmanager.core.life.draft import Life
 from jobmanager.core.life.events import (
     CheckpointRequested,
@@ -102,7 +102,17 @@ class Upgrade:
         return "upgrade to another graph"
 
 
-Request = Submit | CancelJob | TakeCheckpoint | TakeSavepoint | Rescale | Upgrade
+@dataclass(frozen=True, slots=True)
+class Dispose:
+    job: JobId
+    """Which has taken the savepoint."""
+    savepoint: SavepointId
+
+    def __str__(self) -> str:
+        return f"dispose of savepoint {self.savepoint.hex[:8]}"
+
+
+Request = Submit | CancelJob | TakeCheckpoint | TakeSavepoint | Rescale | Upgrade | Dispose
 
 
 def answer_to(jobmanager: "JobManagerParty", request: Request) -> Steps[str]:
@@ -112,6 +122,8 @@ def answer_to(jobmanager: "JobManagerParty", request: Request) -> Steps[str]:
         yield from _submit(jobmanager, request)
     elif request.job not in jobmanager.database.lives:
         raise Refused(404, "no such job")
+    elif isinstance(request, Dispose):
+        yield from _dispose(jobmanager, request)
     else:
         yield from jobmanager.use(request.job, lambda life: _event(jobmanager, life, request))
     return "accepted"
@@ -164,6 +176,25 @@ def _submit(jobmanager: "JobManagerParty", request: Submit) -> Steps[None]:
         yield None
         if request.job in database.lives:
             return  # somebody was quicker: the key is unique
+        transaction.commit()
+    finally:
+        transaction.close()
+
+
+def _dispose(jobmanager: "JobManagerParty", request: Dispose) -> Steps[None]:
+    """As `services/savepoints.py`: the real rule says whether it may go."""
+    database = jobmanager.database
+    transaction = database.begin(jobmanager.term)
+    try:
+        yield from transaction.lock(request.job)
+        life = database.load(request.job)
+        saved = life.savepoints[request.savepoint]
+        if saved.status is SavepointStatus.DISPOSED:
+            return
+        users = database.started_from(saved.directory)
+        gone = disposal.disposed(saved, life.operation, users, jobmanager.now())
+        transaction.write(lambda: database.write_disposal(request.job, gone), request.job)
+        yield None
         transaction.commit()
     finally:
         transaction.close()

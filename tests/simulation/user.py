@@ -14,6 +14,7 @@ from tests.simulation.graphs import Simulated, simulated
 from tests.simulation.network import NotDelivered, Refused
 from tests.simulation.requests import (
     CancelJob,
+    Dispose,
     Request,
     Rescale,
     Submit,
@@ -78,7 +79,7 @@ class UserParty(Party):
 
     def _wish(self) -> Request:
         choices, job = self._world.choices, self.job
-        match choices.below(13):
+        match choices.below(14):
             case 0 | 1 | 2 | 3:
                 return Rescale(
                     job, self._operation(), self._savepoint(), (4, 1, 2)[choices.below(3)]
@@ -97,11 +98,25 @@ class UserParty(Party):
             case 9 | 10:
                 return self._fork()
             case 11:
+                return self._disposal()
+            case 12:
                 variant = self._graph.variant
                 upgraded = simulated(replace(variant, retained=3 - variant.retained))
                 return Upgrade(job, self._operation(), self._savepoint(), upgraded)
             case _:
                 return TakeCheckpoint(job)
+
+    def _disposal(self) -> Request:
+        """Of any savepoint that is complete, whoever needs it."""
+        done = [
+            (job, saved.id)
+            for job, life in self._world.database.lives.items()
+            for saved in life.savepoints.values()
+            if saved.status is SavepointStatus.COMPLETED
+        ]
+        if not done:
+            return TakeCheckpoint(self.job)
+        return Dispose(*done[self._world.choices.below(len(done))])
 
     def _fork(self) -> Request:
         """Another job, with a sink of its own, from the newest checkpoint of the first."""

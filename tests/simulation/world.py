@@ -67,10 +67,11 @@ class World:
         self._graphs: dict[JobId, Simulated] = {}
         self.invariants = Invariants(self)
         # On one machine a leader sees the end of its predecessor's runners, on two it does not.
-        hosts = ("east", "east") if choices.below(3) else ("east", "west")
+        hosts = ("east", "east", "east") if choices.below(3) else ("east", "west", "east")
+        count = 3 if choices.one_in(5) else 2
         self.jobmanagers = [
-            JobManagerParty(self, name, host)
-            for name, host in zip(("jobmanager-1", "jobmanager-2"), hosts, strict=True)
+            JobManagerParty(self, f"jobmanager-{number}", host)
+            for number, host in enumerate(hosts[:count], start=1)
         ]
         self.user = UserParty(self, self._drawn_graph())
 
@@ -168,13 +169,16 @@ class World:
         victims: list[Party] = [one for one in self.runners if one.is_up]
         victims += self.jobmanagers
         victim = victims[self.choices.below(len(victims))]
-        match self.choices.below(5):
+        match self.choices.below(6):
             case 0:
                 self._end(victim)
             case 1 | 2:
                 self._freeze(victim)
             case 3:
                 self._step_clock(victim)
+            case 4:
+                self.story.add(self.scheduler.now, "postgres", "✗ restarts")
+                self.database.restart()
             case _:
                 self._fail_query(victim)
 
