@@ -67,7 +67,7 @@ class World:
         self._graphs: dict[JobId, Simulated] = {}
         self.invariants = Invariants(self)
         # On one machine a leader sees the end of its predecessor's runners, on two it does not.
-        hosts = ("east", "east", "east") if choices.below(3) else ("east", "west", "east")
+        hosts = ("east", "east", "east") if choices.below(2) else ("east", "west", "east")
         count = 3 if choices.one_in(5) else 2
         self.jobmanagers = [
             JobManagerParty(self, f"jobmanager-{number}", host)
@@ -169,14 +169,14 @@ class World:
         victims: list[Party] = [one for one in self.runners if one.is_up]
         victims += self.jobmanagers
         victim = victims[self.choices.below(len(victims))]
-        match self.choices.below(6):
+        match self.choices.below(7):
             case 0:
                 self._end(victim)
-            case 1 | 2:
+            case 1 | 2 | 3:
                 self._freeze(victim)
-            case 3:
-                self._step_clock(victim)
             case 4:
+                self._step_clock(victim)
+            case 5:
                 self.story.add(self.scheduler.now, "postgres", "✗ restarts")
                 self.database.restart()
             case _:
