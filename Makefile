@@ -16,6 +16,7 @@ INSTALLED := $(VENV)/.installed
 
 CHECKED := jobmanager taskrunner tests $(if $(wildcard bench/*.py),bench)
 FAST_TESTS := $(wildcard tests/unit tests/conformance)
+SIMULATION_TESTS := $(wildcard tests/simulation)
 # Most of the time tests wait for Spark. What shares a session or a server stays together.
 IN_PARALLEL := -n 2 --dist loadfile
 SLOW_IN_PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
@@ -30,6 +31,8 @@ help:
 	@echo 'make test    set up, then lint, types, import rules and all tests'
 	@echo 'make chaos   the long tests: kills in every phase, failovers, random faults from one seed'
 	@echo '             after the other for HEADGATE_CHAOS_MINUTES (10); see tests/chaos'
+	@echo 'make simulate  JobManagers and runners in a simulated world, one seed after the other until'
+	@echo '             Ctrl-C (SCHEDULES=2000: so many; SEED=4711: one, told message by message)'
 	@echo 'make setup   .venv with everything in it, a Java runtime, and the dashboard built'
 	@echo 'make web     only the dashboard, if its sources have changed'
 	@echo 'make unit    the unit tests, in half a minute: no Java, no Node, no browser'
@@ -72,6 +75,8 @@ classes: setup
 test: lint chromium classes
 	@echo '== tests, the fast ones first'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
+	@echo '== ten thousand simulated schedules, and the mutations that they find'
+	@$(BIN)/python -m pytest -q -n 2 $(SIMULATION_TESTS)
 	@$(BIN)/python -m pytest -q $(SLOW_IN_PARALLEL) -m 'not long' $(SLOW_TESTS)
 	@echo '== the dashboard in Chromium'
 	@$(BIN)/python -m pytest -q -m 'not long' $(BROWSER_TESTS)
@@ -93,6 +98,11 @@ fix: $(INSTALLED)
 chaos: setup chromium classes
 	@$(BIN)/python -m pytest -q -m long --timeout 1800 $(SLOW_TESTS)
 	@$(BIN)/python -m pytest -q -m long $(BROWSER_TESTS)
+
+# Needs no Java, no Node and no Postgres: docs/simulation.md.
+.PHONY: simulate
+simulate: $(INSTALLED)
+	@$(BIN)/python -m tests.simulation
 
 .PHONY: lint
 lint: setup

@@ -12,7 +12,7 @@ from jobmanager.core.life.events import Submitted
 from jobmanager.core.life.job import JobCancelRequested, RestartDue
 from jobmanager.core.life.life import begin
 from jobmanager.core.life.records import RestorePoint, StoredJob
-from jobmanager.services import artifacts, lives
+from jobmanager.services import artifacts, lives, restore_points
 from jobmanager.services.lives import Happened
 from jobmanager.services.ports.unit_of_work import UnitOfWork
 
@@ -44,6 +44,8 @@ async def submit(
             if known is not None:
                 return _same(known, document, in_force, idempotency_key)
         await artifacts.check(uow, graph)
+        if restore_point is not None:
+            await restore_points.hold(uow, restore_point)
         begun = begin(Submitted(now, job_id, document, graph, in_force, restore_point))
         await uow.jobs.add(begun.life.job, idempotency_key)
         await lives.save(uow, Happened(None, begun, now))

@@ -122,6 +122,29 @@ async def check(
     return replace(point, job=manifest.job.hex)
 
 
+async def hold(uow: UnitOfWork, point: RestorePoint) -> None:
+    """Sees to it that the restore point is there when the job is accepted, and stays: it was
+    looked at earlier, and its job may have let it go since. Whoever lets a checkpoint or a
+    savepoint go holds the lock of the job that wrote it, and so does this transaction until its
+    commit. Raises `UnusableRestorePoint`.
+    """
+    if point.checkpoint is not None:
+        writer, number = JobId(UUID(hex=point.job)), CheckpointNumber(point.checkpoint)
+        await uow.jobs.get_for_update(writer)
+        is_gone = (await uow.checkpoints.get(writer, number)).discarded_at is not None
+    else:
+        savepoint = await uow.savepoints.at(point.root)
+        if savepoint is None or savepoint.job_id is None:
+            return  # it is known by its path only: the user looks after it
+        await uow.jobs.get_for_update(savepoint.job_id)
+        savepoint = await uow.savepoints.get(savepoint.id)
+        is_gone = savepoint.status is SavepointStatus.DISPOSED
+    if is_gone:
+        raise UnusableRestorePoint(
+            f"{point.name} has been let go of since it was looked at: name another one"
+        )
+
+
 async def _check_claim(uow: UnitOfWork, point: RestorePoint) -> None:
     """What a job claims goes when the job has a checkpoint: nobody else may need it."""
     async with uow:

@@ -83,9 +83,12 @@ async def dispose(
     """Lets a savepoint go. To do it again changes nothing."""
     async with uow:
         savepoint = await uow.savepoints.get(savepoint_id)
+        job_id = savepoint.job_id
+        if job_id is not None:  # nobody accepts a job that starts from it meanwhile
+            await uow.jobs.get_for_update(job_id)
+            savepoint = await uow.savepoints.get(savepoint_id)
         if savepoint.status is SavepointStatus.DISPOSED:
             return savepoint
-        job_id = savepoint.job_id
         under_way = await uow.operations.under_way(job_id) if job_id else None
         users = await uow.jobs.started_from(savepoint.directory)
         savepoint = disposal.disposed(savepoint, under_way, users, now)

@@ -27,7 +27,8 @@ from jobmanager.core.life.effects import LaunchAttempt
 from jobmanager.core.life.events import LifeEvent, Submitted
 from jobmanager.core.life.life import Life, Step, begin, step
 from jobmanager.core.life.records import RestorePoint, StoredJob
-from jobmanager.services import jobs, lives
+from jobmanager.services import lives
+from jobmanager.services.lives import Happened
 from jobmanager.services.ports.figures import SummaryFilter
 from jobmanager.services.ports.lives import SpokenOf
 from jobmanager.services.ports.runners import Runner
@@ -120,13 +121,22 @@ async def launch(database: Database, job_id: JobId, life: Life) -> None:
             await uow.commit()
 
 
+async def accept(database: Database, said: Submitted) -> Life:
+    """As a submission, with a restore point that need not be there."""
+    begun = begin(said)
+    async with database.unit_of_work() as uow:
+        await uow.jobs.add(begun.life.job, None)
+        await lives.save(uow, Happened(None, begun, said.at))
+        await uow.commit()
+    return begun.life
+
+
 async def a_twin(database: Database, seed: int, restore_point: RestorePoint | None = None) -> Twin:
     job_id, document = JobId(UUID(int=(seed + 1) << 96)), a_document(checkpointing=PACED)
     said: Submitted = replace(
         a_submission(NOW, document, restore_point), job_id=job_id, document=document
     )
-    await jobs.submit(database.unit_of_work(), job_id, document, None, None, NOW, restore_point)
-    life = begin(said).life
+    life = await accept(database, said)
     await launch(database, job_id, life)
     return Twin(job_id, life, Chance(seed, ids_after=seed * 10_000))
 
@@ -208,7 +218,7 @@ async def a_random_row(
 ) -> JobId:
     """A job in any state, started from there, with any checkpoints."""
     job_id = JobId(uuid4())
-    await jobs.submit(database.unit_of_work(), job_id, a_document(), None, None, NOW, point)
+    await accept(database, replace(a_submission(NOW, a_document(), point), job_id=job_id))
     status = chance.choice(("running", "running", "starting", "failed", "cancelled", "finished"))
     changes = f"""
         UPDATE jobs SET status = :status, attempt = 3, base_attempt = :base,

@@ -1,0 +1,1 @@
+"""Deterministic simulation of JobManagers and runners: docs/simulation.md explains it."""

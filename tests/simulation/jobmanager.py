@@ -1,0 +1,492 @@
+"""A simulated JobManager: the real lease and the real life decide, this is the shell around them.
+
+The same use cases as in `jobmanager/services`, each of them load, step, save, commit; the same
+loops; and the same answers to runners and users. A crash can come at every `yield`: before the
+commit, between the commit and the answer, between an effect and the note that it is done.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from jobmanager.core import errors
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, JobManagerId, RunnerId
+from jobmanager.core.life import lease as leases
+from jobmanager.core.life import life as lives
+from jobmanager.core.life.attempt import GraceEnded, RunnerWentSilent
+from jobmanager.core.life.checkpoint import CheckpointExpired, CheckpointStatus
+from jobmanager.core.life.checkpoint_rules import is_due
+from jobmanager.core.life.draft import Life, Step
+from jobmanager.core.life.effects import (
+    DiscardAttempts,
+    DiscardCheckpoint,
+    DisposeSavepoint,
+    Effect,
+    KillRunner,
+    LaunchAttempt,
+)
+from jobmanager.core.life.events import (
+    AttemptNews,
+    CheckpointDue,
+    CheckpointNews,
+    HealthExamined,
+    LifeEvent,
+    OperationOverdue,
+    RunnerGivenUp,
+    RunnerLeft,
+)
+from jobmanager.core.life.health import Limits
+from jobmanager.core.life.job import JobStatus, RestartDue
+from jobmanager.core.life.lease import (
+    Candidate,
+    Following,
+    Leading,
+    LeaseRenewed,
+    LeaseTaken,
+    RenewalRefused,
+    Standing,
+    Term,
+    TimePassed,
+)
+from jobmanager.core.life.operation import SAVEPOINT
+from jobmanager.services.lives import spoken_of
+from jobmanager.services.runners import event_of
+from tests.simulation.database import (
+    EPOCH,
+    NotLeading,
+    Outage,
+    OutboxRow,
+    RunnerRow,
+    loaded,
+    whole,
+)
+from tests.simulation.network import Call, Refused
+from tests.simulation.requests import Request, answer_to
+from tests.simulation.runner import RunnerCall
+from tests.simulation.runner_desk import answer_runner
+from tests.simulation.scheduler import Party, Steps
+from tests.simulation.storage import LockUnavailable
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+LEASE = timedelta(seconds=6)
+RENEW_EVERY_MS = 2_000
+HEARTBEAT_TIMEOUT = timedelta(seconds=9)
+START_TIMEOUT = timedelta(seconds=30)
+LINGER = timedelta(seconds=20)
+STALL_AFTER = timedelta(seconds=30)
+_TICK_MS = 1_000
+_WATCH_MS = 3_000
+
+
+class JobManagerParty(Party):
+    def __init__(self, world: "World", name: str, host: str) -> None:
+        super().__init__(name, world.scheduler)
+        self.world = world
+        self.database = world.database
+        self.host = host
+        self.clock_offset_ms = 0
+        self.starts = 0
+        self.listening_since = EPOCH
+        self._standing: Standing = Following()
+        self._candidate = Candidate(JobManagerId(UUID(int=0)), "")
+        self._led_term: Term | None = None
+        self._watched: set[RunnerId] = set()
+        self.start()
+
+    # ── the process ───────────────────────────────────────────────────────────
+
+    def start(self) -> None:
+        """A process that starts again is another JobManager, and remembers nothing."""
+        self.is_up = True
+        self.starts += 1
+        identity = JobManagerId(UUID(int=self.world.next_number()))
+        self._candidate = Candidate(identity, f"http://{self.name}")
+        self._standing, self._led_term, self._watched = Following(), None, set()
+        self.spawn("leadership", self._lead())
+
+    @property
+    def is_reachable(self) -> bool:
+        return self.is_up
+
+    def now(self) -> datetime:
+        """The wall clock of this machine, which can be stepped."""
+        return EPOCH + timedelta(milliseconds=self.scheduler.now + self.clock_offset_ms)
+
+    @property
+    def seconds(self) -> float:
+        """A clock that goes on evenly, whatever happens to the wall clock."""
+        return self.scheduler.now / 1000
+
+    @property
+    def term(self) -> Term | None:
+        standing = leases.transition(self._standing, TimePassed(self.seconds))
+        return standing.term if isinstance(standing, Leading) else None
+
+    def note(self, what: str, *details: Any) -> None:
+        self.world.story.add(self.scheduler.now, self.name, what, *details)
+
+    def take(self, call: Call) -> None:
+        self.spawn(f"answer to {call.sender}", self._answer(call))
+
+    def _answer(self, call: Call) -> Steps[None]:
+        reply, error = None, None
+        try:
+            if isinstance(call.body, RunnerCall):
+                reply = yield from answer_runner(self, call.body)
+            else:
+                assert isinstance(call.body, Request)
+                reply = yield from answer_to(self, call.body)
+        except (NotLeading, Outage) as outage:
+            error = Refused(503, f"{type(outage).__name__} {outage}")
+        except errors.DomainError as refusal:
+            error = Refused(_status(refusal), str(refusal))
+        except Refused as refusal:
+            error = refusal
+        self.world.network.answer(self.name, call, reply, error)
+
+    # ── who leads ─────────────────────────────────────────────────────────────
+
+    def _lead(self) -> Steps[None]:
+        """As `jobmanager/loops/leadership.py`: the database's clock decides about the lease,
+        this process's own clock about how long it believes to have it.
+        """
+        while True:
+            self._standing = leases.transition(self._standing, TimePassed(self.seconds))
+            standing = self._standing
+            yield from self.world.maybe_pause()
+            asked_at = self.seconds
+            if isinstance(standing, Leading):
+                event: leases.LeaseEvent = RenewalRefused()
+                yield from self.world.maybe_pause()
+                if self.database.renew_lease(standing.term, LEASE):
+                    event = LeaseRenewed(asked_at, LEASE)
+                yield from self.world.maybe_pause()
+                self._standing = leases.transition(self._standing, event)
+            else:
+                yield from self._stand()
+            self._standing = leases.transition(self._standing, TimePassed(self.seconds))
+            self._begin_to_lead()
+            yield self.scheduler.now + RENEW_EVERY_MS
+
+    def _stand(self) -> Steps[None]:
+        seen = self.database.lease
+        if not leases.may_take(seen, self._candidate, self.database.now()):
+            return
+        asked_at = self.seconds
+        yield from self.world.maybe_pause()
+        term = self.database.take_lease(self._candidate, seen.term, LEASE)
+        yield from self.world.maybe_pause()
+        if term is not None:
+            taken = LeaseTaken(term, asked_at, LEASE)
+            self._standing = leases.transition(self._standing, taken)
+
+    def _begin_to_lead(self) -> None:
+        term = self.term
+        if term == self._led_term:
+            return
+        self._led_term = term
+        self._watched = set()
+        if term is None:
+            self.note("does not lead any more")
+            return
+        self.note("leads in term {}", term)
+        self.listening_since = self.now()
+        self.spawn("adopt", self._adopt())
+        self.spawn("dispatch", self._dispatch(term))
+        self.spawn("checkpoint timer", self._time_checkpoints(term))
+        self.spawn("reaper", self._reap(term))
+        self.spawn("watchdog", self._watch_health(term))
+
+    def leads_in(self, term: Term) -> bool:
+        return self._led_term == term
+
+    # ── use cases ─────────────────────────────────────────────────────────────
+
+    def use(
+        self,
+        job: JobId,
+        event_of_life: Callable[[Life], LifeEvent | None],
+        also: Callable[[Life], Callable[[], None] | None] | None = None,
+    ) -> Steps[Step | None]:
+        """Load, step, save, commit. None: there was nothing to do."""
+        transaction = self.database.begin(self.term)
+        try:
+            yield from transaction.lock(job)
+            life = self.database.load(job)
+            if (event := event_of_life(life)) is None:
+                return None
+            step = whole(life, lives.step(loaded(life, spoken_of(event)), event))
+            transaction.save(life, event, step)
+            if also is not None and (change := also(life)) is not None:
+                transaction.write(change)
+            yield None
+            transaction.commit()
+        finally:
+            transaction.close()
+        self.note("{}", _Told(life, event, step))
+        return step
+
+    # ── loops ─────────────────────────────────────────────────────────────────
+
+    def _adopt(self) -> Steps[None]:
+        for row in list(self.database.runners.values()):
+            if row.exited_at is None and row.is_process_known:
+                self.watch(row)
+        yield None
+
+    def _dispatch(self, term: Term) -> Steps[None]:
+        while self.leads_in(term):
+            done = []
+            for entry in [row for row in self.database.outbox.values() if row.is_for_jobmanager]:
+                try:
+                    yield from self._carry_out(entry)
+                except (NotLeading, Outage, LockUnavailable):
+                    continue
+                done.append(entry.id)
+                yield None
+            if done:
+                yield from self._forget(done)
+            yield self.database.outbox_news, self.scheduler.now + _TICK_MS
+
+    def _forget(self, done: list[int]) -> Steps[None]:
+        def delete() -> None:
+            for one in done:
+                self.database.outbox.pop(one, None)
+
+        try:
+            transaction = self.database.begin(self.term)
+            transaction.write(delete)
+            yield None
+            transaction.commit()
+        except (NotLeading, Outage):
+            return
+
+    def _carry_out(self, entry: OutboxRow) -> Steps[None]:
+        effect: Effect = entry.effect
+        self.note("carries out {}", effect)
+        job = self.world.storage.of(entry.job_id)
+        match effect:
+            case LaunchAttempt(attempt=attempt):
+                yield from self._launch(entry.job_id, attempt)
+            case KillRunner(attempt=attempt):
+                row = self.database.runner_of(entry.job_id, attempt)
+                yield None
+                if row is not None and row.exited_at is None:
+                    self.world.kill(row.id, self.host)
+            case DiscardCheckpoint(checkpoint=number):
+                yield from job.discard_checkpoint(number)
+            case DiscardAttempts(before=before):
+                job.discard_attempts(before)
+            case DisposeSavepoint(directory=directory):
+                self.world.storage.dispose_savepoint(directory)
+            case _:
+                raise AssertionError(f"{effect} is not for the JobManager")
+
+    def _launch(self, job: JobId, attempt: AttemptNumber) -> Steps[None]:
+        """As `Dispatcher._launch`: the runner is written down before its process starts."""
+        token = f"token-{self.world.next_number()}"
+        transaction = self.database.begin(self.term)
+        row: RunnerRow | None
+        try:
+            yield from transaction.lock(job)
+            known = self.database.runner_of(job, attempt)
+            life = self.database.load(job)
+            is_over = life.attempts[attempt].attempt.status.is_terminal
+            if is_over or (known is not None and known.is_process_known):
+                return
+            found = known is not None and self.world.has_process(known.id, self.host)
+            if known is None or not found:
+                runner_id = known.id if known else RunnerId(UUID(int=self.world.next_number()))
+                row = made = RunnerRow(runner_id, job, attempt, token, self.host, self.now())
+                transaction.write(lambda: self.database.runners.update({runner_id: made}))
+                yield None
+                transaction.commit()
+            else:
+                row = known
+        finally:
+            transaction.close()
+        yield None
+        if not found:
+            self.world.launch(row.id, token, self.host)
+        yield None
+        yield from self._note_process(row.id)
+
+    def _note_process(self, runner: RunnerId) -> Steps[None]:
+        def note() -> None:
+            row = self.database.runners[runner]
+            self.database.runners[runner] = replace(row, is_process_known=True)
+
+        transaction = self.database.begin(self.term)
+        transaction.write(note)
+        yield None
+        transaction.commit()
+        self.watch(self.database.runners[runner])
+
+    def watch(self, row: RunnerRow) -> None:
+        """Sees to it that the end of a process of this machine is noticed."""
+        if row.host == self.host and row.id not in self._watched:
+            self._watched.add(row.id)
+            self.spawn(f"watch {row.id.int}", self._await_exit(row.id))
+
+    def _await_exit(self, runner: RunnerId) -> Steps[None]:
+        led = self._led_term
+        while (process := self.world.process(runner, self.host)) is not None:
+            yield process.exited, self.scheduler.now + 10 * _TICK_MS
+        while led is not None and self.leads_in(led):
+            row = self.database.runners[runner]
+            if row.exited_at is not None:
+                return
+            try:
+                yield from self.use(row.job_id, lambda life: self._left(runner))
+                return
+            except (NotLeading, Outage):
+                yield self.scheduler.now + _TICK_MS
+
+    def _left(self, runner: RunnerId) -> LifeEvent:
+        row, now = self.database.runners[runner], self.now()
+        directory = self.world.storage.of(row.job_id).attempts.get(row.attempt)
+        said: Any = directory.result if directory else None
+        last_word = AttemptNews(AttemptNumber(said.attempt), event_of(said, now)) if said else None
+        return RunnerLeft(now, row.attempt, "the process is gone", last_word)
+
+    def _time_checkpoints(self, term: Term) -> Steps[None]:
+        while self.leads_in(term):
+            for job, life in list(self.database.lives.items()):
+                if is_due(life, self.now()):
+                    yield from self._try(job, lambda life: CheckpointDue(self.now()))
+            yield self.scheduler.now + _TICK_MS
+
+    def _watch_health(self, term: Term) -> Steps[None]:
+        """As `jobmanager/loops/watchdog.py`: a lock only where something is to be written."""
+        while self.leads_in(term):
+            yield self.scheduler.now + _WATCH_MS
+            for job in list(self.database.lives):
+                life = self.database.load(job)
+                if life.job.job.status is JobStatus.RUNNING:
+                    step = lives.step(life, self._examined(life))
+                    if step.life.job != life.job:
+                        yield from self._try(job, self._examined)
+
+    def _examined(self, life: Life) -> HealthExamined:
+        row = self.database.runner_of(life.job.id, life.job.job.attempt)
+        newest = life.checkpoints[life.restorable[-1]] if life.restorable else None
+        return HealthExamined(
+            self.now(),
+            Limits(stall_after=STALL_AFTER, heartbeat_late_after=HEARTBEAT_TIMEOUT / 3),
+            self.listening_since,
+            row.heartbeat_at if row is not None else None,
+            newest.ended_at if newest is not None else None,
+        )
+
+    def _try(self, job: JobId, event: Callable[[Life], LifeEvent | None]) -> Steps[None]:
+        """What does not succeed is tried again at the next tick."""
+        try:
+            yield from self.use(job, event)
+        except (NotLeading, Outage):
+            return
+
+    def _reap(self, term: Term) -> Steps[None]:
+        """As `jobmanager/loops/reaper.py`."""
+        while self.leads_in(term):
+            now = self.now()
+            for job, life in list(self.database.lives.items()):
+                for event in _overdue(life, now):
+                    yield from self._try(job, lambda life, event=event: event)  # type: ignore[misc]
+            for row in list(self.database.runners.values()):
+                if row.exited_at is None:
+                    yield from self._look_after(row, now)
+            yield self.scheduler.now + _TICK_MS
+
+    def _look_after(self, row: RunnerRow, now: datetime) -> Steps[None]:
+        attempt = self.database.lives[row.job_id].attempts[row.attempt].attempt
+        if attempt.ended_at is not None:
+            ended_ago = now - attempt.ended_at
+            if row.host != self.host:
+                if ended_ago > LINGER + HEARTBEAT_TIMEOUT:
+                    yield from self._try(row.job_id, lambda life: self._given_up(row.id))
+            elif ended_ago > LINGER and row.is_process_known:
+                self.world.kill(row.id, self.host)
+            return
+        heard = row.heartbeat_at or row.launched_at
+        limit = HEARTBEAT_TIMEOUT if row.heartbeat_at else START_TIMEOUT
+        silence = now - max(heard, self.listening_since)
+        if silence > limit:
+            silent = RunnerWentSilent(now, silence)
+            yield from self._try(
+                row.job_id,
+                lambda life: AttemptNews(self.database.runners[row.id].attempt, silent),
+            )
+
+    def _given_up(self, runner: RunnerId) -> LifeEvent | None:
+        row = self.database.runners[runner]
+        if row.exited_at is not None:
+            return None
+        return RunnerGivenUp(self.now(), row.attempt, row.host)
+
+
+def _status(refusal: errors.DomainError) -> int:
+    match refusal:
+        case errors.NotFound():
+            return 404
+        case errors.Conflict():
+            return 409
+        case errors.Unavailable():
+            return 503
+        case _:
+            return 400
+
+
+def _overdue(life: Life, now: datetime) -> list[LifeEvent]:
+    """What did not happen in time."""
+    found: list[LifeEvent] = [
+        CheckpointNews(CheckpointNumber(number), CheckpointExpired(now))
+        for number, one in life.checkpoints.items()
+        if one.status is CheckpointStatus.IN_PROGRESS and one.expires_at <= now
+    ]
+    job = life.job.job
+    if job.status is JobStatus.RESTARTING and job.restart_at and job.restart_at <= now:
+        found.append(RestartDue(now))
+    attempt = life.attempt.attempt
+    if attempt.kill_at is not None and attempt.kill_at <= now:
+        found.append(AttemptNews(attempt.number, GraceEnded(now)))
+    operation = life.operation
+    if operation is not None and operation.operation.kind.is_change:
+        is_saving = operation.operation.phase == SAVEPOINT  # which has a deadline of its own
+        found += [] if is_saving else [OperationOverdue(now, operation.id)]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A step, as the story tells it."""
+
+    before: Life
+    event: LifeEvent
+    step: Step
+
+    def __str__(self) -> str:
+        event: Any = getattr(self.event, "event", self.event)
+        before, after = self.before.job.job, self.step.life.job.job
+        parts = [type(event).__name__]
+        if isinstance(self.event, AttemptNews):
+            parts.append(f"of attempt {self.event.attempt}")
+        if isinstance(self.event, CheckpointNews):
+            parts.append(f"of checkpoint {self.event.checkpoint}")
+        if before.status is not after.status:
+            parts.append(f"→ job {after.status}")
+        if before.attempt != after.attempt:
+            parts.append(f"with attempt {after.attempt}")
+        if self.step.outcome is not None:
+            parts.append(f"→ {self.step.outcome}")
+        operation = self.before.operation
+        if operation is not None:
+            moved = self.step.life.operations[operation.id].operation
+            if moved != operation.operation:
+                parts.append(f"→ {moved.kind} {moved.status} in phase {moved.phase}")
+        if self.step.effects:
+            parts.append("→ " + ", ".join(type(one).__name__ for one in self.step.effects))
+        return " ".join(parts)

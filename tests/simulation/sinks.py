@@ -1,0 +1,175 @@
+"""The `files` sink in simulated storage, step by step as `taskrunner/sinks/directory.py` does it.
+
+What becomes of a batch is decided by the real rules, `taskrunner.core.sink_records` and
+`taskrunner.core.continuation`.
+"""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from jobmanager.core.ids import AttemptNumber, VertexId
+from jobmanager.core.snapshots.manifest import Ancestor
+from taskrunner.core import continuation, sink_records
+from taskrunner.core.continuation import Branch
+from taskrunner.core.sink_records import RecordState, Recovery
+from tests.simulation.scheduler import Steps
+from tests.simulation.storage import JobStorage, SinkFiles, SinkRecord, Storage
+from tests.simulation.stream import OutputRow
+
+
+class SinkWriter:
+    """One sink as one attempt sees it."""
+
+    def __init__(self, storage: JobStorage, files: SinkFiles, attempt: AttemptNumber) -> None:
+        self._storage = storage
+        self._files = files
+        self._attempt = attempt
+
+    def write(self, batch: int, rows: Sequence[OutputRow]) -> Steps[None]:
+        """Stages a batch, decides that it counts, publishes it unless it is to be held."""
+        if not rows:
+            return
+        if self.is_decided(batch):  # it is replayed
+            yield from self._finish(batch)
+            return
+        names = self._stage(batch, rows)
+        yield None
+        token = yield from self._storage.epoch_lock.acquire()
+        try:
+            self._storage.check_epoch(self._attempt)
+            if not self.is_decided(batch):
+                yield from self._decide(batch, names)
+            if not self._files.is_held:
+                yield from self._publish(batch)
+        finally:
+            self._storage.epoch_lock.release(token)
+
+    def is_decided(self, batch: int) -> bool:
+        return batch in self._files.records
+
+    def show_up_to(self, batch: int) -> Steps[None]:
+        """Publishes what was held for a checkpoint at `batch`."""
+        waiting = (RecordState.HELD, RecordState.PENDING)
+        token = yield from self._storage.epoch_lock.acquire()
+        try:
+            self._storage.check_epoch(self._attempt)
+            for one in sorted(self._files.records):
+                if one <= batch and self._files.records[one].state in waiting:
+                    yield from self._publish(one)
+        finally:
+            self._storage.epoch_lock.release(token)
+
+    def recover(self, last_kept: int, last_visible: int | None) -> Steps[None]:
+        """Puts the directory right before an attempt starts after a restore."""
+        token = yield from self._storage.epoch_lock.acquire()
+        try:
+            self._storage.check_epoch(self._attempt)
+            states = {batch: record.state for batch, record in self._files.records.items()}
+            todo = sink_records.recoveries(states, last_kept, last_visible)
+            for batch, recovery in todo.items():
+                match recovery:
+                    case Recovery.WITHDRAW:
+                        yield from self._withdraw(batch)
+                    case Recovery.PUBLISH:
+                        yield from self._publish(batch)
+                    case Recovery.KEEP:
+                        pass
+                    case _:
+                        assert_never(recovery)
+            self._delete_orphans()
+        finally:
+            self._storage.epoch_lock.release(token)
+
+    def _stage(self, batch: int, rows: Sequence[OutputRow]) -> list[tuple[str, str]]:
+        """Two files where there are two rows: so that a crash can come between them."""
+        parts = [rows[::2], rows[1::2]] if len(rows) > 1 else [rows]
+        names = []
+        for part, some in enumerate(parts):
+            staged = f"{self._attempt}-{batch}/part-{part}.parquet"
+            final = sink_records.final_name(
+                self._files.job, self._files.sink, batch, part, f"part-{part}.parquet"
+            )
+            self._files.staged[staged] = tuple(some)
+            names.append((staged, final))
+        return names
+
+    def _decide(self, batch: int, names: Sequence[tuple[str, str]]) -> Steps[None]:
+        state = RecordState.HELD if self._files.is_held else RecordState.PENDING
+        self._storage.note_publication(self._attempt)
+        self._files.records[batch] = SinkRecord(state, batch, self._attempt, tuple(names))
+        yield None
+
+    def _finish(self, batch: int) -> Steps[None]:
+        token = yield from self._storage.epoch_lock.acquire()
+        try:
+            self._storage.check_epoch(self._attempt)
+            if self._files.records[batch].state is RecordState.PENDING:
+                yield from self._publish(batch)
+        finally:
+            self._storage.epoch_lock.release(token)
+
+    def _publish(self, batch: int) -> Steps[None]:
+        record = self._files.records[batch]
+        record.state = RecordState.PENDING
+        for staged, final in record.files:
+            rows = self._files.staged.pop(staged, None)
+            if rows is not None:
+                self._storage.note_publication(self._attempt)
+                self._files.visible[final] = rows
+                self._files.is_checked = False
+                yield None
+        record.state = RecordState.PUBLISHED
+        yield None
+
+    def _withdraw(self, batch: int) -> Steps[None]:
+        record = self._files.records[batch]
+        record.state = RecordState.WITHDRAWN
+        yield None
+        for staged, final in record.files:
+            self._files.visible.pop(final, None)
+            self._files.staged.pop(staged, None)
+            self._files.is_checked = False
+            yield None
+        del self._files.records[batch]
+
+    def _delete_orphans(self) -> None:
+        waiting = (RecordState.HELD, RecordState.PENDING)
+        named = {
+            staged
+            for record in self._files.records.values()
+            if record.state in waiting
+            for staged, _ in record.files
+        }
+        for staged in [one for one in self._files.staged if one not in named]:
+            del self._files.staged[staged]
+
+
+def continue_output(
+    storage: Storage, there: JobStorage, sink: VertexId, lineage: tuple[Ancestor, ...]
+) -> Steps[None]:
+    """Withdraws what is not part of the job's past, and shows what is, as
+    `taskrunner/sinks/continuation.py`; keeps the attempts of the other jobs out for good.
+    """
+    neighbours = {
+        one.job: one
+        for one in storage.jobs.values()
+        if one is not there and one.output_root == there.output_root and sink in one.sinks
+    }
+    others = {
+        job: _branches(lineage_of_other, sink)
+        for job, one in neighbours.items()
+        if (lineage_of_other := one.sinks[sink].lineage) is not None
+    }
+    for job, batch in continuation.last_kept(_branches(lineage, sink), others).items():
+        if (other := neighbours.get(job)) is None:
+            continue
+        guard = AttemptNumber(other.epoch + 1)
+        yield from other.raise_epoch(guard)
+        other.reading = guard
+        yield from SinkWriter(other, other.sinks[sink], guard).recover(batch, batch)
+    there.sinks[sink].lineage = lineage
+
+
+def _branches(lineage: tuple[Ancestor, ...], sink: VertexId) -> list[Branch]:
+    known = [(one.job, one.batches[sink]) for one in lineage if sink in one.batches]
+    return [Branch(job, -1 if batch is None else batch) for job, batch in known]
