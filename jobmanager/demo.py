@@ -53,7 +53,7 @@ class Rate:
 
 
 @dataclass
-class Outcome:
+class DemoOutcome:
     """What a run has come to."""
 
     checkpoints: set[int] = field(default_factory=set)
@@ -77,7 +77,7 @@ def run(seconds: float | None, directory: Path, as_json: bool) -> None:
 
     Raises `HeadgateError` where it did not come to what it promises.
     """
-    outcome = Outcome()
+    outcome = DemoOutcome()
     home = (directory / datetime.now(UTC).strftime("%Y%m%d-%H%M%S")).resolve()
     home.mkdir(parents=True)
     with view(as_json) as shown, _interrupted_by_sigterm():
@@ -106,7 +106,11 @@ def quickstart() -> Path:
 
 
 def _run_job(
-    client: HeadgateClient, server: DemoServer, shown: View, seconds: float | None, outcome: Outcome
+    client: HeadgateClient,
+    server: DemoServer,
+    shown: View,
+    seconds: float | None,
+    outcome: DemoOutcome,
 ) -> None:
     graph = graph_file.read(str(quickstart()))
     output = server.data_root / next(v["path"] for v in graph["vertices"] if v["op"] == "sink")
@@ -133,7 +137,7 @@ def _watch(
     job_id: str,
     shown: View,
     seconds: float | None,
-    outcome: Outcome,
+    outcome: DemoOutcome,
 ) -> None:
     """Shows progress until the time is over. The clock starts when the job first runs."""
     submitted_at, began_at, rate = time.monotonic(), None, Rate()
@@ -185,7 +189,7 @@ def _show_progress(status: StatusResponse, elapsed: float, rate: Rate, shown: Vi
 
 
 def _show_new_checkpoints(
-    client: HeadgateClient, job_id: str, shown: View, outcome: Outcome
+    client: HeadgateClient, job_id: str, shown: View, outcome: DemoOutcome
 ) -> None:
     for one in sorted(client.checkpoints(job_id)["history"], key=lambda found: found["id"]):
         if one["status"] == "COMPLETED" and one["id"] not in outcome.checkpoints:
@@ -205,7 +209,7 @@ def _described(checkpoint: CheckpointResponse, took: str) -> str:
     return f"checkpoint {checkpoint['number']} completed in {took}, {size}; acks: {listed}{more}"
 
 
-def _show_rows(output: Path, shown: View, outcome: Outcome) -> None:
+def _show_rows(output: Path, shown: View, outcome: DemoOutcome) -> None:
     if not output.is_dir():
         return
     table = arrow_dataset.dataset(output, format="parquet").to_table()

@@ -93,7 +93,7 @@ class LeaderTasks:
         self._tasks = []
         await self._launcher.end_warm()
         await self._launcher.close()
-        self._wakeups.ring_all()  # who waits here for directives has to ask the new leader
+        self._wakeups.wake_all()  # who waits here for directives has to ask the new leader
 
     async def _adopt(self, term: Term, url: str) -> None:
         """Watches the runners that are there, whoever started them, and says so in the

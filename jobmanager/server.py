@@ -26,7 +26,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from jobmanager.api.app import make_app
-from jobmanager.api.context import Context
+from jobmanager.api.context import ApiContext
 from jobmanager.api.forwarding import PATIENCE
 from jobmanager.api.metrics import Meters
 from jobmanager.core.ids import JobManagerId
@@ -65,7 +65,7 @@ class CannotStart(Exception):
     """The server cannot start; the message says why and what to do."""
 
 
-def serve(settings: Settings, announce: Callable[["Ready"], None]) -> None:
+def serve(settings: Settings, announce: Callable[["ServerReady"], None]) -> None:
     """Runs the server until SIGINT or SIGTERM; announces that it is ready.
 
     Raises `CannotStart`.
@@ -74,7 +74,7 @@ def serve(settings: Settings, announce: Callable[["Ready"], None]) -> None:
     asyncio.run(_serve(settings, announce))
 
 
-async def _serve(settings: Settings, announce: Callable[["Ready"], None]) -> None:
+async def _serve(settings: Settings, announce: Callable[["ServerReady"], None]) -> None:
     stop = _stop_on_signals()
     myself = JobManagerId(uuid4())
     async with AsyncExitStack() as stack:
@@ -86,7 +86,7 @@ async def _serve(settings: Settings, announce: Callable[["Ready"], None]) -> Non
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ServerReady:
     """What is said when requests are served."""
 
     url: str
@@ -145,10 +145,10 @@ class Server:
             predecessor,
             warm=self._warm,
         )
-        database.on_commit = self._wakeups.ring
+        database.on_commit = self._wakeups.wake
         database.leader = lambda: self._leadership.term
 
-    async def run(self, stop: asyncio.Event, announce: Callable[[Ready], None]) -> None:
+    async def run(self, stop: asyncio.Event, announce: Callable[[ServerReady], None]) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._launcher.reap)
         async with httpx.AsyncClient(timeout=PATIENCE, limits=_TO_LEADER, trust_env=False) as http:
             app = make_app()
@@ -156,7 +156,7 @@ class Server:
             await self._run(app, stop, announce)
 
     async def _run(
-        self, app: FastAPI, stop: asyncio.Event, announce: Callable[[Ready], None]
+        self, app: FastAPI, stop: asyncio.Event, announce: Callable[[ServerReady], None]
     ) -> None:
         http = _http(app, self._settings.most_connections)
         # Once before anybody can ask, so that who is alone leads from the first request on.
@@ -165,7 +165,7 @@ class Server:
         stop_leading = asyncio.Event()
         leading = asyncio.create_task(self._leadership.run(stop_leading), name="leadership")
         events = self._start_events(stop_leading)
-        announce(Ready(self.url, self._leadership.leader_url))
+        announce(ServerReady(self.url, self._leadership.leader_url))
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([serving, leading, stopping], return_when=asyncio.FIRST_COMPLETED)
         try:
@@ -177,7 +177,7 @@ class Server:
             await self._leadership.resign()
             await self._inspector.close()
             http.should_exit = True
-            self._wakeups.ring_all()
+            self._wakeups.wake_all()
             self._events.close()
             await asyncio.gather(*events)
             await serving
@@ -211,7 +211,7 @@ class Server:
         except OSError as error:  # a full disk must not cost the lead
             _log.warning("address file not written", error=str(error))
 
-    def _context(self, to_leader: httpx.AsyncClient) -> Context:
+    def _context(self, to_leader: httpx.AsyncClient) -> ApiContext:
         units = self._database.unit_of_work
         places = RunSettings(
             spark_master=self._settings.spark_master,
@@ -219,7 +219,7 @@ class Server:
             data_root=str(self._settings.files_root),
             checkpoints=self._settings.checkpoints,
         )
-        return Context(
+        return ApiContext(
             units=units,
             storage=self._storage,
             inspector=self._inspector,

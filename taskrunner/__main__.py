@@ -18,7 +18,7 @@ from jobmanager.core.ids import RunnerId
 from taskrunner import logs
 from taskrunner.control.address import AddressFile
 from taskrunner.control.client import JobManagerClient, RunnerDismissed
-from taskrunner.runner import Runner
+from taskrunner.runner import RunnerProcess
 from taskrunner.spark.session.session import WarmSession, primed_session
 
 log = logs.get("main")
@@ -43,7 +43,7 @@ def main() -> int:
 
 def _run(runner_id: RunnerId, addresses: AddressFile, token: str, session: WarmSession) -> int:
     with JobManagerClient(runner_id, addresses, token) as client:
-        runner = Runner(client, session)
+        runner = RunnerProcess(client, session)
 
         def terminate(number: int, frame: FrameType | None) -> None:
             runner.terminate()

@@ -14,7 +14,7 @@ from typing import assert_never
 from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.core.progress import RegionProgress
 from jobmanager.protocol.messages import (
-    AttemptFailed,
+    AttemptFailedReport,
     AttemptPrepared,
     AttemptRunning,
     Barrier,
@@ -55,7 +55,7 @@ from taskrunner.spark.session.session import WarmSession
 ReportProgress = Callable[[AttemptPrepared | AttemptRunning], None]
 
 
-class Attempt:
+class AttemptRun:
     """Runs one attempt. `run` belongs to one thread; the rest to any. Its session stays open."""
 
     def __init__(
@@ -145,6 +145,6 @@ class Attempt:
                 assert_never(instruction)
 
     def _give_up(self, error: Exception) -> None:
-        self._ending = AttemptFailed(failure=failure_of(error))
+        self._ending = AttemptFailedReport(failure=failure_of(error))
         self._driver.do(StopRegionsAtOnce())
         self._driver.do(End())

@@ -16,7 +16,7 @@ from typing import assert_never
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
 from jobmanager.core.life.checkpoint import AckOutcome
 from jobmanager.files.locks import LockUnavailable
-from jobmanager.protocol.messages import Barrier, BarrierDeclined, Stop
+from jobmanager.protocol.messages import Barrier, BarrierDecline, Stop
 from taskrunner import logs
 from taskrunner.control.client import (
     CallRefused,
@@ -192,7 +192,7 @@ class BarrierThread(Thread):
         log.warning(
             "barrier_declined", checkpoint=checkpoint, reason=send.reason, detail=send.detail
         )
-        declined = BarrierDeclined(
+        declined = BarrierDecline(
             job=self._job,
             attempt=self._attempt,
             checkpoint=checkpoint,

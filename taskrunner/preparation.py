@@ -19,7 +19,7 @@ from taskrunner.snapshots.restore_source import open_restore_source, read_lineag
 from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
 from taskrunner.spark.run.job import SPARK_VERSION, SparkJob
 from taskrunner.spark.run.job_paths import JobPaths
-from taskrunner.spark.run.region_query import Phase, RegionQuery
+from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
 from taskrunner.spark.session.session import WarmSession, settings
 from taskrunner.spark.session.shipped_artifacts import shipped
 
@@ -101,7 +101,7 @@ class Preparation:
 
 def _sources(context: AttemptContext, snapshots: Snapshots, spark_job: SparkJob) -> SnapshotSources:
     queries = {one.id: one for one in spark_job.regions if isinstance(one, RegionQuery)}
-    running = (Phase.RUNNING, Phase.DRAINING)
+    running = (QueryPhase.RUNNING, QueryPhase.DRAINING)
     return SnapshotSources(
         context,
         snapshots,

@@ -11,7 +11,7 @@ from typing import assert_never
 
 from jobmanager.core.ids import RegionId
 from jobmanager.core.progress import RegionProgress
-from jobmanager.protocol.messages import Failure
+from jobmanager.protocol.messages import FailureReport
 from taskrunner import logs
 from taskrunner.core.attempt import events
 from taskrunner.core.attempt.events import Event
@@ -28,7 +28,7 @@ from taskrunner.preparation import Preparation
 from taskrunner.reports import failure_of, failure_of_region, region_failure, restored_regions
 from taskrunner.snapshots.fence import Superseded
 from taskrunner.spark.run.job import RegionRun, SparkJob
-from taskrunner.spark.run.region_query import Phase, RegionQuery
+from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
 from taskrunner.stopping import await_ends, drain, stop_at_once
 
 _POLL_SECONDS = 0.1
@@ -45,7 +45,7 @@ SparkInstruction = (
 )
 
 
-class Abandoned(Exception):
+class DriveAbandoned(Exception):
     """Something else is to be done than what is under way."""
 
 
@@ -76,7 +76,7 @@ class RegionDriver:
         while not isinstance(instruction := self._next(), End):
             try:
                 self._carry_out(instruction)
-            except Abandoned:
+            except DriveAbandoned:
                 log.info("abandoned", what=type(instruction).__name__)
             except Superseded as error:
                 self._is_polling = False
@@ -151,14 +151,14 @@ class RegionDriver:
             stop_at_once(self._regions)
             raise
         self._has_started = self._is_polling = True
-        self._tell(events.QueriesStarted(tuple(restored_regions(self._job))))
+        self._tell(events.AllQueriesStarted(tuple(restored_regions(self._job))))
 
     def _poll(self) -> None:
         phases = {region.id: region.poll() for region in self._regions}
-        if Phase.FAILED in phases.values():
+        if QueryPhase.FAILED in phases.values():
             raise region_failure(self._job)
         for region, phase in phases.items():
-            if phase is Phase.FINISHED and region not in self._finished:
+            if phase is QueryPhase.FINISHED and region not in self._finished:
                 self._finished.add(region)
                 self._tell(events.QueryFinished(region))
 
@@ -166,7 +166,7 @@ class RegionDriver:
         self._is_polling = False
         able = [region for region in self._regions if self._can_stop(region)]
         for region in await_ends(able, self._is_interrupted):
-            if region.phase is Phase.FAILED:
+            if region.phase is QueryPhase.FAILED:
                 self._tell_failure(region)
             else:
                 self._tell(events.QueryEnded(region.id))
@@ -182,7 +182,7 @@ class RegionDriver:
         if drain(regions, self._preparation.mark_drained, self._is_interrupted):
             self._tell(events.RegionsDrained())
         for region in regions:
-            if region.phase is Phase.FAILED:
+            if region.phase is QueryPhase.FAILED:
                 self._tell_failure(region)
 
     def _is_interrupted(self) -> bool:
@@ -190,7 +190,7 @@ class RegionDriver:
 
     def _check(self) -> None:
         if self._is_interrupted():
-            raise Abandoned
+            raise DriveAbandoned
 
     def _tell_failure(self, region: RegionRun) -> None:
         error = failure_of_region(region)
@@ -199,7 +199,7 @@ class RegionDriver:
         else:
             self._tell(events.QueryFailed(region.id, failure_of(error)))
 
-    def _failed(self, instruction: SparkInstruction | None, failure: Failure) -> Event:
+    def _failed(self, instruction: SparkInstruction | None, failure: FailureReport) -> Event:
         match instruction:
             case Prepare():
                 return events.PreparationFailed(failure)

@@ -2,7 +2,7 @@
 
 from jobmanager.core.ids import RegionId
 from jobmanager.core.progress import RestoredRegion
-from jobmanager.protocol.messages import Failure
+from jobmanager.protocol.messages import FailureReport
 from taskrunner import logs
 from taskrunner.core import failures, restore
 from taskrunner.core.restore import (
@@ -15,7 +15,7 @@ from taskrunner.core.restore import (
 from taskrunner.snapshots.fence import Superseded
 from taskrunner.spark.run.causes import causes_of, stack_of
 from taskrunner.spark.run.job import RegionRun, SparkJob
-from taskrunner.spark.run.region_query import Phase
+from taskrunner.spark.run.region_query import QueryPhase
 
 log = logs.get("attempt")
 
@@ -30,7 +30,9 @@ class RegionFailed(Exception):
 
 def region_failure(spark_job: SparkJob) -> Exception:
     """What the first region that failed is to be reported with."""
-    return failure_of_region(next(one for one in spark_job.regions if one.phase is Phase.FAILED))
+    return failure_of_region(
+        next(one for one in spark_job.regions if one.phase is QueryPhase.FAILED)
+    )
 
 
 def failure_of_region(region: RegionRun) -> Exception:
@@ -42,13 +44,13 @@ def failure_of_region(region: RegionRun) -> Exception:
     return error
 
 
-def failure_of(error: Exception) -> Failure:
+def failure_of(error: Exception) -> FailureReport:
     """The failure that an attempt reports for `error`."""
     region = error.region if isinstance(error, RegionFailed) else None
     causes = causes_of(error.__cause__ if region and error.__cause__ else error)
     found = failures.classify(causes, stack_of(error), region)
     log.error("failed", kind=found.kind, message=found.message, region=region)
-    return Failure.model_validate(
+    return FailureReport.model_validate(
         {
             "kind": found.kind,
             "is_restartable": found.is_restartable,

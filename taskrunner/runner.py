@@ -33,14 +33,14 @@ from jobmanager.protocol.messages import (
     Stop,
 )
 from taskrunner import logs
-from taskrunner.attempt import Attempt
+from taskrunner.attempt import AttemptRun
 from taskrunner.control.client import (
     CallRefused,
     JobManagerClient,
     NotDelivered,
     RunnerDismissed,
 )
-from taskrunner.control.threads import DirectivePoller, Heartbeats, Reporter
+from taskrunner.control.threads import DirectivePoller, HeartbeatThread, Reporter
 from taskrunner.core.attempt.events import CancelAsked, Dismissed, Order, Replaced
 from taskrunner.core.attempt.instructions import EndingReport
 from taskrunner.core.idle_timeout import IdleTimeout
@@ -59,7 +59,7 @@ _MEMORY_EVERY = 5
 log = logs.get("runner")
 
 
-class Runner:
+class RunnerProcess:
     """The life of one runner process."""
 
     def __init__(
@@ -77,11 +77,11 @@ class Runner:
         self._memory_use = MemoryUse(self._session)
         self._beats = 0
         # queues, not events: a signal handler may put into one at any moment
-        self._attempts: SimpleQueue[Attempt | None] = SimpleQueue()
+        self._attempts: SimpleQueue[AttemptRun | None] = SimpleQueue()
         self._exits: SimpleQueue[str] = SimpleQueue()
-        self._newest: Attempt | None = None
+        self._newest: AttemptRun | None = None
         """The last one that there was a `Run` for: what directives are about."""
-        self._current: Attempt | None = None
+        self._current: AttemptRun | None = None
         """The one that heartbeats speak of."""
         self._last_order: Order | None = None
         """What ends the runner itself, and so whatever attempt it has."""
@@ -99,7 +99,7 @@ class Runner:
             )
         )
         log.info("registered")
-        self._heartbeats = Heartbeats(
+        self._heartbeats = HeartbeatThread(
             self._client,
             welcome.heartbeat_interval_ms,
             self._heartbeat,
@@ -120,7 +120,7 @@ class Runner:
         """A signal asks for the end: cancel with a short grace. Safe in a signal handler."""
         self._end(CancelAsked(_TERMINATION_GRACE, "the runner was asked to terminate"))
 
-    def _run_attempt(self, attempt: Attempt) -> Attempt | None:
+    def _run_attempt(self, attempt: AttemptRun) -> AttemptRun | None:
         """Runs an attempt to its end. Returns the one that is to follow in this process."""
         self._current = attempt
         log.info("attempt_started", job=attempt.job, attempt=attempt.number)
@@ -144,7 +144,7 @@ class Runner:
         return None
 
     def _report_progress(
-        self, attempt: Attempt, body: AttemptPrepared | AttemptRunning, reporter: Reporter
+        self, attempt: AttemptRun, body: AttemptPrepared | AttemptRunning, reporter: Reporter
     ) -> None:
         match body:
             case AttemptPrepared(repartitioned=regions):
@@ -153,7 +153,7 @@ class Runner:
                 log.info("attempt_running", restored=[one.why for one in restored])
         reporter.send(_report(attempt, body))
 
-    def _report_ending(self, attempt: Attempt, ending: EndingReport) -> bool:
+    def _report_ending(self, attempt: AttemptRun, ending: EndingReport) -> bool:
         """Whether somebody may have waited for it. A refusal does not say: this runner may have
         its next attempt already, if it was the answer to an earlier try that was lost.
         """
@@ -170,7 +170,7 @@ class Runner:
         log.info("attempt_reported", ending=ending.event)
         return not reply.superseded
 
-    def _await_next(self) -> Attempt | None:
+    def _await_next(self) -> AttemptRun | None:
         """The next attempt of a runner that was kept; None: there is none."""
         log.info("waiting")
         waiting = IdleTimeout(time.monotonic(), self._patience, self._report_within)
@@ -217,7 +217,7 @@ class Runner:
     def _take_run(self, directive: Directive, run: Run) -> None:
         assert directive.job is not None
         assert directive.attempt is not None
-        attempt = Attempt(
+        attempt = AttemptRun(
             JobId(directive.job),
             AttemptNumber(directive.attempt),
             run,
@@ -244,7 +244,7 @@ class Runner:
 
 
 def _pass_on(
-    body: Cancel | Stop | Barrier | CheckpointCompleted | CheckpointAborted, attempt: Attempt
+    body: Cancel | Stop | Barrier | CheckpointCompleted | CheckpointAborted, attempt: AttemptRun
 ) -> None:
     match body:
         case Cancel(grace_ms=grace_ms):
@@ -255,6 +255,6 @@ def _pass_on(
 
 
 def _report(
-    attempt: Attempt, body: AttemptPrepared | AttemptRunning | EndingReport
+    attempt: AttemptRun, body: AttemptPrepared | AttemptRunning | EndingReport
 ) -> AttemptReport:
     return AttemptReport(job=attempt.job, attempt=attempt.number, at=datetime.now(UTC), body=body)

@@ -8,7 +8,7 @@ from functools import partial
 from jobmanager.core.ids import RegionId
 from taskrunner import logs
 from taskrunner.spark.run.job import RegionRun
-from taskrunner.spark.run.region_query import Phase, RegionQuery
+from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
 
 _LOOK_AGAIN_SECONDS = 0.02
 log = logs.get("attempt")
@@ -40,7 +40,7 @@ def drain(
     """
     for region in regions:
         while region.drain_one_batch(partial(mark, region.id)):
-            if not list(await_ends([region], is_interrupted)) or region.phase is Phase.FAILED:
+            if not list(await_ends([region], is_interrupted)) or region.phase is QueryPhase.FAILED:
                 return False
     return True
 

@@ -27,7 +27,7 @@ from jobmanager.services.wakeups import Wakeups
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class ApiContext:
     units: UnitsOfWork
     storage: SnapshotStorage
     inspector: Inspector
@@ -48,12 +48,12 @@ class Context:
     """By which a JobManager that does not lead passes requests on."""
 
 
-async def _context(request: Request) -> Context:
-    context: Context = request.app.state.context
+async def _context(request: Request) -> ApiContext:
+    context: ApiContext = request.app.state.context
     return context
 
 
-Ctx = Annotated[Context, Depends(_context)]
+Ctx = Annotated[ApiContext, Depends(_context)]
 
 
 async def _unit_of_work(context: Ctx) -> UnitOfWork:

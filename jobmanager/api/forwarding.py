@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from jobmanager.api import problems
-from jobmanager.api.context import Context
+from jobmanager.api.context import ApiContext
 from jobmanager.api.limits import is_read, is_runner_call
 from jobmanager.core.errors import NotLeading
 
@@ -33,7 +33,7 @@ class Forwarding:
         if scope["type"] != "http" or not _needs_leader(scope):
             await self._app(scope, receive, send)
             return
-        context: Context = scope["app"].state.context
+        context: ApiContext = scope["app"].state.context
         if context.leadership.term is not None:
             await self._app(scope, receive, send)
             return
@@ -48,7 +48,7 @@ def _needs_leader(scope: Scope) -> bool:
     return not is_read(scope) or is_runner_call(scope["path"])
 
 
-async def _forward(context: Context, request: Request) -> Response:
+async def _forward(context: ApiContext, request: Request) -> Response:
     leader = context.leadership.leader_url
     if leader is None:
         raise NotLeading(

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 
 from jobmanager.api.context import Ctx
 from jobmanager.api.shapes.garbage import GarbageItem, GarbageResponse
-from jobmanager.core.snapshots.garbage import Garbage, Limits, together
+from jobmanager.core.snapshots.garbage import Garbage, GarbageLimits, together
 from jobmanager.services import artifacts, garbage
 
 router = APIRouter(tags=["storage"])
@@ -25,7 +25,7 @@ async def collect(
     ago. `unknown_jobs`: also directories of jobs that this server's database does not have.
     """
     age = None if older_than_ms is None else timedelta(milliseconds=older_than_ms)
-    limits, deletes = Limits(context.clock(), age, unknown_jobs), not dry_run
+    limits, deletes = GarbageLimits(context.clock(), age, unknown_jobs), not dry_run
     found = together(
         [
             await garbage.collect(context.units, context.storage.sweep, limits, deletes=deletes),

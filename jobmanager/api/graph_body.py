@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import Request
 
-from jobmanager.api.context import Context
+from jobmanager.api.context import ApiContext
 from jobmanager.core.errors import Fault, InvalidJobGraph, MalformedRequest
 from jobmanager.core.graph import graph_document
 from jobmanager.core.json_text import holds_nul
@@ -26,12 +26,12 @@ GRAPH_BODY: dict[str, Any] = {
 """What the body is, for the route's documentation."""
 
 
-async def settled_document(request: Request, context: Context) -> Mapping[str, Any]:
+async def resolved_document(request: Request, context: ApiContext) -> Mapping[str, Any]:
     """The graph with the ids of its artifacts. Raises `InvalidJobGraph` where one is not there."""
-    return await settled(await document_of(request), context)
+    return await resolved(await document_of(request), context)
 
 
-async def settled(document: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
+async def resolved(document: Mapping[str, Any], context: ApiContext) -> Mapping[str, Any]:
     """The same, of a document. Faults of the graph itself are told with those of its artifacts."""
     faults: list[Fault] = []
     found = document
@@ -40,7 +40,7 @@ async def settled(document: Mapping[str, Any], context: Context) -> Mapping[str,
     except InvalidJobGraph as error:
         faults += error.faults
     try:
-        found = await artifacts.settled(
+        found = await artifacts.resolve_artifacts(
             context.units,
             context.storage.artifacts,
             document,

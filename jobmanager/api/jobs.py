@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, Query, Request
 from jobmanager.api import status as statuses
 from jobmanager.api.context import Ctx, JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import plan_document
-from jobmanager.api.graph_body import GRAPH_BODY, settled_document
+from jobmanager.api.graph_body import GRAPH_BODY, resolved_document
 from jobmanager.api.problems import GRAPH_FAULTS, fault_shape
 from jobmanager.api.shapes.flink.plans import JobPlan
 from jobmanager.api.shapes.jobs import (
@@ -61,7 +61,7 @@ async def submit(
     if dry_run:
         found = await _dry_run(request, context, parallelism, asked, analyse=analyse)
         return ShapeResponse(found, HTTPStatus.OK)
-    document = await settled_document(request, context)
+    document = await resolved_document(request, context)
     if analyse:
         graph, in_force = jobs.check(document, parallelism)
         await _check_artifacts(context, graph)
@@ -163,7 +163,7 @@ async def _dry_run(
     """The answer of a submission that nothing is stored of: what would be refused is a fault."""
     plans: dict[RegionId, str] = {}
     try:
-        document = await settled_document(request, context)
+        document = await resolved_document(request, context)
         graph, in_force = jobs.check(document, parallelism)
         await _check_artifacts(context, graph)
         if analyse:

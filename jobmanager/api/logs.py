@@ -10,7 +10,7 @@ from typing import Annotated, BinaryIO
 from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
-from jobmanager.api.context import Context, Ctx, JobIdPath, Uow
+from jobmanager.api.context import ApiContext, Ctx, JobIdPath, Uow
 from jobmanager.core.errors import LogNotFound
 from jobmanager.core.ids import AttemptNumber, JobId
 
@@ -59,7 +59,7 @@ class _Wanted:
 
 
 async def _text(
-    path: Path, context: Context, job_id: JobId, attempt: AttemptNumber, wanted: _Wanted
+    path: Path, context: ApiContext, job_id: JobId, attempt: AttemptNumber, wanted: _Wanted
 ) -> AsyncIterator[bytes]:
     """What is wanted of the file; while following, until the attempt's runner has exited."""
     with await asyncio.to_thread(path.open, "rb") as log:
@@ -96,7 +96,7 @@ def _last_lines(log: BinaryIO, wanted: _Wanted) -> bytes:
     return b"".join(lines)
 
 
-async def _is_gone(context: Context, job_id: JobId, attempt: AttemptNumber) -> bool:
+async def _is_gone(context: ApiContext, job_id: JobId, attempt: AttemptNumber) -> bool:
     async with context.units() as uow:
         runner = await uow.runners.of_attempt(job_id, attempt)
     return runner is None or runner.exited_at is not None

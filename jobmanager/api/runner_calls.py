@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from jobmanager.api.context import Context
+from jobmanager.api.context import ApiContext
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.errors import MalformedRequest, WrongRunnerToken
 from jobmanager.core.ids import (
@@ -111,8 +111,8 @@ def check_attempt(caller: Runner, job: UUID, attempt: int) -> None:
         )
 
 
-def _context(request: Request) -> Context:
-    context: Context = request.app.state.context
+def _context(request: Request) -> ApiContext:
+    context: ApiContext = request.app.state.context
     return context
 
 

@@ -74,7 +74,7 @@ async def register(
 
 @router.post("/runners/{runner_id}/declines")
 async def declines(
-    caller: Caller, said: messages.BarrierDeclined, context: Ctx, uow: RunnerUow
+    caller: Caller, said: messages.BarrierDecline, context: Ctx, uow: RunnerUow
 ) -> messages.BarrierReply:
     runner_calls.check_attempt(caller, said.job, said.attempt)
     detail = f"region {said.region}: {said.detail}" if said.region else said.detail

@@ -3,14 +3,14 @@
 import asyncio
 from pathlib import Path
 
-from jobmanager.api.context import Context
+from jobmanager.api.context import ApiContext
 from jobmanager.core.errors import UnsupportedRequest
 from jobmanager.core.snapshots.layout import SAVEPOINTS
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, below, normal
 from jobmanager.files.open_storage import require_shared
 
 
-async def target_of(context: Context, asked: str | None) -> str:
+async def target_of(context: ApiContext, asked: str | None) -> str:
     """A URI. A relative path is relative to the data root; by default in our storage."""
     if asked is None:
         return below(context.run_settings.storage, SAVEPOINTS)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobmanager.api.context import Ctx, JobIdPath, Uow, hex_id
-from jobmanager.api.graph_body import settled
+from jobmanager.api.graph_body import resolved
 from jobmanager.api.problems import GRAPH_FAULTS
 from jobmanager.api.savepoint_targets import target_of
 from jobmanager.api.shapes.checkpoints import VerificationResponse
@@ -89,9 +89,9 @@ async def dispose(sid: IdPath, context: Ctx, uow: Uow) -> SavepointResponse:
     responses=GRAPH_FAULTS,
 )
 async def adopt(body: AdoptRequest, context: Ctx) -> SavepointResponse:
-    request = adoptions.Request(
+    request = adoptions.AdoptionRequest(
         path=body.path,
-        document=await settled(body.graph, context),
+        document=await resolved(body.graph, context),
         parallelism=body.parallelism,
         target=await target_of(context, body.target_directory),
         data_root=context.run_settings.data_root,

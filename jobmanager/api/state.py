@@ -24,9 +24,9 @@ from jobmanager.protocol.inspection import MOST_ROWS, StateColumn, StateDescript
 from jobmanager.services.state import (
     Cursor,
     FindSnapshot,
-    Snapshot,
     StateChoice,
     StateService,
+    StateSnapshot,
 )
 
 router = APIRouter(tags=["state"])
@@ -200,7 +200,7 @@ async def _histogram(
     )
 
 
-def _from(snapshot: Snapshot) -> dict[str, Any]:
+def _from(snapshot: StateSnapshot) -> dict[str, Any]:
     return {
         "checkpoint": snapshot.checkpoint,
         "savepoint": snapshot.savepoint,

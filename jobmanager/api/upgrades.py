@@ -7,7 +7,7 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 from fastapi import APIRouter, Header, Query, Request
 
 from jobmanager.api.context import Ctx, JobIdPath
-from jobmanager.api.graph_body import GRAPH_BODY, settled_document
+from jobmanager.api.graph_body import GRAPH_BODY, resolved_document
 from jobmanager.api.problems import GRAPH_FAULTS
 from jobmanager.api.savepoint_targets import target_of
 from jobmanager.api.shapes.shape import ShapeResponse
@@ -49,7 +49,7 @@ async def upgrade(
 ) -> UpgradeAccepted | ShapeResponse:
     """A dry run answers 200 with the plan: what changes, which state is kept, what Spark says."""
     wanted = WantedRevision(
-        await settled_document(request, context), parallelism, allow_non_restored_state
+        await resolved_document(request, context), parallelism, allow_non_restored_state
     )
     places = context.run_settings
     trials = SparkTrials(states, places.data_root, places.storage)

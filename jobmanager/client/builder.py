@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from jobmanager.client import local_artifacts, user_code
 from jobmanager.client.client import HeadgateClient
-from jobmanager.client.job_handle import Job
+from jobmanager.client.job_handle import JobHandle
 from jobmanager.core.graph import graph_document
 
 DEFAULT_URL = "http://127.0.0.1:8081"
@@ -119,14 +119,14 @@ class Environment:
         savepoint: str | None = None,
         checkpoint: str | None = None,
         idempotency_key: str | None = None,
-    ) -> Job:
+    ) -> JobHandle:
         """Uploads the code that the graph names, and hands the graph in."""
         client = HeadgateClient(self.url)
         graph = local_artifacts.uploaded(client, self.graph(), Path.cwd())
         job_id = client.submit(
             graph, savepoint=savepoint, checkpoint=checkpoint, idempotency_key=idempotency_key
         )
-        return Job(client, job_id)
+        return JobHandle(client, job_id)
 
     def _add(self, op: str, name: str, inputs: list[Any], **fields: Any) -> "Stream":
         taken = {vertex["id"] for vertex in self._vertices}

@@ -5,7 +5,7 @@ from jobmanager.client.client import HeadgateClient
 from jobmanager.client.errors import HeadgateError
 
 
-class Job:
+class JobHandle:
     """One job on a server. What it is asked for is waited for, `timeout` seconds at most."""
 
     def __init__(self, client: HeadgateClient, job_id: str) -> None:

@@ -21,8 +21,8 @@ def uploaded(
     named = graph.get("artifacts")
     if not isinstance(named, list):
         return graph
-    settled = [_settled(client, one, directory) for one in named]
-    return graph if settled == named else {**graph, "artifacts": settled}
+    uploaded = [_uploaded(client, one, directory) for one in named]
+    return graph if uploaded == named else {**graph, "artifacts": uploaded}
 
 
 def upload(client: HeadgateClient, path: Path) -> str:
@@ -46,7 +46,7 @@ def packed(package: Path) -> bytes:
     return made.getvalue()
 
 
-def _settled(client: HeadgateClient, named: Any, directory: Path) -> Any:
+def _uploaded(client: HeadgateClient, named: Any, directory: Path) -> Any:
     if not isinstance(named, str):
         return named
     path = directory / named

@@ -52,7 +52,7 @@ def grouping_of(select: exp.Select, items: Sequence[exp.Expr]) -> Grouping:
     by_name = {item.alias: item.this for item in items if isinstance(item, exp.Alias)}
     keys: dict[str, str] = {}
     for one in group.expressions if group is not None else ():
-        _take(_settled(one, items, by_name), found, keys, items)
+        _take(_resolved(one, items, by_name), found, keys, items)
     for item in items:
         _output(item, found, keys)
     if not found.results:
@@ -61,7 +61,9 @@ def grouping_of(select: exp.Select, items: Sequence[exp.Expr]) -> Grouping:
     return found
 
 
-def _settled(one: exp.Expr, items: Sequence[exp.Expr], by_name: Mapping[str, exp.Expr]) -> exp.Expr:
+def _resolved(
+    one: exp.Expr, items: Sequence[exp.Expr], by_name: Mapping[str, exp.Expr]
+) -> exp.Expr:
     """What `GROUP BY 1`, or `GROUP BY alias`, means."""
     plain = one.copy()
     for column in plain.find_all(exp.Column):

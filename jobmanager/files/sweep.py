@@ -18,10 +18,10 @@ from jobmanager.core.snapshots.garbage import (
     CheckpointFound,
     Garbage,
     GarbageKind,
+    GarbageLimits,
     JobFacts,
     JobFound,
     Judgement,
-    Limits,
 )
 from jobmanager.core.snapshots.manifest import InvalidManifest
 from jobmanager.core.snapshots.records import Remains
@@ -57,12 +57,12 @@ class StorageSweep:
         return await _asked(look)
 
     async def job(
-        self, job_id: JobId, facts: JobFacts, limits: Limits, *, deletes: bool
+        self, job_id: JobId, facts: JobFacts, limits: GarbageLimits, *, deletes: bool
     ) -> Judgement:
         return await _asked(lambda: self._job(job_id.hex, facts, limits, deletes))
 
     async def unknown_job(
-        self, name: str, needed: Iterable[str], limits: Limits, *, deletes: bool
+        self, name: str, needed: Iterable[str], limits: GarbageLimits, *, deletes: bool
     ) -> Judgement:
         return await _asked(lambda: self._unknown_job(name, tuple(needed), limits, deletes))
 
@@ -92,7 +92,7 @@ class StorageSweep:
     def _snapshots(self, job: str) -> Storage:
         return open_storage(below(self._checkpoints, layout.named_job_directory(job)))
 
-    def _job(self, job: str, facts: JobFacts, limits: Limits, deletes: bool) -> Judgement:
+    def _job(self, job: str, facts: JobFacts, limits: GarbageLimits, deletes: bool) -> Judgement:
         work = self._work.inside(layout.named_job_directory(job))
         files = self._snapshots(job)
         if not work.list_names() and not files.list_names():
@@ -110,7 +110,7 @@ class StorageSweep:
         return _with_uris(judged, files.uri, work.uri)
 
     def _unknown_job(
-        self, name: str, needed: tuple[str, ...], limits: Limits, deletes: bool
+        self, name: str, needed: tuple[str, ...], limits: GarbageLimits, deletes: bool
     ) -> Judgement:
         judgements = []
         for root in self._roots:

@@ -21,7 +21,13 @@ from pydantic import ValidationError
 
 from jobmanager.core.errors import InspectorUnavailable
 from jobmanager.launchers import processes
-from jobmanager.protocol.inspection import Answer, AnswerBody, Question, QuestionBody, Ready
+from jobmanager.protocol.inspection import (
+    Answer,
+    AnswerBody,
+    InspectorReady,
+    Question,
+    QuestionBody,
+)
 from jobmanager.services.ports.inspection import InspectorStatus
 
 _log = structlog.get_logger(__name__)
@@ -48,7 +54,7 @@ class LocalInspector:
         self._turn = asyncio.Lock()
         self._process: Process | None = None
         self._mark = ""
-        self._ready: Ready | None = None
+        self._ready: InspectorReady | None = None
         self._questions = 0
         self._ending: asyncio.Task[None] | None = None
 
@@ -127,7 +133,7 @@ class LocalInspector:
             ) from None
         except EOFError:
             raise await self._death(process) from None
-        assert isinstance(first.body, Ready)
+        assert isinstance(first.body, InspectorReady)
         self._ready = first.body
         _log.info("inspector ready", pid=process.pid)
         return process

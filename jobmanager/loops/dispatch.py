@@ -34,7 +34,7 @@ class DispatchLoop:
                 await uow.commit()
 
     def failed(self) -> None:
-        """Nothing is remembered between rounds."""
+        """Nothing is remembered between two runs."""
 
     async def _carry_out(self, entry: OutboxEntry) -> bool:
         """Whether that is done."""

@@ -22,10 +22,10 @@ from jobmanager.core.life.lease import (
     Leading,
     LeaseRenewed,
     LeaseTaken,
+    LeaseTimePassed,
     RenewalRefused,
     Standing,
     Term,
-    TimePassed,
 )
 from jobmanager.services.ports.leadership import Election, JobManager, Leases
 
@@ -87,7 +87,7 @@ class Leadership:
     @property
     def term(self) -> Term | None:
         """The term in which this JobManager leads, at this very moment; None: it does not."""
-        standing = leases.transition(self._standing, TimePassed(self._clock()))
+        standing = leases.transition(self._standing, LeaseTimePassed(self._clock()))
         return standing.term if isinstance(standing, Leading) else None
 
     @property
@@ -121,8 +121,8 @@ class Leadership:
                 await asyncio.wait_for(stop.wait(), pause)
 
     async def run_once(self) -> float:
-        """One round; the seconds until the next is due."""
-        self._standing = leases.transition(self._standing, TimePassed(self._clock()))
+        """Runs once; returns the seconds until the next run is due."""
+        self._standing = leases.transition(self._standing, LeaseTimePassed(self._clock()))
         try:
             # A leader does not wait for an answer beyond the end of its lease.
             async with asyncio.timeout(self._time_left()):
@@ -136,7 +136,7 @@ class Leadership:
             if not self._is_cut_off:
                 _log.warning("lease not reached", error=f"{type(error).__name__}: {error}")
             self._is_cut_off = True
-        self._standing = leases.transition(self._standing, TimePassed(self._clock()))
+        self._standing = leases.transition(self._standing, LeaseTimePassed(self._clock()))
         await self._tell()
         return self._pause()
 

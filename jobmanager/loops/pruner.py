@@ -9,7 +9,7 @@ from jobmanager.services.ports.unit_of_work import UnitsOfWork
 _BATCH = 500
 """Rows in one transaction: nobody waits long for a lock."""
 _BATCHES = 100
-"""In one round. What is left has time."""
+"""In one run. What is left waits for the next."""
 _PAUSE_SECONDS = 0.05
 
 
@@ -30,7 +30,7 @@ class Pruner:
                 await asyncio.sleep(_PAUSE_SECONDS)
 
     def failed(self) -> None:
-        """Nothing is remembered between rounds."""
+        """Nothing is remembered between two runs."""
 
     async def _prune_checkpoints(self) -> int:
         async with self._units() as uow:

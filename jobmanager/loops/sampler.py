@@ -64,7 +64,7 @@ class SampleAging:
             await uow.commit()
 
     def failed(self) -> None:
-        """Nothing is remembered between rounds."""
+        """Nothing is remembered between two runs."""
 
 
 def _floor(moment: datetime, seconds: int) -> datetime:

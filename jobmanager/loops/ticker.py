@@ -11,22 +11,22 @@ _log = structlog.get_logger(__name__)
 _PAUSE_AFTER_ERROR = 1.0
 
 
-class Loop(Protocol):
+class BackgroundLoop(Protocol):
     async def run_once(self) -> None: ...
     def failed(self) -> None:
-        """A round broke off: forget what was measured across rounds."""
+        """A run broke off: forget what was measured across runs."""
 
 
 async def tick(
     name: str,
-    loop: Loop,
+    loop: BackgroundLoop,
     every: float,
     stop: asyncio.Event,
     wake: asyncio.Event | None = None,
     share: float = 1.0,
 ) -> None:
-    """A round each `every` seconds, and at once when `wake` is set. Errors end a round only.
-    Rounds take at most a `share` of the time: where there are many jobs they are fewer.
+    """A run each `every` seconds, and at once when `wake` is set. Errors end that run only.
+    Runs take at most a `share` of the time: where there are many jobs there are fewer runs.
     """
     while not stop.is_set():
         if wake is not None:
@@ -43,7 +43,7 @@ async def tick(
 
 
 def pause_after(took: float, every: float, share: float) -> float:
-    """So long that a round like the last one has its share of the time, and no more."""
+    """So long that a run like the last has its share of the time, and no more."""
     return max(every, took * (1 / share - 1))
 
 

@@ -9,13 +9,13 @@ PAUSE = timedelta(seconds=10)
 """After one was taken: the job that took it goes first."""
 
 
-class Pool(Protocol):
+class ProcessPool(Protocol):
     def warm(self) -> int: ...
     async def keep_warm(self, wanted: int) -> None: ...
 
 
 class WarmPool:
-    def __init__(self, pool: Pool, wanted: int, clock: Clock) -> None:
+    def __init__(self, pool: ProcessPool, wanted: int, clock: Clock) -> None:
         self._pool = pool
         self._wanted = wanted
         self._clock = clock

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from jobmanager.core.life.health import Limits
+from jobmanager.core.life.health import HealthLimits
 from jobmanager.services import health
 from jobmanager.services.clock import Clock
 from jobmanager.services.ports.unit_of_work import UnitsOfWork
@@ -19,7 +19,7 @@ class Watchdog:
         self._units = units
         self._clock = clock
         # late is before lost
-        self._limits = Limits(stall_after, heartbeat_late_after=heartbeat_timeout / 3)
+        self._limits = HealthLimits(stall_after, heartbeat_late_after=heartbeat_timeout / 3)
         self._listening_since = clock()
 
     async def run_once(self) -> None:

@@ -4,7 +4,7 @@ The inspector is a child process with a small Spark session of its own. It reads
 state in checkpoints and savepoints, which the JobManager, without Spark, cannot.
 
     JobManager ── Question ──▶ standard input      one at a time, each with its id
-    standard output ── Answer ──▶ JobManager       the same id; the first is `Ready`, with id 0
+    standard output ── Answer ──▶ JobManager       the same id; first `InspectorReady`, id 0
 
 The end of its standard input is the end of the inspector.
 """
@@ -155,7 +155,7 @@ class Question(Message):
 # ── answers ───────────────────────────────────────────────────────────────────
 
 
-class Ready(Message):
+class InspectorReady(Message):
     """The Spark session is there."""
 
     kind: Literal["ready"] = "ready"
@@ -253,7 +253,7 @@ class Tried(Message):
     regions: list[TriedRegion]
 
 
-class GraphFault(Message):
+class AnalysisFault(Message):
     vertex: str | None
     field: str
     """Empty: the whole vertex."""
@@ -267,7 +267,7 @@ class SparkPlan(Message):
 
 class Analysed(Message):
     kind: Literal["analysed"] = "analysed"
-    faults: list[GraphFault]
+    faults: list[AnalysisFault]
     plans: list[SparkPlan]
     """Of the regions without a fault."""
 
@@ -335,7 +335,15 @@ class Refusal(Message):
 
 
 AnswerBody = Annotated[
-    Ready | States | Rows | KeyGroupCounts | Tried | Analysed | Adopted | ScriptDescribed | Refusal,
+    InspectorReady
+    | States
+    | Rows
+    | KeyGroupCounts
+    | Tried
+    | Analysed
+    | Adopted
+    | ScriptDescribed
+    | Refusal,
     Field(discriminator="kind"),
 ]
 

@@ -57,7 +57,7 @@ class CheckpointRef(Message):
     """Where its manifest is, relative to the job's directory in storage."""
 
 
-class RestorePoint(Message):
+class RestorePointMessage(Message):
     """A savepoint, or a checkpoint of another job, that a job starts from."""
 
     root: str
@@ -92,7 +92,7 @@ class Run(Message):
     """What relative paths in the graph are relative to."""
     checkpoint: CheckpointRef | None
     """The latest completed one, if any."""
-    restore_point: RestorePoint | None = None
+    restore_point: RestorePointMessage | None = None
     """What the job was started from, or last rescaled or upgraded from. Only looked at while no
     attempt from `base_attempt` on has a committed batch or a checkpoint: the job never goes
     back to it silently. Where it has another parallelism its state is repartitioned."""
@@ -111,7 +111,7 @@ class Barrier(Message):
 
 class Stop(Message):
     """End at a boundary with a savepoint: every region finishes the batch it is in and starts
-    no other; then the savepoint is written and acked like a barrier; then `AttemptStopped`.
+    no other; then the savepoint is written and acked like a barrier; then `AttemptStoppedReport`.
 
     Where no savepoint can be written the barrier is declined and the attempt fails, to be
     restarted where it was: nothing is lost.
@@ -124,7 +124,7 @@ class Stop(Message):
     drain: bool
     """First let the watermark go to the end of time: every open window is emitted."""
     keep_runner: bool = False
-    """Stay after `AttemptStopped`, with Spark warm: the next `Run` comes to this very runner."""
+    """Stay after `AttemptStoppedReport`, with Spark warm: the next `Run` comes here."""
 
 
 class CheckpointCompleted(Message):
@@ -234,7 +234,7 @@ class BarrierAcks(Message):
 DeclineReason = Literal["not_running", "no_boundary_in_time", "storage", "superseded", "internal"]
 
 
-class BarrierDeclined(Message):
+class BarrierDecline(Message):
     job: UUID
     attempt: int
     checkpoint: int
@@ -247,7 +247,7 @@ class BarrierReply(Message):
     outcome: Literal["recorded", "completed", "already_recorded", "too_late", "superseded"]
 
 
-class Failure(Message):
+class FailureReport(Message):
     kind: Literal["invalid_job", "user_code", "data", "infrastructure", "out_of_memory", "lost"]
     is_restartable: bool
     message: str
@@ -279,25 +279,25 @@ class AttemptRunning(Message):
     restored: list[RestoredRegion]
 
 
-class AttemptFinished(Message):
+class AttemptFinishedReport(Message):
     event: Literal["finished"] = "finished"
 
 
-class AttemptStopped(Message):
+class AttemptStoppedReport(Message):
     """Ended at a boundary, after its savepoint was acked."""
 
     event: Literal["stopped"] = "stopped"
     savepoint: UUID
 
 
-class AttemptCancelled(Message):
+class AttemptCancelledReport(Message):
     event: Literal["cancelled"] = "cancelled"
     detail: str
 
 
-class AttemptFailed(Message):
+class AttemptFailedReport(Message):
     event: Literal["failed"] = "failed"
-    failure: Failure
+    failure: FailureReport
 
 
 class AttemptReport(Message):
@@ -307,10 +307,10 @@ class AttemptReport(Message):
     body: Annotated[
         AttemptPrepared
         | AttemptRunning
-        | AttemptFinished
-        | AttemptStopped
-        | AttemptCancelled
-        | AttemptFailed,
+        | AttemptFinishedReport
+        | AttemptStoppedReport
+        | AttemptCancelledReport
+        | AttemptFailedReport,
         Field(discriminator="event"),
     ]
 

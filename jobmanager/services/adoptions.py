@@ -29,7 +29,7 @@ _UNAVAILABLE = ("not_in_time", "internal")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class AdoptionRequest:
     path: str
     """The query's checkpoint directory."""
     document: Mapping[str, Any]
@@ -44,7 +44,7 @@ async def adopt(
     units: UnitsOfWork,
     storage: SnapshotStorage,
     inspector: Inspector,
-    request: Request,
+    request: AdoptionRequest,
     clock: Clock,
 ) -> Savepoint:
     """Raises `InvalidJobGraph`, `NotAdoptable`, `InspectorUnavailable`."""

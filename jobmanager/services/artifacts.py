@@ -21,7 +21,12 @@ from jobmanager.core.graph import function_references
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.graph.module_names import ModuleNames
 from jobmanager.core.ids import ArtifactId
-from jobmanager.core.snapshots.garbage import Garbage, Judgement, Limits, judge_unknown_artifact
+from jobmanager.core.snapshots.garbage import (
+    Garbage,
+    GarbageLimits,
+    Judgement,
+    judge_unknown_artifact,
+)
 from jobmanager.files.installed_modules import installed_module
 from jobmanager.services.ports.artifacts import ArtifactFiles
 from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
@@ -70,7 +75,7 @@ async def delete(units: UnitsOfWork, files: ArtifactFiles, artifact_id: Artifact
     return found
 
 
-async def settled(
+async def resolve_artifacts(
     units: UnitsOfWork,
     files: ArtifactFiles,
     document: Mapping[str, Any],
@@ -87,7 +92,7 @@ async def settled(
     faults: list[Fault] = []
     for one in named:
         try:
-            ids.append((await _settled(units, files, one, data_root, now)).id)
+            ids.append((await _resolve_artifact(units, files, one, data_root, now)).id)
         except (ArtifactNotFound, InvalidArtifact, ArtifactNamed) as error:
             faults.append(Fault(None, "artifacts", str(error)))
     if faults:
@@ -113,7 +118,7 @@ async def check(uow: UnitOfWork, graph: JobGraph) -> None:
 
 
 async def unused(
-    units: UnitsOfWork, files: ArtifactFiles, limits: Limits, *, deletes: bool
+    units: UnitsOfWork, files: ArtifactFiles, limits: GarbageLimits, *, deletes: bool
 ) -> Judgement:
     """What is in storage of artifacts that the database has not. One that nobody uses is its
     user's, and no garbage.
@@ -142,7 +147,7 @@ def _functions(graph: JobGraph, modules: Mapping[str, ModuleNames]) -> Sequence[
     return function_references.faults(graph, find, lambda: sorted(modules))
 
 
-async def _settled(
+async def _resolve_artifact(
     units: UnitsOfWork, files: ArtifactFiles, named: str, data_root: str, now: datetime
 ) -> Artifact:
     async with units() as uow:

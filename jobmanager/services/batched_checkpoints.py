@@ -89,10 +89,10 @@ class Acks:
                 await lives.save(uow, *taken.values(), wakes_runners=False)
                 await uow.commit()
         for job_id, happened in taken.items():
-            firsts[job_id].settle(acknowledged(happened, asked[job_id].checkpoint))
+            firsts[job_id].resolve(acknowledged(happened, asked[job_id].checkpoint))
         for one in batch:
             if one.is_open:
-                one.settle(None)
+                one.resolve(None)
 
 
 def _is_known(one: _Waiting, known: Mapping[RunnerId, RunnerAtWork]) -> bool:

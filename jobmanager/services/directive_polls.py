@@ -81,7 +81,7 @@ class DirectivePolls:
                 await uow.outbox.taken(taken)
                 await uow.commit()
         for one, found in answers:
-            one.settle(found)
+            one.resolve(found)
 
     async def _found(self, uow: UnitOfWork, box: Mailbox, after: int) -> _Found:
         new = [entry for entry in box.entries if entry.id > after]

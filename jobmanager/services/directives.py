@@ -112,11 +112,11 @@ def _target(savepoint: str, directory: str) -> messages.SavepointTarget:
     return messages.SavepointTarget(id=UUID(hex=savepoint), directory=directory)
 
 
-def _restore_point(stored: StoredJob) -> messages.RestorePoint | None:
+def _restore_point(stored: StoredJob) -> messages.RestorePointMessage | None:
     point = stored.restore_point
     if point is None:
         return None
-    return messages.RestorePoint(
+    return messages.RestorePointMessage(
         root=point.root,
         manifest=point.manifest,
         name=point.name,

@@ -14,7 +14,13 @@ from jobmanager.core.ids import CheckpointNumber, JobId
 from jobmanager.core.life.records import Savepoint
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.snapshots import garbage
-from jobmanager.core.snapshots.garbage import Garbage, GarbageKind, JobFacts, Judgement, Limits
+from jobmanager.core.snapshots.garbage import (
+    Garbage,
+    GarbageKind,
+    GarbageLimits,
+    JobFacts,
+    Judgement,
+)
 from jobmanager.core.snapshots.records import Remains
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage
 from jobmanager.services.ports.storage import Sweep
@@ -40,7 +46,9 @@ class _Known:
         return self.restore_roots.union(kept)
 
 
-async def collect(units: UnitsOfWork, sweep: Sweep, limits: Limits, *, deletes: bool) -> Judgement:
+async def collect(
+    units: UnitsOfWork, sweep: Sweep, limits: GarbageLimits, *, deletes: bool
+) -> Judgement:
     """What nothing needs, and why; it is gone afterwards if `deletes`."""
     found, drafts = await sweep.jobs(), await sweep.drafts()
     async with units() as uow:
@@ -84,7 +92,7 @@ async def _known(uow: UnitOfWork) -> _Known:
 
 
 async def _job(
-    units: UnitsOfWork, sweep: Sweep, job_id: JobId, limits: Limits, deletes: bool
+    units: UnitsOfWork, sweep: Sweep, job_id: JobId, limits: GarbageLimits, deletes: bool
 ) -> Judgement:
     numbers = await sweep.checkpoints(job_id)
     async with units() as uow:
@@ -156,7 +164,9 @@ async def _why_not(units: UnitsOfWork, savepoint: Savepoint, restore_roots: Set[
     return None
 
 
-async def _unknown_draft(sweep: Sweep, directory: str, limits: Limits, deletes: bool) -> Judgement:
+async def _unknown_draft(
+    sweep: Sweep, directory: str, limits: GarbageLimits, deletes: bool
+) -> Judgement:
     remains = await sweep.remains(directory, is_complete=True)
     judged = [garbage.judge_unknown_draft(one.path, one.bytes, limits) for one in remains]
     if deletes and limits.unknown_jobs:

@@ -5,14 +5,14 @@ from datetime import datetime
 from jobmanager.core.ids import JobId
 from jobmanager.core.life import health_rules
 from jobmanager.core.life.events import HealthExamined
-from jobmanager.core.life.health import Limits
+from jobmanager.core.life.health import HealthLimits
 from jobmanager.services import lives
 from jobmanager.services.ports.jobs import RunningJob
 from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 
 def examination(
-    running: RunningJob, limits: Limits, listening_since: datetime, now: datetime
+    running: RunningJob, limits: HealthLimits, listening_since: datetime, now: datetime
 ) -> HealthExamined:
     """The event of looking at the job as it was read."""
     return HealthExamined(
@@ -27,7 +27,7 @@ def is_news(running: RunningJob, event: HealthExamined) -> bool:
 
 
 async def note(
-    uow: UnitOfWork, job_id: JobId, limits: Limits, listening_since: datetime, now: datetime
+    uow: UnitOfWork, job_id: JobId, limits: HealthLimits, listening_since: datetime, now: datetime
 ) -> None:
     """Examines the job again, under its lock, and keeps what is found."""
     async with uow:

@@ -90,7 +90,7 @@ class Heartbeats:
             runner = known[beat.runner].runner
             await runners.heartbeat(self._units(Actor.RUNNER), runner, beat.said, now)
         for one in good:
-            one.settle(False)
+            one.resolve(False)
 
     def _remember(self, heard: Iterable[RunnerId], now: datetime) -> None:
         self._heard.update((one, now) for one in heard)
@@ -112,7 +112,7 @@ def _is_taken(one: _Waiting, known: Mapping[RunnerId, RunnerAtWork]) -> bool:
     elif not hmac.compare_digest(found.runner.token_hash, one.asked.token_hash):
         one.refuse(WrongRunnerToken(f"the token is not that of runner {one.asked.runner}"))
     elif _hear(one.asked, found) is Heard.SUPERSEDED:
-        one.settle(True)  # it changes nothing any more
+        one.resolve(True)  # it changes nothing any more
     else:
         return True
     return False

@@ -109,4 +109,4 @@ async def _add(
             discard = effects.DiscardCheckpoint(effect.checkpoint)
             await uow.outbox.add(effect.job, [discard], at)
         case _:
-            await uow.outbox.add(job_id, [effect], at, rings=wakes_runners)
+            await uow.outbox.add(job_id, [effect], at, wakes=wakes_runners)

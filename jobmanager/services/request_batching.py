@@ -1,8 +1,8 @@
 """Requests that come at the same time, answered together.
 
 With hundreds of runners a transaction for each request is most of what a server does. So what
-comes while one round is under way waits for the next, and a round is one transaction. A lone
-request is answered at once, or nearly so.
+comes while a batch of requests is answered waits for the next batch, and a batch is one
+transaction. A lone request is answered at once, or nearly so.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class PendingRequest(Generic[Asked, Answer]):
         """False: it has its answer, or who asked is gone."""
         return not self.answer.done()
 
-    def settle(self, answer: Answer) -> None:
+    def resolve(self, answer: Answer) -> None:
         if self.is_open:
             self.answer.set_result(answer)
 
@@ -38,7 +38,9 @@ class PendingRequest(Generic[Asked, Answer]):
 
 
 class RequestBatcher(Generic[Asked, Answer]):
-    """`serve` settles or refuses all it is given. What it raises is the answer to the rest."""
+    """`serve` resolves or refuses every request that it is given. An error that it raises is the
+    answer to the rest.
+    """
 
     def __init__(
         self,

@@ -161,13 +161,13 @@ def event_of(said: messages.AttemptReport, now: datetime) -> attempts.AttemptEve
             return attempts.StatePrepared(now, "; ".join(done) or "no state to repartition")
         case messages.AttemptRunning(restored=restored):
             return attempts.QueriesStarted(now, restored)
-        case messages.AttemptFinished():
+        case messages.AttemptFinishedReport():
             return attempts.AttemptFinished(now)
-        case messages.AttemptStopped(savepoint=savepoint):
+        case messages.AttemptStoppedReport(savepoint=savepoint):
             return attempts.AttemptStopped(now, f"stopped with savepoint {savepoint.hex}")
-        case messages.AttemptCancelled():
+        case messages.AttemptCancelledReport():
             return attempts.AttemptCancelled(now)
-        case messages.AttemptFailed(failure=failure):
+        case messages.AttemptFailedReport(failure=failure):
             return attempts.AttemptFailed(
                 now,
                 Failure(

@@ -22,7 +22,7 @@ from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class TakeSavepoint:
     """What a client asks for. Repeated with the same id it is the same request."""
 
     id: OperationId
@@ -33,7 +33,7 @@ class Request:
 
 
 async def trigger(
-    uow: UnitOfWork, job_id: JobId, request: Request, now: datetime
+    uow: UnitOfWork, job_id: JobId, request: TakeSavepoint, now: datetime
 ) -> StoredOperation:
     async with uow:
         await uow.jobs.get_for_update(job_id)

@@ -50,7 +50,7 @@ _TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class StateSnapshot:
     """What is read: a completed checkpoint, or a savepoint."""
 
     name: str
@@ -61,7 +61,7 @@ class Snapshot:
     completed_at: datetime
 
 
-FindSnapshot = Callable[[int | None], Awaitable[Snapshot]]
+FindSnapshot = Callable[[int | None], Awaitable[StateSnapshot]]
 """The snapshot to read; a number asks for that checkpoint and no other."""
 
 
@@ -89,7 +89,7 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class StatePage:
     state: StateRef
     rows: Rows
     next: str | None
@@ -120,19 +120,19 @@ class StateService:
         self._settings = settings
 
     def of_job(self, job_id: JobId) -> FindSnapshot:
-        async def find(number: int | None) -> Snapshot:
+        async def find(number: int | None) -> StateSnapshot:
             return await self._checkpoint(job_id, number)
 
         return find
 
     def of_savepoint(self, savepoint_id: SavepointId) -> FindSnapshot:
-        async def find(number: int | None) -> Snapshot:
+        async def find(number: int | None) -> StateSnapshot:
             return await self._savepoint(savepoint_id)
 
         return find
 
-    async def list_states(self, find: FindSnapshot) -> tuple[Snapshot, States]:
-        def question(found: Snapshot) -> ListStates:
+    async def list_states(self, find: FindSnapshot) -> tuple[StateSnapshot, States]:
+        def question(found: StateSnapshot) -> ListStates:
             _vertices(found)
             return ListStates(place=found.place)
 
@@ -140,8 +140,8 @@ class StateService:
 
     async def read_rows(
         self, find: FindSnapshot, choice: StateChoice, key: str | None, cursor: Cursor, limit: int
-    ) -> tuple[Snapshot, Page]:
-        def question(found: Snapshot) -> ReadRows:
+    ) -> tuple[StateSnapshot, StatePage]:
+        def question(found: StateSnapshot) -> ReadRows:
             return ReadRows(
                 place=found.place,
                 state=_state(found, choice),
@@ -160,12 +160,12 @@ class StateService:
         following = None
         if rows.next_subtask is not None:
             following = str(Cursor(found.checkpoint, rows.next_subtask, rows.next_skip))
-        return found, Page(state, rows, following)
+        return found, StatePage(state, rows, following)
 
     async def count_key_groups(
         self, find: FindSnapshot, choice: StateChoice
-    ) -> tuple[Snapshot, StateRef, KeyGroupCounts]:
-        def question(found: Snapshot) -> CountKeyGroups:
+    ) -> tuple[StateSnapshot, StateRef, KeyGroupCounts]:
+        def question(found: StateSnapshot) -> CountKeyGroups:
             return CountKeyGroups(place=found.place, state=_state(found, choice))
 
         found, counts = await self._ask(find, None, question, KeyGroupCounts)
@@ -181,10 +181,10 @@ class StateService:
     ) -> Tried:
         """What Spark makes of another graph and the newest checkpoint. Raises `NoStateYet`."""
 
-        async def find(number: int | None) -> Snapshot:
+        async def find(number: int | None) -> StateSnapshot:
             return await self._checkpoint(job_id, number, needs_state=False)
 
-        def question(found: Snapshot) -> TryGraph:
+        def question(found: StateSnapshot) -> TryGraph:
             return TryGraph(
                 place=found.place,
                 graph=dict(document),
@@ -200,9 +200,9 @@ class StateService:
         self,
         find: FindSnapshot,
         number: int | None,
-        question: Callable[[Snapshot], QuestionBody],
+        question: Callable[[StateSnapshot], QuestionBody],
         wanted: type["Wanted"],
-    ) -> tuple[Snapshot, "Wanted"]:
+    ) -> tuple[StateSnapshot, "Wanted"]:
         """Asks about the newest checkpoint; if that goes meanwhile, about the next one."""
         error: DomainError | None = None
         for _ in range(_TRIES):
@@ -222,7 +222,7 @@ class StateService:
 
     async def _checkpoint(
         self, job_id: JobId, number: int | None, *, needs_state: bool = True
-    ) -> Snapshot:
+    ) -> StateSnapshot:
         async with self._units() as uow:
             stored = await uow.jobs.get(job_id)
             if needs_state:
@@ -247,9 +247,9 @@ class StateService:
         location = checkpoint.stored.manifest
         place = Place(root=root, manifest=location, graph=dict(stored.document))
         manifest = await self._read(root, location, name)
-        return Snapshot(name, place, manifest, chosen, None, checkpoint.ended_at)
+        return StateSnapshot(name, place, manifest, chosen, None, checkpoint.ended_at)
 
-    async def _savepoint(self, savepoint_id: SavepointId) -> Snapshot:
+    async def _savepoint(self, savepoint_id: SavepointId) -> StateSnapshot:
         async with self._units() as uow:
             savepoint = await uow.savepoints.get(savepoint_id)
         name = f"savepoint {savepoint_id.hex}"
@@ -260,7 +260,7 @@ class StateService:
         manifest = await self._read(savepoint.directory, layout.MANIFEST, name)
         document: Mapping[str, Any] = manifest.savepoint.graph if manifest.savepoint else {}
         place = Place(root=savepoint.directory, manifest=layout.MANIFEST, graph=dict(document))
-        return Snapshot(
+        return StateSnapshot(
             name,
             place,
             manifest,
@@ -287,7 +287,7 @@ def _require_state(graph: JobGraph, name: str) -> None:
         raise StateNotFound(f"{name} has no stateful vertices, only {vertices}")
 
 
-def _vertices(found: Snapshot) -> dict[str, set[str]]:
+def _vertices(found: StateSnapshot) -> dict[str, set[str]]:
     """The vertices that have state, by region. Raises where there is none."""
     regions = found.manifest.regions
     if all(region.batch is None for region in regions.values()):
@@ -301,7 +301,7 @@ def _vertices(found: Snapshot) -> dict[str, set[str]]:
     return vertices
 
 
-def _state(found: Snapshot, choice: StateChoice) -> StateRef:
+def _state(found: StateSnapshot, choice: StateChoice) -> StateRef:
     """The state that is meant. Raises `StateNotFound` with those there are."""
     vertices = _vertices(found)
     having = [name for name, inside in vertices.items() if choice.vertex in inside]

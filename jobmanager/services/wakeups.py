@@ -1,6 +1,6 @@
-"""Bells: wake those who wait for news of a job, in this process.
+"""Wake-ups: whoever waits for news of a job, in this process, looks again.
 
-A bell only saves waiting. Whoever misses one finds the news in Postgres at the
+A wake-up only saves waiting. Whoever misses a wake-up finds the news in Postgres at the
 next look, so a ring may be lost and nothing else is.
 """
 
@@ -16,14 +16,14 @@ class Wakeups:
         self.outbox = asyncio.Event()
         """Set when there may be effects for the JobManager."""
 
-    def ring(self, jobs: Iterable[JobId]) -> None:
+    def wake(self, jobs: Iterable[JobId]) -> None:
         self.outbox.set()
         for job_id in jobs:
             for event in self._waiting.get(job_id, ()):
                 event.set()
 
-    def ring_all(self) -> None:
-        self.ring(list(self._waiting))
+    def wake_all(self) -> None:
+        self.wake(list(self._waiting))
 
     def listen(self, job_id: JobId) -> "WakeupListener":
         return WakeupListener(self._waiting, job_id)
@@ -48,7 +48,7 @@ class WakeupListener:
             del self._waiting[self._job_id]
 
     async def wait(self, seconds: float) -> bool:
-        """Whether the bell rang within `seconds`."""
+        """Whether a wake-up came within `seconds`."""
         try:
             await asyncio.wait_for(self._event.wait(), seconds)
         except TimeoutError:

@@ -46,7 +46,7 @@ class PostgresOutbox:
         """There are new effects for the JobManager."""
 
     async def add(
-        self, job_id: JobId, effects: Iterable[Effect], at: datetime, *, rings: bool = True
+        self, job_id: JobId, effects: Iterable[Effect], at: datetime, *, wakes: bool = True
     ) -> None:
         for effect in effects:
             kind, payload = effect_codec.encode(effect)
@@ -62,7 +62,7 @@ class PostgresOutbox:
                 }
             )
             self.has_news |= target == "jobmanager"
-            if rings:
+            if wakes:
                 self.added_for.add(job_id)
 
     async def write(self) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from jobmanager.core.errors import SavepointNotFound
 from jobmanager.core.ids import CheckpointNumber, JobId, OperationId, SavepointId
 from jobmanager.core.life.change import Change, Revision
-from jobmanager.core.life.operation import Operation, OperationKind, OperationStatus, Phase
+from jobmanager.core.life.operation import Operation, OperationKind, OperationPhase, OperationStatus
 from jobmanager.core.life.records import Savepoint, StoredOperation
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.store.tables import OperationRow, SavepointRow
@@ -144,7 +144,7 @@ def _operation_values(stored: StoredOperation) -> dict[str, Any]:
     }
 
 
-def _phase_values(phase: Phase) -> dict[str, Any]:
+def _phase_values(phase: OperationPhase) -> dict[str, Any]:
     return {
         "name": phase.name,
         "started_at": phase.started_at.isoformat(),
@@ -153,9 +153,9 @@ def _phase_values(phase: Phase) -> dict[str, Any]:
     }
 
 
-def _phase(values: dict[str, Any]) -> Phase:
+def _phase(values: dict[str, Any]) -> OperationPhase:
     ended = values["ended_at"]
-    return Phase(
+    return OperationPhase(
         values["name"],
         datetime.fromisoformat(values["started_at"]),
         datetime.fromisoformat(ended) if ended else None,

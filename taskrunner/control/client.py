@@ -16,7 +16,7 @@ from jobmanager.protocol.messages import (
     AttemptReply,
     AttemptReport,
     BarrierAcks,
-    BarrierDeclined,
+    BarrierDecline,
     BarrierReply,
     Directives,
     Heartbeat,
@@ -97,7 +97,7 @@ class JobManagerClient:
     def ack(self, acks: BarrierAcks, within: timedelta) -> BarrierReply:
         return self._call("POST", "/acks", acks, BarrierReply, within=within)
 
-    def decline(self, declined: BarrierDeclined, within: timedelta) -> BarrierReply:
+    def decline(self, declined: BarrierDecline, within: timedelta) -> BarrierReply:
         return self._call("POST", "/declines", declined, BarrierReply, within=within)
 
     def report(self, report: AttemptReport, within: timedelta) -> AttemptReply:

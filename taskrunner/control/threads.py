@@ -55,7 +55,7 @@ class DirectivePoller(Thread):
                 self._take(directive)
 
 
-class Heartbeats(Thread):
+class HeartbeatThread(Thread):
     """Sends a heartbeat at an interval. A lost one is no matter: the next follows."""
 
     def __init__(

@@ -17,7 +17,7 @@ from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundCheckpoint:
     """What a Spark checkpoint says about its query."""
 
     offsets: Sequence[Any]
@@ -29,7 +29,7 @@ class Found:
 
 
 def objections(
-    found: Found, graph: JobGraph, sink: VertexId, directories: Mapping[VertexId, Path]
+    found: FoundCheckpoint, graph: JobGraph, sink: VertexId, directories: Mapping[VertexId, Path]
 ) -> list[str]:
     """Every reason why the graph cannot go on from there; none: it can.
 
@@ -45,7 +45,9 @@ def objections(
     return objected
 
 
-def _counts(found: Found, sources: Sequence[VertexId], keyed: Sequence[VertexId]) -> Iterator[str]:
+def _counts(
+    found: FoundCheckpoint, sources: Sequence[VertexId], keyed: Sequence[VertexId]
+) -> Iterator[str]:
     if len(found.offsets) != len(sources):
         yield (
             f"the checkpoint has {_number(len(found.offsets), 'source')}, the graph has "
@@ -60,7 +62,9 @@ def _counts(found: Found, sources: Sequence[VertexId], keyed: Sequence[VertexId]
         )
 
 
-def _source(number: int, vertex: Source, found: Found, directory: Path | None) -> Iterator[str]:
+def _source(
+    number: int, vertex: Source, found: FoundCheckpoint, directory: Path | None
+) -> Iterator[str]:
     offset = found.offsets[number]
     is_files = isinstance(offset, Mapping) and "logOffset" in offset
     match vertex.connector:

@@ -14,11 +14,17 @@ from jobmanager.core.plan.job_plan import Region, plan_of
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path
 from jobmanager.protocol.inspection import AdoptCheckpoint, Adopted
 from taskrunner.core import adoptability, spark_messages
-from taskrunner.core.adoptability import Found
+from taskrunner.core.adoptability import FoundCheckpoint
 from taskrunner.inspector.scratch import scratch_in
 from taskrunner.snapshots import empty_batches
 from taskrunner.snapshots.fence import Fence
-from taskrunner.snapshots.foreign import ROCKSDB, Foreign, NotAdoptable, copy_foreign, write_commit
+from taskrunner.snapshots.foreign import (
+    ROCKSDB,
+    Foreign,
+    ForeignCheckpointRefused,
+    copy_foreign,
+    write_commit,
+)
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.snapshot import AttemptContext, Snapshots, StateMismatch
 from taskrunner.snapshots.spark_log import UnreadableSparkLog
@@ -40,7 +46,7 @@ class AdoptionDesk:
         self._home = home
 
     def adopt(self, asked: AdoptCheckpoint) -> Adopted:
-        """Raises `NotAdoptable`, `InvalidJobGraph`."""
+        """Raises `ForeignCheckpointRefused`, `InvalidJobGraph`."""
         graph = graph_document.parse(asked.graph)
         region = _only_region(graph, asked.parallelism)
         storage = local_path(asked.storage) if asked.storage else None
@@ -55,7 +61,7 @@ class AdoptionDesk:
                 self._try(ours, graph, region, asked.parallelism, places)
                 self._save(ours, graph, region, asked, places)
             except (UnreadableSparkLog, StateMismatch) as error:
-                raise NotAdoptable(str(error)) from error
+                raise ForeignCheckpointRefused(str(error)) from error
             return Adopted(
                 batch=foreign.batch,
                 provider=foreign.provider,
@@ -70,7 +76,7 @@ class AdoptionDesk:
         if foreign.has_state:
             states = states_of(self._spark, foreign.directory, stand_ins)
             operators = {one.operator: one.operator_name for one in states}
-        found = Found(
+        found = FoundCheckpoint(
             offsets=foreign.offsets.offsets,
             operators=[operators.get(number, "unknown") for number in foreign.operators],
             files=foreign.files_read(),
@@ -82,7 +88,7 @@ class AdoptionDesk:
         }
         objected = adoptability.objections(found, graph, VertexId(region.id), directories)
         if objected:
-            raise NotAdoptable("; ".join(objected))
+            raise ForeignCheckpointRefused("; ".join(objected))
 
     def _converted(self, foreign: Foreign, target: Path, parallelism: int) -> Path:
         """A directory as ours are: the copy itself, where it is one already."""
@@ -108,10 +114,12 @@ class AdoptionDesk:
             rows = trial_run.rows_of(session, graph, parallelism, places, region)
             trial_run.run_one_batch(region, rows, trial)
         except InvalidVertex as error:
-            raise NotAdoptable(spark_messages.telling(str(error))) from error
+            raise ForeignCheckpointRefused(spark_messages.telling(str(error))) from error
         except Exception as error:
             told = spark_messages.telling(str(error)) or type(error).__name__
-            raise NotAdoptable(f"Spark does not go on from it with this graph: {told}") from error
+            raise ForeignCheckpointRefused(
+                f"Spark does not go on from it with this graph: {told}"
+            ) from error
 
     def _save(
         self, ours: Path, graph: JobGraph, region: Region, asked: AdoptCheckpoint, places: JobPaths
@@ -129,11 +137,13 @@ class AdoptionDesk:
 
 def _only_region(graph: JobGraph, parallelism: int) -> Region:
     if graph.mode is Mode.BATCH:
-        raise NotAdoptable("a batch job does not go on from a checkpoint: it starts over")
+        raise ForeignCheckpointRefused(
+            "a batch job does not go on from a checkpoint: it starts over"
+        )
     regions = plan_of(graph, parallelism).regions
     if len(regions) != 1:
         queries = ", ".join(region.id for region in regions)
-        raise NotAdoptable(
+        raise ForeignCheckpointRefused(
             f"a Spark checkpoint is of one query, the graph has {len(regions)} "
             f"({queries}): adopt each with a graph of its own"
         )
@@ -144,4 +154,4 @@ def _path(text: str) -> Path:
     try:
         return local_path(text)
     except (UnsupportedStorage, ValueError) as error:
-        raise NotAdoptable(str(error)) from error
+        raise ForeignCheckpointRefused(str(error)) from error

@@ -14,7 +14,7 @@ from jobmanager.core.ids import VertexId
 from jobmanager.core.plan import spark_order
 from jobmanager.core.plan.job_plan import Region, in_order, plan_of
 from jobmanager.core.snapshots.storage_uri import local_path
-from jobmanager.protocol.inspection import Analysed, AnalyseGraph, GraphFault, SparkPlan
+from jobmanager.protocol.inspection import Analysed, AnalyseGraph, AnalysisFault, SparkPlan
 from taskrunner.inspector.scratch import scratch_in
 from taskrunner.snapshots import empty_batches
 from taskrunner.snapshots.layout import JobLayout
@@ -49,7 +49,7 @@ class AnalysisDesk:
                     faults += _refusals(session, graph, region, rows, scratch)
         return Analysed(
             faults=[
-                GraphFault(vertex=one.vertex, field=one.field, message=one.message)
+                AnalysisFault(vertex=one.vertex, field=one.field, message=one.message)
                 for one in faults
             ],
             plans=plans,

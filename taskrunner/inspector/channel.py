@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import IO, Self
 
-from jobmanager.protocol.inspection import Answer, AnswerBody, Question, Ready
+from jobmanager.protocol.inspection import Answer, AnswerBody, InspectorReady, Question
 from taskrunner import logs
 
 _LAST_SECONDS = 10.0
@@ -33,7 +33,7 @@ class Channel:
         return cls(0, out)
 
     def ready(self, spark_version: str) -> None:
-        self.answer(0, Ready(spark_version=spark_version))
+        self.answer(0, InspectorReady(spark_version=spark_version))
 
     def questions(self) -> Iterator[Question]:
         while (question := self._queue.get()) is not None:

@@ -27,7 +27,7 @@ from taskrunner.inspector.scripts import ScriptDesk
 from taskrunner.inspector.states import StateDesk, UnknownState
 from taskrunner.inspector.trials import TrialDesk
 from taskrunner.snapshots.copies import Copies, SnapshotGone, UnreadableSnapshot
-from taskrunner.snapshots.foreign import NotAdoptable
+from taskrunner.snapshots.foreign import ForeignCheckpointRefused
 from taskrunner.spark.run.causes import causes_of, stack_of
 from taskrunner.spark.scripts.script_program import ScriptFailed
 from taskrunner.spark.session.session import Session
@@ -102,7 +102,7 @@ def _refusal(question: Question, error: Exception) -> Refusal:
             return Refusal(reason="unknown_state", message=str(error))
         case InvalidKey():
             return Refusal(reason="bad_key", message=str(error))
-        case NotAdoptable():
+        case ForeignCheckpointRefused():
             return Refusal(reason="not_adoptable", message=str(error))
         case ScriptFailed() | MissingArtifact():
             return Refusal(reason="bad_script", message=str(error))

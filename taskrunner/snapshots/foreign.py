@@ -22,7 +22,7 @@ _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _TRIES = 3
 
 
-class NotAdoptable(Exception):
+class ForeignCheckpointRefused(Exception):
     """The checkpoint cannot be made into a savepoint; the message says why."""
 
 
@@ -81,16 +81,18 @@ class Foreign:
 
 
 def copy_foreign(source: Path, target: Path) -> Foreign:
-    """Copies a checkpoint directory. Raises `NotAdoptable`."""
+    """Copies a checkpoint directory. Raises `ForeignCheckpointRefused`."""
     missing = [name for name in ("metadata", "offsets", "commits") if not (source / name).exists()]
     if missing:
-        raise NotAdoptable(
+        raise ForeignCheckpointRefused(
             f"{source} is no Spark checkpoint directory: it has no {', '.join(missing)}"
         )
     for _ in range(_TRIES):
         batch = SparkLog(source).last_committed()
         if batch is None:
-            raise NotAdoptable(f"{source} has no committed batch: there is nothing to go on from")
+            raise ForeignCheckpointRefused(
+                f"{source} has no committed batch: there is nothing to go on from"
+            )
         try:
             for path in _visible_files(source):
                 inside = path.relative_to(source)
@@ -99,7 +101,9 @@ def copy_foreign(source: Path, target: Path) -> Foreign:
             return Foreign(target, batch, SparkLog(target).offsets(batch))
         except FileNotFoundError:  # the query is running, and tidies up
             shutil.rmtree(target, ignore_errors=True)
-    raise NotAdoptable(f"{source} changes faster than it can be copied: stop its query first")
+    raise ForeignCheckpointRefused(
+        f"{source} changes faster than it can be copied: stop its query first"
+    )
 
 
 def pretend_ours(foreign: Foreign) -> None:

@@ -17,7 +17,7 @@ _Stamp = tuple[int, int, int, int]
 """What tells a file that Spark wrote from any other: device, inode, size, time of change."""
 
 
-class Pool:
+class SnapshotPool:
     """The pool of one job, for one attempt. Use it under the pool lock only."""
 
     def __init__(self, files: Storage) -> None:

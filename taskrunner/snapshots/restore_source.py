@@ -18,7 +18,7 @@ from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import Ancestor, Manifest, SnapshotFile
 from jobmanager.files.open_storage import open_storage
 from jobmanager.files.storage_port import Storage, StoreFailed, damage
-from jobmanager.protocol.messages import RestorePoint
+from jobmanager.protocol.messages import RestorePointMessage
 from taskrunner.core.restore import SavedRegion
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.layout import JobLayout
@@ -67,7 +67,7 @@ class RestoreSource:
                 yield file
 
 
-def open_restore_source(point: RestorePoint, graph: JobGraph) -> RestoreSource:
+def open_restore_source(point: RestorePointMessage, graph: JobGraph) -> RestoreSource:
     """Reads and checks a restore point. Raises `RestoreRefused` with everything that is wrong."""
     files = open_storage(point.root)
     where = f"{files.uri}/{point.manifest}"

@@ -33,7 +33,7 @@ from jobmanager.files.storage_port import Storage
 from taskrunner.snapshots import spark_state
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
-from taskrunner.snapshots.pool import Pool
+from taskrunner.snapshots.pool import SnapshotPool
 from taskrunner.snapshots.savepoint import SavepointDraft
 from taskrunner.snapshots.spark_log import SparkLog, moment_of
 from taskrunner.snapshots.spark_state import PartitionState
@@ -85,8 +85,8 @@ class Snapshots:
         return self._layout.snapshots
 
     @cached_property
-    def _pool(self) -> Pool:
-        return Pool(self._files)
+    def _pool(self) -> SnapshotPool:
+        return SnapshotPool(self._files)
 
     def learn(self, manifest: Manifest) -> None:
         """Takes over what an earlier checkpoint knows about the pool."""

@@ -13,7 +13,7 @@ import pyarrow.dataset
 import pytest
 
 from jobmanager.client.client import HeadgateClient
-from jobmanager.client.job_handle import Job
+from jobmanager.client.job_handle import JobHandle
 from tests.support.server import ServerProcess, eventually
 
 PATIENCE = 180
@@ -156,7 +156,7 @@ def test_a_script_is_a_job_through_kill_and_rescale(server: ServerProcess, tmp_p
     words.feed()
     words.until_through()
     with HeadgateClient(server.url) as client:
-        handle = Job(client, job)
+        handle = JobHandle(client, job)
         handle.rescale(3)
         words.feed()
         words.until_through()
@@ -180,12 +180,12 @@ def test_a_script_goes_on_from_a_savepoint_at_another_parallelism(
     job = submit_script(server, tmp_path, "continued", "--parallelism", "2")
     words.until_through()
     with HeadgateClient(server.url) as client:
-        savepoint = Job(client, job).stop()
+        savepoint = JobHandle(client, job).stop()
         words.feed()
         options = ("--parallelism", "4", "--from-savepoint", savepoint)
         again = submit_script(server, tmp_path, "continued", *options)
         words.until_through()
-        Job(client, again).cancel()
+        JobHandle(client, again).cancel()
 
 
 def submit_script(server: ServerProcess, tmp_path: Path, place: str, *options: str) -> str:
@@ -213,7 +213,7 @@ def test_a_function_with_state_is_right_through_kill_and_rescale(
     words.feed()
     until_numbered(words, data / "out")
     with HeadgateClient(server.url) as client:
-        handle = Job(client, job)
+        handle = JobHandle(client, job)
         for parallelism in (4, 1):
             words.feed()
             handle.rescale(parallelism)
@@ -257,7 +257,7 @@ def test_an_example_runs(example: str, place: str | None, server: ServerProcess)
         out = server.directory / "data" / place
         eventually(lambda: any(one.stat().st_size for one in out.glob("*.*")), PATIENCE)
     with HeadgateClient(server.url) as client:
-        Job(client, job).cancel()
+        JobHandle(client, job).cancel()
 
 
 def test_a_graph_built_in_python_runs_with_its_own_code(server: ServerProcess) -> None:

@@ -12,7 +12,7 @@ from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
 from jobmanager.core.life.checkpoint import AckOutcome
 from jobmanager.core.progress import RegionProgress, RestoredRegion
 from jobmanager.protocol import messages
-from jobmanager.protocol.messages import BarrierDeclined, Failure, Run
+from jobmanager.protocol.messages import BarrierDecline, FailureReport, Run
 from taskrunner.core import acks as ack_rules
 from taskrunner.core import restore
 from taskrunner.core.attempt import events, instructions, machine
@@ -254,7 +254,7 @@ class AttemptThreads:
         for query in self.queries.values():
             task = self._runner.spawn(f"query {query.region}", self._run_query(query))
             self._query_tasks.append(task)
-        self.tell(events.QueriesStarted(tuple(map(_restored, self._restored.items()))))
+        self.tell(events.AllQueriesStarted(tuple(map(_restored, self._restored.items()))))
 
     def _run_query(self, query: Query) -> Steps[None]:
         yield from query.run()
@@ -378,7 +378,7 @@ class AttemptThreads:
         ]
 
     def _send_decline(self, one: instructions.SendDecline) -> Steps[None]:
-        declined = BarrierDeclined(
+        declined = BarrierDecline(
             job=self.job,
             attempt=self.number,
             checkpoint=one.checkpoint,
@@ -428,8 +428,8 @@ class _Instructed:
                 return type(self.given).__name__
 
 
-def _failure(kind: str, message: str, region: str | None = None) -> Failure:
-    return Failure.model_validate(
+def _failure(kind: str, message: str, region: str | None = None) -> FailureReport:
+    return FailureReport.model_validate(
         {
             "kind": kind,
             "is_restartable": True,

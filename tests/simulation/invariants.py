@@ -18,7 +18,7 @@ from jobmanager.core.life.operation import OperationKind, OperationStatus
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.plan.job_plan import SnapshotKind
 from jobmanager.core.snapshots.manifest import Manifest
-from jobmanager.protocol.messages import BarrierAcks, RestorePoint
+from jobmanager.protocol.messages import BarrierAcks, RestorePointMessage
 from taskrunner.core.restore import Restore
 from tests.simulation import snapshots, stream
 from tests.simulation.storage import FileGone, JobStorage, RegionDirectory, SinkFiles
@@ -138,7 +138,7 @@ class Invariants:
         book, point = self._book(life.job.id), life.job.restore_point
         if point is None:
             return
-        wire = RestorePoint(root=point.root, manifest=point.manifest, name=point.name)
+        wire = RestorePointMessage(root=point.root, manifest=point.manifest, name=point.name)
         try:
             manifest, files = self._world.open_restore_point(wire)
         except FileGone as error:
@@ -346,7 +346,7 @@ class Invariants:
         )
         if point is None or has_own or life.job.job.status.is_terminal:
             return
-        wire = RestorePoint(root=point.root, manifest=point.manifest, name=point.name)
+        wire = RestorePointMessage(root=point.root, manifest=point.manifest, name=point.name)
         try:
             self._world.open_restore_point(wire)
         except FileGone as error:

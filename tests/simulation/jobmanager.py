@@ -37,7 +37,7 @@ from jobmanager.core.life.events import (
     RunnerGivenUp,
     RunnerLeft,
 )
-from jobmanager.core.life.health import Limits
+from jobmanager.core.life.health import HealthLimits
 from jobmanager.core.life.job import JobStatus, RestartDue
 from jobmanager.core.life.lease import (
     Candidate,
@@ -45,10 +45,10 @@ from jobmanager.core.life.lease import (
     Leading,
     LeaseRenewed,
     LeaseTaken,
+    LeaseTimePassed,
     RenewalRefused,
     Standing,
     Term,
-    TimePassed,
 )
 from jobmanager.core.life.operation import SAVEPOINT
 from jobmanager.services.lives import spoken_of
@@ -123,7 +123,7 @@ class JobManagerParty(Party):
 
     @property
     def term(self) -> Term | None:
-        standing = leases.transition(self._standing, TimePassed(self.seconds))
+        standing = leases.transition(self._standing, LeaseTimePassed(self.seconds))
         return standing.term if isinstance(standing, Leading) else None
 
     def note(self, what: str, *details: Any) -> None:
@@ -155,7 +155,7 @@ class JobManagerParty(Party):
         this process's own clock about how long it believes to have it.
         """
         while True:
-            self._standing = leases.transition(self._standing, TimePassed(self.seconds))
+            self._standing = leases.transition(self._standing, LeaseTimePassed(self.seconds))
             standing = self._standing
             yield from self.world.maybe_pause()
             asked_at = self.seconds
@@ -168,7 +168,7 @@ class JobManagerParty(Party):
                 self._standing = leases.transition(self._standing, event)
             else:
                 yield from self._stand()
-            self._standing = leases.transition(self._standing, TimePassed(self.seconds))
+            self._standing = leases.transition(self._standing, LeaseTimePassed(self.seconds))
             self._begin_to_lead()
             yield self.scheduler.now + RENEW_EVERY_MS
 
@@ -376,7 +376,7 @@ class JobManagerParty(Party):
         newest = life.checkpoints[life.restorable[-1]] if life.restorable else None
         return HealthExamined(
             self.now(),
-            Limits(stall_after=STALL_AFTER, heartbeat_late_after=HEARTBEAT_TIMEOUT / 3),
+            HealthLimits(stall_after=STALL_AFTER, heartbeat_late_after=HEARTBEAT_TIMEOUT / 3),
             self.listening_since,
             row.heartbeat_at if row is not None else None,
             newest.ended_at if newest is not None else None,

@@ -43,7 +43,7 @@ def answer_runner(jobmanager: "JobManagerParty", call: RunnerCall) -> Steps[Any]
             return (yield from _directives(jobmanager, call, after))
         case messages.BarrierAcks() as acks:
             return (yield from _acks(jobmanager, row, acks))
-        case messages.BarrierDeclined() as declined:
+        case messages.BarrierDecline() as declined:
             return (yield from _declines(jobmanager, row, declined))
         case messages.AttemptReport() as said:
             return (yield from _report(jobmanager, row, said))
@@ -175,7 +175,7 @@ def _acks(
 
 
 def _declines(
-    jobmanager: "JobManagerParty", row: RunnerRow, said: messages.BarrierDeclined
+    jobmanager: "JobManagerParty", row: RunnerRow, said: messages.BarrierDecline
 ) -> Steps[messages.BarrierReply]:
     _check_attempt(row, said.attempt)
     event = BarrierDeclined(

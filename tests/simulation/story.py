@@ -28,7 +28,7 @@ def brief(told: Any) -> str:
             acked = _batches(told.batches)
             count = len(told.acks)
             return f"{count} acks of checkpoint {told.checkpoint}, attempt {told.attempt}: {acked}"
-        case messages.BarrierDeclined():
+        case messages.BarrierDecline():
             return f"decline of checkpoint {told.checkpoint}: {told.detail}"
         case messages.AttemptReport():
             return f"attempt {told.attempt} {told.body.event}"

@@ -112,7 +112,7 @@ class World:
         return self.database.lives.get(job)
 
     def open_restore_point(
-        self, point: messages.RestorePoint
+        self, point: messages.RestorePointMessage
     ) -> tuple[Manifest, Mapping[str, StateFile]]:
         """The manifest of a restore point, and its files. Raises `FileGone`."""
         _, _, job = point.root.partition("/jobs/")

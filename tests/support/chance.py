@@ -25,7 +25,7 @@ from jobmanager.core.life.checkpoint import (
     BarrierDeclined,
     CheckpointExpired,
 )
-from jobmanager.core.life.health import Limits
+from jobmanager.core.life.health import HealthLimits
 from jobmanager.core.life.job import JobCancelRequested, RestartDue
 from jobmanager.core.life.life import Life
 from jobmanager.core.life.operation import STOP, OperationKind
@@ -33,7 +33,7 @@ from jobmanager.core.progress import RegionProgress, RestoredRegion
 from tests.support.builders import NOW, a_document, a_failure
 from tests.support.lives import a_request, an_ack
 
-LIMITS = Limits(timedelta(seconds=60), timedelta(seconds=10))
+LIMITS = HealthLimits(timedelta(seconds=60), timedelta(seconds=10))
 UPGRADED = a_document(name="better", checkpointing={"interval": "7s"})
 
 

@@ -18,7 +18,7 @@ import httpx
 from fastapi import FastAPI
 
 from jobmanager.api.app import make_app
-from jobmanager.api.context import Context
+from jobmanager.api.context import ApiContext
 from jobmanager.api.metrics import Meters
 from jobmanager.core.errors import InspectorUnavailable
 from jobmanager.core.ids import AttemptNumber, JobId, JobManagerId, RunnerId
@@ -287,7 +287,7 @@ def a_jobmanager(url: str) -> JobManager:
 @asynccontextmanager
 async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluster]:
     clock, bench, wakeups, inspector = Clock(), Bench(), Wakeups(), PlayedInspector()
-    database.on_commit = wakeups.ring
+    database.on_commit = wakeups.wake
     storage = FileSnapshotStorage(directory)
     units = database.unit_of_work
     events = EventHub(units)
@@ -303,7 +303,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
         base_url="http://headgate",
         event_hooks={"response": [check_answer]},
     ) as http:
-        app.state.context = Context(
+        app.state.context = ApiContext(
             units=units,
             storage=storage,
             wakeups=wakeups,

@@ -12,7 +12,7 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from jobmanager.api.context import Context
+from jobmanager.api.context import ApiContext
 from jobmanager.loops.ticker import tick
 from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL, EventHub
 from jobmanager.store.database import Database
@@ -116,6 +116,6 @@ async def reading(
         yield Reader(lines)
 
 
-def context_of(app: FastAPI) -> Context:
-    context: Context = app.state.context
+def context_of(app: FastAPI) -> ApiContext:
+    context: ApiContext = app.state.context
     return context

@@ -55,7 +55,7 @@ async def trigger(
     job_id: JobIdPath, context: Ctx, uow: Uow, body: SavepointRequest
 ) -> dict[str, Any]:
     kind = OperationKind.CANCEL if body.cancel_job else OperationKind.SAVEPOINT
-    request = savepoints.Request(
+    request = savepoints.TakeSavepoint(
         trigger_of(body.triggerId), kind, await target_of(context, body.target_directory)
     )
     return {"request-id": await _ask(uow, job_id, request, context)}
@@ -68,7 +68,7 @@ async def trigger(
     response_model=RequestAccepted,
 )
 async def stop(job_id: JobIdPath, context: Ctx, uow: Uow, body: StopRequest) -> dict[str, Any]:
-    request = savepoints.Request(
+    request = savepoints.TakeSavepoint(
         trigger_of(body.triggerId),
         OperationKind.STOP,
         await target_of(context, body.targetDirectory),
@@ -123,7 +123,9 @@ async def disposal_status(triggerid: str, uow: Uow) -> dict[str, Any]:
     return {"status": {"id": "COMPLETED" if is_done else "IN_PROGRESS"}, "operation": {}}
 
 
-async def _ask(uow: UnitOfWork, job_id: JobId, request: savepoints.Request, context: Ctx) -> str:
+async def _ask(
+    uow: UnitOfWork, job_id: JobId, request: savepoints.TakeSavepoint, context: Ctx
+) -> str:
     return (await savepoints.trigger(uow, job_id, request, context.clock())).id.hex
 
 

@@ -122,10 +122,10 @@ def take_apart(expressions: Sequence[str]) -> tuple[list[Call], list[str]]:
     Raises `UnsupportedAggregate`.
     """
     calls: list[Call] = []
-    return calls, [_Reader(_tokens(text), calls).around(text) for text in expressions]
+    return calls, [_CallReader(_tokens(text), calls).around(text) for text in expressions]
 
 
-class _Reader:
+class _CallReader:
     def __init__(self, tokens: list[_Token], calls: list[Call]) -> None:
         self._tokens = tokens
         self._calls = calls

@@ -180,8 +180,8 @@ def _vertices(fields: Fields, faults: Faults, mode: Mode) -> tuple[Vertex, ...]:
     if len(documents) > MOST_VERTICES:
         fields.fault("vertices", f"{len(documents)} are too many: {MOST_VERTICES} at most")
         return ()
-    shape = graph_shape.Shape()
-    drafts: list[vertex_document.Draft] = []
+    shape = graph_shape.GraphShape()
+    drafts: list[vertex_document.VertexDraft] = []
     for position, document in enumerate(documents):
         if not isinstance(document, Mapping):
             faults.add(None, f"vertices[{position}]", f"{document!r} is not a mapping")

@@ -12,7 +12,7 @@ from jobmanager.core.graph.operators import OPERATORS
 _ID = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
-class Shape:
+class GraphShape:
     """Ids, operators and inputs of the vertices, as far as they could be read."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Shape:
         self.vertices.append((vertex_id, op, inputs))
 
 
-def check(shape: Shape, faults: Faults) -> bool:
+def check(shape: GraphShape, faults: Faults) -> bool:
     """Notes the shape's faults; whether it is sound enough to walk along its edges."""
     before = len(faults.found)
     ids = [vertex_id for vertex_id, _, _ in shape.vertices]
@@ -35,7 +35,9 @@ def check(shape: Shape, faults: Faults) -> bool:
     return len(faults.found) == before
 
 
-def check_body(shape: Shape, given: Sequence[str], results: Sequence[str], faults: Faults) -> bool:
+def check_body(
+    shape: GraphShape, given: Sequence[str], results: Sequence[str], faults: Faults
+) -> bool:
     """The same for a sub-graph that is given the rows of the vertices `given` and gives those
     of `results`; none: of whatever it does not use itself.
     """
@@ -66,7 +68,7 @@ def check_body(shape: Shape, given: Sequence[str], results: Sequence[str], fault
     return len(faults.found) == before
 
 
-def unused(shape: Shape) -> list[str]:
+def unused(shape: GraphShape) -> list[str]:
     """The vertices that no other takes its rows from."""
     used = {one.vertex for _, _, inputs in shape.vertices for one in inputs}
     return [vertex_id for vertex_id, _, _ in shape.vertices if vertex_id not in used]
@@ -108,7 +110,7 @@ def _check_inputs(
             faults.add(vertex_id, "inputs", f"there is no vertex {one.vertex!r}")
 
 
-def _check_usage(shape: Shape, faults: Faults) -> None:
+def _check_usage(shape: GraphShape, faults: Faults) -> None:
     used = {one.vertex for _, _, inputs in shape.vertices for one in inputs}
     ops = {op for _, op, _ in shape.vertices}
     for vertex_id, op, _ in shape.vertices:
@@ -121,12 +123,12 @@ def _check_usage(shape: Shape, faults: Faults) -> None:
             faults.add(None, "vertices", f"the graph has no {needed}")
 
 
-def _check_cycles(shape: Shape, faults: Faults) -> None:
+def _check_cycles(shape: GraphShape, faults: Faults) -> None:
     for cycle in _cycles(shape):
         faults.add(cycle[0], "inputs", "the graph has a cycle: " + " -> ".join([*cycle, cycle[0]]))
 
 
-def _cycles(shape: Shape) -> list[list[str]]:
+def _cycles(shape: GraphShape) -> list[list[str]]:
     """Each cycle once, as the ids along it."""
     inputs = {vertex_id: [one.vertex for one in into] for vertex_id, _, into in shape.vertices}
     done: set[str] = set()

@@ -20,7 +20,7 @@ class InvalidDdl(ValueError):
 
 def column_names(text: str) -> list[str]:
     """The columns that `text` declares. Raises `InvalidDdl`."""
-    reader = _Reader(_tokens(text))
+    reader = _DdlReader(_tokens(text))
     names = reader.columns(None)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -39,7 +39,7 @@ def _tokens(text: str) -> list[str]:
     return found
 
 
-class _Reader:
+class _DdlReader:
     def __init__(self, tokens: Sequence[str]) -> None:
         self._tokens = tokens
         self._at = 0

@@ -26,13 +26,13 @@ MOST_VERTICES = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class VertexDraft:
     op: str
     """As written."""
     vertex: Vertex
 
 
-def read(document: Mapping[str, Any], vertex_id: str, faults: Faults, mode: Mode) -> Draft:
+def read(document: Mapping[str, Any], vertex_id: str, faults: Faults, mode: Mode) -> VertexDraft:
     fields = Fields(document, faults, vertex_id)
     fields.raw("id")
     op = fields.text("op")
@@ -40,7 +40,7 @@ def read(document: Mapping[str, Any], vertex_id: str, faults: Faults, mode: Mode
     operator = OPERATORS.get(op)
     if operator is None:
         _refuse(op, fields)
-        return Draft(op, UnknownOperator(VertexId(vertex_id), inputs))
+        return VertexDraft(op, UnknownOperator(VertexId(vertex_id), inputs))
     parallelism = fields.integer("parallelism", None, least=1)
     if parallelism is not None and operator.is_always_keyed:
         fields.fault("parallelism", "a keyed vertex always has the job's parallelism: leave it out")
@@ -52,10 +52,10 @@ def read(document: Mapping[str, Any], vertex_id: str, faults: Faults, mode: Mode
 
     vertex = operator.read(fields, Header(VertexId(vertex_id), inputs, mode, body))
     fields.done()
-    return Draft(op, replace(vertex, parallelism=parallelism))
+    return VertexDraft(op, replace(vertex, parallelism=parallelism))
 
 
-def finish(drafts: Sequence[Draft], faults: Faults, mode: Mode) -> tuple[Vertex, ...]:
+def finish(drafts: Sequence[VertexDraft], faults: Faults, mode: Mode) -> tuple[Vertex, ...]:
     """The vertices, completed and checked. The shape is sound."""
     vertices = [draft.vertex for draft in drafts]
     if mode is Mode.STREAMING:
@@ -155,8 +155,8 @@ def _body(fields: Fields, inputs: tuple[Input, ...], mode: Mode, results: tuple[
     if len(documents) > MOST_VERTICES:
         fields.fault("body", f"{len(documents)} are too many: {MOST_VERTICES} at most")
         return (), ()
-    drafts: list[Draft] = []
-    shape = graph_shape.Shape()
+    drafts: list[VertexDraft] = []
+    shape = graph_shape.GraphShape()
     for position, document in enumerate(documents):
         if not isinstance(document, Mapping):
             fields.fault(f"body[{position}]", f"{document!r} is not a mapping")

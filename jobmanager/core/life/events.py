@@ -20,7 +20,7 @@ from jobmanager.core.ids import (
 )
 from jobmanager.core.life.attempt import AttemptEvent
 from jobmanager.core.life.checkpoint import BarrierAcked, BarrierDeclined, CheckpointExpired
-from jobmanager.core.life.health import Limits
+from jobmanager.core.life.health import HealthLimits
 from jobmanager.core.life.job import JobCancelRequested, RestartDue
 from jobmanager.core.life.operation import OperationKind
 from jobmanager.core.life.records import RestorePoint
@@ -163,7 +163,7 @@ class HealthExamined:
     """It is time to look whether the job really runs."""
 
     at: datetime
-    limits: Limits
+    limits: HealthLimits
     listening_since: datetime
     """From when on this JobManager could have heard of the job."""
     heartbeat_at: datetime | None

@@ -28,7 +28,7 @@ class Health(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class HealthLimits:
     stall_after: timedelta
     """The least time without a committed batch that counts as a stall."""
     heartbeat_late_after: timedelta
@@ -77,7 +77,7 @@ def shown_state(status: str, health: str) -> str:
     return status if health == Health.HEALTHY else health
 
 
-def diagnose(vitals: Vitals, limits: Limits, now: datetime) -> Diagnosis:
+def diagnose(vitals: Vitals, limits: HealthLimits, now: datetime) -> Diagnosis:
     """The worst that is wrong, with every reason there is."""
     late = list(_late(vitals, limits, now))
     stalled = list(_stalled(vitals, limits))
@@ -90,12 +90,12 @@ def diagnose(vitals: Vitals, limits: Limits, now: datetime) -> Diagnosis:
     return Diagnosis(health, "; ".join(reasons))
 
 
-def _late(vitals: Vitals, limits: Limits, now: datetime) -> Iterator[str]:
+def _late(vitals: Vitals, limits: HealthLimits, now: datetime) -> Iterator[str]:
     if now - max(vitals.heard_at, vitals.since) > limits.heartbeat_late_after:
         yield f"no heartbeat from the runner since {_moment(vitals.heard_at)}"
 
 
-def _stalled(vitals: Vitals, limits: Limits) -> Iterator[str]:
+def _stalled(vitals: Vitals, limits: HealthLimits) -> Iterator[str]:
     for one in vitals.regions:
         limit = max(limits.stall_after, one.median_batch * _MEDIANS)
         if one.unmoved is not None and one.unmoved > limit:

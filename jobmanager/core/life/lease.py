@@ -113,11 +113,11 @@ class RenewalRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class TimePassed:
+class LeaseTimePassed:
     at: float
 
 
-LeaseEvent = LeaseTaken | LeaseRenewed | RenewalRefused | TimePassed
+LeaseEvent = LeaseTaken | LeaseRenewed | RenewalRefused | LeaseTimePassed
 
 
 def transition(standing: Standing, event: LeaseEvent) -> Standing:
@@ -131,7 +131,7 @@ def transition(standing: Standing, event: LeaseEvent) -> Standing:
             return replace(standing, until=max(standing.until, until))
         case RenewalRefused():
             return Following()
-        case TimePassed():
+        case LeaseTimePassed():
             is_over = isinstance(standing, Leading) and event.at >= standing.until
             return Following() if is_over else standing
         case _:

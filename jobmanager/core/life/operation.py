@@ -54,7 +54,7 @@ _POINT_OF_CHANGE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class OperationPhase:
     name: str
     started_at: datetime
     ended_at: datetime | None = None
@@ -64,7 +64,7 @@ class Phase:
 @dataclass(frozen=True, slots=True)
 class Operation:
     kind: OperationKind
-    phases: tuple[Phase, ...]
+    phases: tuple[OperationPhase, ...]
     """Those that have begun, in order."""
     status: OperationStatus = OperationStatus.IN_PROGRESS
     error: str | None = None
@@ -126,7 +126,7 @@ OperationEvent = PhaseEnded | PhaseFailed | Abandoned
 
 
 def begin(kind: OperationKind, at: datetime) -> Operation:
-    return Operation(kind, (Phase(PHASES[kind][0], at),))
+    return Operation(kind, (OperationPhase(PHASES[kind][0], at),))
 
 
 def transition(operation: Operation, event: OperationEvent) -> Operation:
@@ -149,7 +149,7 @@ def transition(operation: Operation, event: OperationEvent) -> Operation:
 def _go_on(operation: Operation, at: datetime) -> Operation:
     following = PHASES[operation.kind][len(operation.phases) :]
     if following:
-        return replace(operation, phases=(*operation.phases, Phase(following[0], at)))
+        return replace(operation, phases=(*operation.phases, OperationPhase(following[0], at)))
     return replace(operation, status=OperationStatus.COMPLETED, ended_at=at)
 
 

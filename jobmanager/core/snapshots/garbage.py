@@ -49,7 +49,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class GarbageLimits:
     """What whoever asks allows to be deleted beside what is never needed again."""
 
     now: datetime
@@ -89,7 +89,7 @@ class JobFound:
     """Number of each working directory, and its size."""
 
 
-def judge(facts: JobFacts, found: JobFound, limits: Limits) -> Judgement:
+def judge(facts: JobFacts, found: JobFound, limits: GarbageLimits) -> Judgement:
     """What of a job can go. What a checkpoint that stays names always stays."""
     gone = [number for number in sorted(found.checkpoints) if number in facts.over]
     named: set[str] = set()
@@ -128,7 +128,7 @@ def why_over(checkpoint: Checkpoint, discarded_at: datetime | None) -> str | Non
     return None
 
 
-def judge_unknown_draft(path: str, size: int, limits: Limits) -> Judgement:
+def judge_unknown_draft(path: str, size: int, limits: GarbageLimits) -> Judgement:
     """Half a savepoint that we know nothing about: perhaps another server is writing it."""
     why = "the database has no such savepoint"
     if limits.unknown_jobs:
@@ -137,7 +137,7 @@ def judge_unknown_draft(path: str, size: int, limits: Limits) -> Judgement:
     return Judgement(left=(Garbage(path, GarbageKind.SAVEPOINT_DRAFT, size, why),))
 
 
-def judge_unknown_artifact(path: str, size: int, limits: Limits) -> Judgement:
+def judge_unknown_artifact(path: str, size: int, limits: GarbageLimits) -> Judgement:
     """The file of an artifact that was deleted, or of one that another server knows."""
     why = "the database has no such artifact"
     if limits.unknown_jobs:
@@ -146,7 +146,7 @@ def judge_unknown_artifact(path: str, size: int, limits: Limits) -> Judgement:
     return Judgement(left=(Garbage(path, GarbageKind.UNKNOWN_ARTIFACT, size, why),))
 
 
-def judge_unknown_job(path: str, size: int, is_needed: bool, limits: Limits) -> Judgement:
+def judge_unknown_job(path: str, size: int, is_needed: bool, limits: GarbageLimits) -> Judgement:
     """A directory that belongs to no job we know: perhaps to one of another server."""
     why = "the database has no such job"
     if is_needed:
@@ -169,7 +169,7 @@ def together(judgements: Iterable[Judgement]) -> Judgement:
     return Judgement(tuple(garbage), tuple(left), dict(kept))
 
 
-def _attempts(facts: JobFacts, found: JobFound, limits: Limits) -> Judgement:
+def _attempts(facts: JobFacts, found: JobFound, limits: GarbageLimits) -> Judgement:
     """The working directories. That of a job that failed may hold its newest state."""
     if not facts.status.is_terminal or facts.has_runner:
         return Judgement()

@@ -33,7 +33,7 @@ class Mailbox:
 
 class Outbox(Protocol):
     async def add(
-        self, job_id: JobId, effects: Iterable[Effect], at: datetime, *, rings: bool = True
+        self, job_id: JobId, effects: Iterable[Effect], at: datetime, *, wakes: bool = True
     ) -> None:
         """To be written when the transaction is committed. `rings`: who waits is woken."""
 

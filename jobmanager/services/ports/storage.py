@@ -8,7 +8,7 @@ from jobmanager.core.ids import (
     CheckpointNumber,
     JobId,
 )
-from jobmanager.core.snapshots.garbage import JobFacts, Judgement, Limits
+from jobmanager.core.snapshots.garbage import GarbageLimits, JobFacts, Judgement
 from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.core.snapshots.records import Remains, Verification
 from jobmanager.services.ports.artifacts import ArtifactFiles
@@ -46,10 +46,10 @@ class Sweep(Protocol):
         """The checkpoints of a job that have a directory."""
 
     async def job(
-        self, job_id: JobId, facts: JobFacts, limits: Limits, *, deletes: bool
+        self, job_id: JobId, facts: JobFacts, limits: GarbageLimits, *, deletes: bool
     ) -> Judgement: ...
     async def unknown_job(
-        self, name: str, needed: Iterable[str], limits: Limits, *, deletes: bool
+        self, name: str, needed: Iterable[str], limits: GarbageLimits, *, deletes: bool
     ) -> Judgement:
         """`needed` are URIs of what is kept, wherever it is."""
 

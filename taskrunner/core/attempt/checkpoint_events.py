@@ -4,7 +4,11 @@ from dataclasses import replace
 from typing import assert_never
 
 from jobmanager.core.life.checkpoint import AckOutcome
-from jobmanager.protocol.messages import AttemptStopped, CheckpointAborted, CheckpointCompleted
+from jobmanager.protocol.messages import (
+    AttemptStoppedReport,
+    CheckpointAborted,
+    CheckpointCompleted,
+)
 from taskrunner.core.attempt import barrier_answers as barriers
 from taskrunner.core.attempt import events
 from taskrunner.core.attempt import transitions as go
@@ -163,5 +167,5 @@ def _take_shown_output(
     if isinstance(event, events.OutputNotShown):
         why = f"the output that was held back for the savepoint was not shown: {event.why}"
         return go.fail(state, go.stop_failure(why))
-    report = AttemptStopped(savepoint=phase.stop.savepoint.id)
+    report = AttemptStoppedReport(savepoint=phase.stop.savepoint.id)
     return go.end_with(state, report, phase.stop.keep_runner)

@@ -17,7 +17,7 @@ from jobmanager.protocol.messages import (
     CheckpointAborted,
     CheckpointCompleted,
     DeclineReason,
-    Failure,
+    FailureReport,
     RepartitionedRegion,
     Stop,
 )
@@ -84,11 +84,11 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class PreparationFailed:
-    failure: Failure
+    failure: FailureReport
 
 
 @dataclass(frozen=True, slots=True)
-class QueriesStarted:
+class AllQueriesStarted:
     restored: tuple[RestoredRegion, ...] = ()
 
 
@@ -96,7 +96,7 @@ class QueriesStarted:
 class StartFailed:
     """A query could not be started. Those that had been are stopped."""
 
-    failure: Failure
+    failure: FailureReport
 
 
 # ── queries ───────────────────────────────────────────────────────────────────
@@ -112,7 +112,7 @@ class QueryFinished:
 @dataclass(frozen=True, slots=True)
 class QueryFailed:
     region: RegionId
-    failure: Failure
+    failure: FailureReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ class AllOutputShown:
 
 @dataclass(frozen=True, slots=True)
 class AllOutputNotShown:
-    failure: Failure
+    failure: FailureReport
 
 
 Event = (
@@ -244,7 +244,7 @@ Event = (
     | Dismissed
     | Prepared
     | PreparationFailed
-    | QueriesStarted
+    | AllQueriesStarted
     | StartFailed
     | QueryFinished
     | QueryFailed

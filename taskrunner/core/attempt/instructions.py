@@ -15,19 +15,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jobmanager.protocol.messages import (
-    AttemptCancelled,
-    AttemptFailed,
-    AttemptFinished,
+    AttemptCancelledReport,
+    AttemptFailedReport,
+    AttemptFinishedReport,
     AttemptPrepared,
     AttemptRunning,
-    AttemptStopped,
+    AttemptStoppedReport,
     Barrier,
     BarrierAcks,
     DeclineReason,
     Stop,
 )
 
-EndingReport = AttemptFinished | AttemptStopped | AttemptCancelled | AttemptFailed
+EndingReport = (
+    AttemptFinishedReport | AttemptStoppedReport | AttemptCancelledReport | AttemptFailedReport
+)
 
 
 @dataclass(frozen=True, slots=True)

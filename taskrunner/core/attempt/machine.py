@@ -63,7 +63,7 @@ superseded (then `Replaced` comes in the place of the answer) or the runner dism
 from dataclasses import replace
 
 from jobmanager.protocol.messages import (
-    AttemptFailed,
+    AttemptFailedReport,
     AttemptPrepared,
     AttemptRunning,
     CheckpointAborted,
@@ -128,7 +128,7 @@ def _take(state: AttemptState, event: events.Event) -> Stepped:
         case (
             events.Prepared()
             | events.PreparationFailed()
-            | events.QueriesStarted()
+            | events.AllQueriesStarted()
             | events.StartFailed()
             | events.AllOutputShown()
             | events.AllOutputNotShown()
@@ -201,7 +201,7 @@ def _take_news_of_job(
     state: AttemptState,
     event: events.Prepared
     | events.PreparationFailed
-    | events.QueriesStarted
+    | events.AllQueriesStarted
     | events.StartFailed
     | events.AllOutputShown
     | events.AllOutputNotShown,
@@ -211,7 +211,7 @@ def _take_news_of_job(
             return _start(state, event)
         case Preparing(), events.PreparationFailed(failure=failure):
             return go.fail(state, failure)
-        case Starting(), events.QueriesStarted(restored=restored):
+        case Starting(), events.AllQueriesStarted(restored=restored):
             return go.enter(state, Running()), (Report(AttemptRunning(restored=list(restored))),)
         case Starting(), events.StartFailed(failure=failure):
             return go.fail(replace(state, has_queries=False), failure)
@@ -223,7 +223,7 @@ def _take_news_of_job(
         case Ending(report=report, shows_output=True), events.AllOutputShown():
             return go.leave(state, report)
         case Ending(shows_output=True), events.AllOutputNotShown(failure=failure):
-            return go.leave(state, AttemptFailed(failure=failure))
+            return go.leave(state, AttemptFailedReport(failure=failure))
         case _:
             return state, ()
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from jobmanager.core.ids import RegionId
 from jobmanager.protocol.messages import (
-    AttemptCancelled,
-    AttemptFailed,
-    AttemptFinished,
+    AttemptCancelledReport,
+    AttemptFailedReport,
+    AttemptFinishedReport,
     DeclineReason,
-    Failure,
+    FailureReport,
 )
 from taskrunner.core.attempt import barrier_answers as barriers
 from taskrunner.core.attempt.barrier_answers import Answered, PendingBarrier
@@ -67,8 +67,8 @@ def end_with(state: AttemptState, report: EndingReport, keeps_runner: bool = Fal
     return ending, (*declines, *refusals, *stopping)
 
 
-def fail(state: AttemptState, failure: Failure) -> Stepped:
-    return end_with(state, AttemptFailed(failure=failure))
+def fail(state: AttemptState, failure: FailureReport) -> Stepped:
+    return end_with(state, AttemptFailedReport(failure=failure))
 
 
 # ── cancel ────────────────────────────────────────────────────────────────────
@@ -76,7 +76,7 @@ def fail(state: AttemptState, failure: Failure) -> Stepped:
 
 def cancel(state: AttemptState, grace_seconds: float) -> Stepped:
     if isinstance(state.phase, Preparing):
-        return end_with(state, AttemptCancelled(detail="no query had started"))
+        return end_with(state, AttemptCancelledReport(detail="no query had started"))
     state, declines = decline_stop(state, "not_running", "the job is being cancelled")
     cancelling = enter(state, Cancelling(state.now + grace_seconds))
     return cancelling, (*declines, AskRegionsToStop())
@@ -90,7 +90,7 @@ def cancelled(state: AttemptState, phase: Cancelling) -> Stepped:
         else f"{region} was stopped in the middle of a batch"
         for region in state.regions
     ]
-    return end_with(state, AttemptCancelled(detail="; ".join(details)))
+    return end_with(state, AttemptCancelledReport(detail="; ".join(details)))
 
 
 # ── stop ──────────────────────────────────────────────────────────────────────
@@ -131,8 +131,8 @@ def decline_stop(
     )
 
 
-def stop_failure(why: str) -> Failure:
-    return Failure(
+def stop_failure(why: str) -> FailureReport:
+    return FailureReport(
         kind="infrastructure",
         is_restartable=True,
         message=f"the stop failed, and the job goes on where it was: {why}",
@@ -197,7 +197,7 @@ def _advance_once(state: AttemptState) -> Stepped:
 
 def _advance_running(state: AttemptState) -> Stepped:
     if state.finished >= frozenset(state.regions):
-        return end_with(state, AttemptFinished())
+        return end_with(state, AttemptFinishedReport())
     if state.stop is not None:
         return begin_stop(state)
     return with_answers(state, barriers.begin_next(state.answers))
@@ -227,7 +227,7 @@ def _advance_stopping(state: AttemptState, phase: Stopping) -> Stepped:
 def _advance_ending(state: AttemptState, phase: Ending) -> Stepped:
     if state.has_queries or phase.shows_output or not state.answers.is_idle:
         return state, ()
-    if isinstance(phase.report, AttemptFinished):
+    if isinstance(phase.report, AttemptFinishedReport):
         return enter(state, replace(phase, shows_output=True)), (ShowAllOutput(),)
     return leave(state, phase.report, phase.keeps_runner)
 

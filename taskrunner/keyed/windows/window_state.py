@@ -9,7 +9,7 @@ from taskrunner.core.end_of_time import END_OF_TIME_MS
 _VERSION = 1
 
 
-class UnreadableState(Exception):
+class UnreadableWindowState(Exception):
     """State that another version of Headgate wrote."""
 
 
@@ -50,7 +50,7 @@ def read(state: bytes | None) -> WindowState:
         return WindowState()
     version, keys, due_us, tick_ms = pickle.loads(state)
     if version != _VERSION:
-        raise UnreadableState(
+        raise UnreadableWindowState(
             f"windows were written in version {version}, and this Headgate reads {_VERSION}"
         )
     return WindowState(keys, due_us, tick_ms)

@@ -144,7 +144,7 @@ class _TimeWindows:
         if first < last:
             self._contents.add(entry[_CONTENT], columns, first, last)
 
-    def _settle(
+    def _emit_changes(
         self,
         book: WindowState,
         key: Key,
@@ -261,7 +261,7 @@ class FixedWindows(_TimeWindows):
                 entry = windows[start] = self._new()
             bounds = start, start + self._size
             self._feed(key, *bounds, entry, columns, first, last, out)
-            self._settle(book, key, *bounds, entry, now, out)
+            self._emit_changes(book, key, *bounds, entry, now, out)
             start += self._every
 
     def _first_open(self, now: Now) -> int:
@@ -328,7 +328,7 @@ class Sessions(_TimeWindows):
             book.keys[key] = sessions
         for session in sessions:
             if id(session) in touched:
-                self._settle(book, key, session[0], session[1], session[2], now, out)
+                self._emit_changes(book, key, session[0], session[1], session[2], now, out)
 
     def _joined(self, sessions: list[Any], time: int) -> Any:
         """The session that a row of that time belongs to: it may make one of several."""

@@ -11,7 +11,7 @@ from jobmanager.core.ids import VertexId
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
 from taskrunner.spark.compile.frames import column
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex
-from taskrunner.spark.compile.loops import Frames, Judge, Keep, Verdict, delta_rounds
+from taskrunner.spark.compile.loops import Frames, Judge, Keep, RoundVerdict, delta_rounds
 
 
 def _iterate(vertex: Iterate, inputs: Sequence[DataFrame], context: CompileContext) -> DataFrame:
@@ -71,10 +71,10 @@ def _judging(rows: DataFrame, until: str | None) -> Judge:
     is_last = sql.expr(f"coalesce({until}, false)") if until else sql.lit(False)
     found = rows.agg(sql.count(sql.lit(1)).alias("rows"), is_last.alias("last"))
 
-    def judge() -> Verdict:
+    def judge() -> RoundVerdict:
         row = found.first()
         assert row is not None
-        return Verdict(row["rows"], bool(row["last"]))
+        return RoundVerdict(row["rows"], bool(row["last"]))
 
     return judge
 

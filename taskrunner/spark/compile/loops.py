@@ -38,13 +38,13 @@ Keep = Callable[[DataFrame], DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RoundVerdict:
     rows: int
     """That the round gave, or that it changed."""
     is_last: bool
 
 
-Judge = Callable[[], Verdict]
+Judge = Callable[[], RoundVerdict]
 Step = Callable[[Frames, Keep], tuple[Frames, Judge]]
 """One round: what it makes of the frames, and whether it was the last."""
 
@@ -201,7 +201,7 @@ class RunningLoops:
             shutil.rmtree(one, ignore_errors=True)
         return tuple(read)
 
-    def _note(self, name: str, number: int, most: int, verdict: Verdict, began: float) -> None:
+    def _note(self, name: str, number: int, most: int, verdict: RoundVerdict, began: float) -> None:
         took = int((time.monotonic() - began) * 1000)
         log.info("iteration", loop=name, iteration=number, rows=verdict.rows, duration_ms=took)
         with self._lock:
@@ -243,9 +243,9 @@ def delta_rounds(
         delta, following = advance(known, todo, keep)
         merged = keep(_merged(known, delta, key))
 
-        def verdict() -> Verdict:
+        def verdict() -> RoundVerdict:
             rows = following.count()
-            return Verdict(rows, rows == 0 or judge(delta))
+            return RoundVerdict(rows, rows == 0 or judge(delta))
 
         return (merged, following), verdict
 

@@ -27,7 +27,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundStates:
     """What a plan has, each in the order in which Spark numbers it."""
 
     state: tuple[StateKind, ...]
@@ -40,7 +40,7 @@ class Found:
     """Some of the state comes after an input that has state of its own."""
 
 
-def look(frame: DataFrame, inputs: Sequence[DataFrame] = ()) -> Found:
+def look(frame: DataFrame, inputs: Sequence[DataFrame] = ()) -> FoundStates:
     """What is in the plan of `frame`, down to those of `inputs`."""
     plans = [_plan(one) for one in inputs]
     stateful = [bool(look(one).state) for one in inputs]
@@ -54,7 +54,7 @@ def look(frame: DataFrame, inputs: Sequence[DataFrame] = ()) -> Found:
             state.append(kind)
         if node.children().isEmpty():
             sources.append(" ".join(str(node.simpleString(200)).split()))
-    return Found(tuple(state), tuple(sources), tuple(used), is_after)
+    return FoundStates(tuple(state), tuple(sources), tuple(used), is_after)
 
 
 def _plan(frame: DataFrame) -> Any:

@@ -12,7 +12,7 @@ from jobmanager.core.progress import RegionProgress
 from taskrunner.spark.compile.accumulators import Totals
 from taskrunner.spark.run.batch_sinks import BatchSink
 from taskrunner.spark.run.batch_work import BatchWork
-from taskrunner.spark.run.region_query import Phase
+from taskrunner.spark.run.region_query import QueryPhase
 
 _STOP_SECONDS = 30
 _AGAIN_SECONDS = 0.2
@@ -25,7 +25,7 @@ class BatchRegion:
         self, spark: SparkSession, region: Region, work: BatchWork, sink: BatchSink, is_done: bool
     ) -> None:
         self.region = region
-        self.phase = Phase.FINISHED if is_done else Phase.RUNNING
+        self.phase = QueryPhase.FINISHED if is_done else QueryPhase.RUNNING
         self.error: BaseException | None = None
         self.output_rows = 0
         self._spark = spark
@@ -39,17 +39,17 @@ class BatchRegion:
         return self.region.id
 
     def start(self) -> None:
-        if self.phase is Phase.RUNNING:
+        if self.phase is QueryPhase.RUNNING:
             self._thread.start()
         else:
             self._work.leave(self.id)
 
-    def poll(self) -> Phase:
+    def poll(self) -> QueryPhase:
         return self.phase
 
     def ask_to_stop(self) -> bool:
         """A batch job has no boundary before its end."""
-        return self.phase is not Phase.RUNNING
+        return self.phase is not QueryPhase.RUNNING
 
     def has_ended(self, within: timedelta) -> bool:
         """Whether it came to its end in time; it may have failed."""
@@ -59,7 +59,7 @@ class BatchRegion:
 
     def stop(self) -> None:
         if self._thread.is_alive():
-            self.phase = Phase.STOPPED
+            self.phase = QueryPhase.STOPPED
             self._work.stop()
             deadline = time.monotonic() + _STOP_SECONDS
             # again and again: between two jobs of a loop there is none to cancel
@@ -69,15 +69,15 @@ class BatchRegion:
         self._work.leave(self.id)
 
     def progress(self) -> RegionProgress:
-        is_done = self.phase is Phase.FINISHED
+        is_done = self.phase is QueryPhase.FINISHED
         return RegionProgress(
             region=self.id,
             batch=0 if is_done else None,
             batches=int(is_done),
-            is_active=self.phase is Phase.RUNNING,
+            is_active=self.phase is QueryPhase.RUNNING,
             output_rows=self.output_rows,
             accumulators=self._totals.read(),
-            activity=self._work.activity() if self.phase is Phase.RUNNING else None,
+            activity=self._work.activity() if self.phase is QueryPhase.RUNNING else None,
             loops=self._work.progress(self.region),
         )
 
@@ -87,16 +87,16 @@ class BatchRegion:
             self.output_rows = self._compute()
             self._totals.add(0)
         except BaseException as error:
-            if self.phase is Phase.RUNNING:
+            if self.phase is QueryPhase.RUNNING:
                 self.error = error
-                self.phase = Phase.FAILED
+                self.phase = QueryPhase.FAILED
         else:
-            if self.phase is Phase.RUNNING:
-                self.phase = Phase.FINISHED
+            if self.phase is QueryPhase.RUNNING:
+                self.phase = QueryPhase.FINISHED
 
     def _compute(self) -> int:
         try:
-            with self._work.turn(lambda: self.phase is Phase.RUNNING):
+            with self._work.turn(lambda: self.phase is QueryPhase.RUNNING):
                 return self._sink.write(self._work.rows_of(self.region), 0)
         finally:
             self._work.leave(self.id)

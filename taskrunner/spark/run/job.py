@@ -44,7 +44,7 @@ from taskrunner.spark.run.batch_sinks import (
 )
 from taskrunner.spark.run.batch_work import BatchWork
 from taskrunner.spark.run.job_paths import JobPaths
-from taskrunner.spark.run.region_query import Phase, RegionQuery
+from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
 from taskrunner.spark.scripts.script_program import scripts_of
 from taskrunner.spark.scripts.script_sinks import ScriptBatches
 from taskrunner.spark.state.restoring import Restoring
@@ -58,12 +58,12 @@ class RegionRun(Protocol):
 
     output_rows: int
     error: BaseException | None
-    phase: Phase
+    phase: QueryPhase
 
     @property
     def id(self) -> RegionId: ...
     def start(self) -> None: ...
-    def poll(self) -> Phase: ...
+    def poll(self) -> QueryPhase: ...
     def ask_to_stop(self) -> bool: ...
     def has_ended(self, within: timedelta) -> bool: ...
     def stop(self) -> None: ...
@@ -120,7 +120,7 @@ class SparkJob:
             datetime.now(UTC),
         )
         regions = plan_of(graph, self._subject.parallelism).regions
-        self._restoring.settle_outputs(self._outputs(regions), self._fence.holding)
+        self._restoring.withdraw_abandoned_outputs(self._outputs(regions), self._fence.holding)
         models = SeenModels(self._places.resolve)
         work = self._batch_work(sources, regions) if graph.mode is Mode.BATCH else None
         for region in regions:

@@ -41,7 +41,7 @@ _BOUNDARY = timedelta(minutes=10)
 """How long the last batches of a bounded region may take."""
 
 
-class Phase(StrEnum):
+class QueryPhase(StrEnum):
     RUNNING = "running"
     DRAINING = "draining"
     FINISHED = "finished"
@@ -63,7 +63,7 @@ class RegionQuery:
     ) -> None:
         self.region = region
         self.log = SparkLog(spark_checkpoint_dir)
-        self.phase = Phase.RUNNING
+        self.phase = QueryPhase.RUNNING
         self.error: BaseException | None = None
         self.output_rows = 0
         self.query: StreamingQuery | None = None
@@ -111,11 +111,11 @@ class RegionQuery:
             self._totals.restore(self.log.last_committed())
         self.query = writer.start()
 
-    def poll(self) -> Phase:
+    def poll(self) -> QueryPhase:
         """Moves on if there is reason to, and says where it is."""
-        if self.phase in (Phase.RUNNING, Phase.DRAINING):
+        if self.phase in (QueryPhase.RUNNING, QueryPhase.DRAINING):
             if not self._is_active():
-                self._settle_end()
+                self._note_end()
             elif self.region.is_bounded and self._is_exhausted():
                 self._finish()
         return self.phase
@@ -132,8 +132,8 @@ class RegionQuery:
         self._is_last = False
         if self.query is not None:
             self.query.stop()
-        if self.phase in (Phase.RUNNING, Phase.DRAINING):
-            self.phase = Phase.STOPPED
+        if self.phase in (QueryPhase.RUNNING, QueryPhase.DRAINING):
+            self.phase = QueryPhase.STOPPED
 
     def has_ended(self, within: timedelta) -> bool:
         """Whether the query ended in time, by itself or as it was asked to; it may have failed."""
@@ -159,7 +159,7 @@ class RegionQuery:
         return True
 
     def progress(self) -> RegionProgress:
-        is_active = self.phase in (Phase.RUNNING, Phase.DRAINING)
+        is_active = self.phase in (QueryPhase.RUNNING, QueryPhase.DRAINING)
         found = self._meter.read(self.query, is_active, self.output_rows)
         return replace(found, accumulators=self._totals.read())
 
@@ -187,12 +187,12 @@ class RegionQuery:
     def _finish(self) -> None:
         """The sources gave all: emits what is open, then ends at a boundary."""
         if self._waits and not self._is_drained():
-            if self.phase is Phase.RUNNING:
+            if self.phase is QueryPhase.RUNNING:
                 self._begin_draining()
             return
         self._end_at_boundary()
-        if self.phase is not Phase.FAILED:
-            self.phase = Phase.FINISHED
+        if self.phase is not QueryPhase.FAILED:
+            self.phase = QueryPhase.FINISHED
 
     def _is_drained(self) -> bool:
         batch = self.log.last_committed()
@@ -200,11 +200,11 @@ class RegionQuery:
 
     def _begin_draining(self) -> None:
         self._end_at_boundary()
-        if self.phase is Phase.FAILED:
+        if self.phase is QueryPhase.FAILED:
             return
         if self.log.last_begun() == self.log.last_committed():
             self.log.begin_last_batch(clocks_too=self._has_clock)
-            self.phase = Phase.DRAINING
+            self.phase = QueryPhase.DRAINING
         self.start()
 
     def _end_at_boundary(self) -> None:
@@ -226,17 +226,17 @@ class RegionQuery:
     def _ends_by_itself(self) -> bool:
         return self._script is not None and self._script.available_now
 
-    def _settle_end(self) -> None:
+    def _note_end(self) -> None:
         """The query is over: it was to read what was there, or something went wrong."""
         error = self.query.exception() if self.query is not None else None
         if self._ends_by_itself and self.query is not None and error is None:
             self._await(_BOUNDARY)
-            self.phase = Phase.FINISHED
+            self.phase = QueryPhase.FINISHED
         else:
             self._fail()
 
     def _fail(self) -> None:
-        self.phase = Phase.FAILED
+        self.phase = QueryPhase.FAILED
         if self.error is None and self.query is not None:
             self.error = self.query.exception() or RuntimeError("the query ended by itself")
 

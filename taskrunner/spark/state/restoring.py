@@ -42,7 +42,7 @@ class Restoring:
         """Where each region was started from."""
         self.repartitioned: list[RepartitionedRegion] = []
 
-    def settle_outputs(self, outputs: Collection[Output], guard: Guard) -> None:
+    def withdraw_abandoned_outputs(self, outputs: Collection[Output], guard: Guard) -> None:
         """Takes back what attempts that were rolled back wrote elsewhere than this one does."""
         layout, job, origin = self._places.layout, self._subject.job, self._past.origin
         if origin is not None and origin.job == job:

@@ -19,13 +19,16 @@ from pyspark.sql import SparkSession
 
 from taskrunner.core import spark_messages
 from taskrunner.snapshots import foreign as foreign_checkpoints
-from taskrunner.snapshots.foreign import ROCKSDB, Foreign, NotAdoptable
+from taskrunner.snapshots.foreign import ROCKSDB, Foreign, ForeignCheckpointRefused
 
 _FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
 
 def rewrite(spark: SparkSession, foreign: Foreign, target: Path, partitions: int) -> None:
-    """Makes `target` the checkpoint directory after the same batch. Raises `NotAdoptable`."""
+    """Makes `target` the checkpoint directory after the same batch.
+
+    Raises `ForeignCheckpointRefused`.
+    """
     try:
         settings = _store_settings(spark, foreign) if foreign.provider != ROCKSDB else None
         foreign_checkpoints.begin_rewrite(foreign, target, partitions)
@@ -34,7 +37,7 @@ def rewrite(spark: SparkSession, foreign: Foreign, target: Path, partitions: int
         ids = _run(spark, foreign, target, _Transform(spark, partitions, settings))
     except (PySparkException, Py4JError, AttributeError, TypeError) as error:
         kind = foreign.provider.rpartition(".")[2]
-        raise NotAdoptable(
+        raise ForeignCheckpointRefused(
             f"Spark {spark.version} could not rewrite state of {kind}: "
             f"{spark_messages.telling(str(error))}"
         ) from error

@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from jobmanager.api.app import make_app
-from jobmanager.api.context import Context
+from jobmanager.api.context import ApiContext
 from jobmanager.api.forwarding import FORWARDED_BY
 from jobmanager.core.life.lease import Term
 from jobmanager.loops.leadership import Leadership, Timing
@@ -43,7 +43,7 @@ async def follower(app: FastAPI, cluster: Cluster, database_url: str) -> AsyncIt
     leadership = Leadership(database.leases, a_jobmanager("http://follower"), LONG)
     database.leader = lambda: leadership.term
     await leadership.run_once()
-    leaders: Context = cluster.app.state.context
+    leaders: ApiContext = cluster.app.state.context
     app.state.context = replace(
         leaders, units=database.unit_of_work, leadership=leadership, to_leader=cluster.http
     )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobmanager.protocol.inspection import Analysed, GraphFault, SparkPlan
+from jobmanager.protocol.inspection import Analysed, AnalysisFault, SparkPlan
 from tests.support.builders import a_document, a_document_with
 from tests.support.cluster import Cluster
 
@@ -133,7 +133,7 @@ async def test_health_and_documentation(cluster: Cluster) -> None:
 
 
 async def test_spark_is_asked_before_a_graph_is_accepted(cluster: Cluster) -> None:
-    fault = GraphFault(vertex="big", field="where", message="no column nosuch")
+    fault = AnalysisFault(vertex="big", field="where", message="no column nosuch")
     cluster.inspector.answers = [Analysed(faults=[fault], plans=[])] * 2
     jobs_before = (await cluster.get("/v1/jobs"))["jobs"]
 

@@ -18,7 +18,7 @@ from jobmanager.core.plan import spark_order
 from jobmanager.core.plan.job_plan import plan_of
 from jobmanager.core.snapshots.layout import ATTEMPTS, MANIFEST
 from jobmanager.core.snapshots.manifest import Manifest
-from jobmanager.protocol.messages import RestorePoint
+from jobmanager.protocol.messages import RestorePointMessage
 from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
@@ -32,7 +32,7 @@ from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.spark.run.job import SPARK_VERSION, SparkJob
 from taskrunner.spark.run.job_paths import JobPaths
-from taskrunner.spark.run.region_query import Phase
+from taskrunner.spark.run.region_query import QueryPhase
 
 Row = dict[str, Any]
 OUT = RegionId("out")
@@ -108,7 +108,7 @@ class JobUnderTest:
         """Lets the attempt under way come to its own end."""
         job = self.running
         assert job is not None
-        self.wait(lambda: {region.poll() for region in job.regions} == {Phase.FINISHED})
+        self.wait(lambda: {region.poll() for region in job.regions} == {QueryPhase.FINISHED})
         job.show_everything()
 
     def run(self) -> "JobUnderTest":
@@ -179,7 +179,7 @@ class JobUnderTest:
         deadline = time.monotonic() + seconds
         while not condition():
             for region in self.running.regions if self.running else []:
-                if region.phase is Phase.FAILED and region.error is not None:
+                if region.phase is QueryPhase.FAILED and region.error is not None:
                     raise region.error
             assert time.monotonic() < deadline, f"it took more than {seconds} s"
             time.sleep(0.05)
@@ -228,8 +228,8 @@ class JobUnderTest:
         )
 
 
-def restore_point(savepoint: Path) -> RestorePoint:
-    return RestorePoint(root=savepoint.as_uri(), manifest=MANIFEST, name="the savepoint")
+def restore_point(savepoint: Path) -> RestorePointMessage:
+    return RestorePointMessage(root=savepoint.as_uri(), manifest=MANIFEST, name="the savepoint")
 
 
 def table(rows: list[Row], **fields: Any) -> Row:

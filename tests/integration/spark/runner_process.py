@@ -19,7 +19,7 @@ from jobmanager.protocol.messages import (
     CheckpointRef,
     Heartbeat,
     Message,
-    RestorePoint,
+    RestorePointMessage,
     Run,
     SavepointTarget,
     Stop,
@@ -186,8 +186,10 @@ class Site:
         return process
 
 
-def restore_point(directory: Path) -> RestorePoint:
-    return RestorePoint(root=directory.as_uri(), manifest="manifest.json", name="savepoint one")
+def restore_point(directory: Path) -> RestorePointMessage:
+    return RestorePointMessage(
+        root=directory.as_uri(), manifest="manifest.json", name="savepoint one"
+    )
 
 
 def ids(directory: Path) -> list[int]:

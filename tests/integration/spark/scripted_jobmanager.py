@@ -15,7 +15,7 @@ from jobmanager.protocol.messages import (
     AttemptReport,
     Barrier,
     BarrierAcks,
-    BarrierDeclined,
+    BarrierDecline,
     BarrierReply,
     Directive,
     DirectiveBody,
@@ -106,7 +106,7 @@ def _answer(jobmanager: ScriptedJobManager, path: str, body: bytes) -> Message:
             jobmanager.take(BarrierAcks.model_validate_json(body))
             return BarrierReply(outcome=jobmanager.ack_outcome)
         case "declines":
-            jobmanager.take(BarrierDeclined.model_validate_json(body))
+            jobmanager.take(BarrierDecline.model_validate_json(body))
             return BarrierReply(outcome="recorded")
         case "attempt":
             jobmanager.take(AttemptReport.model_validate_json(body))

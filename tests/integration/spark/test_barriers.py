@@ -16,11 +16,11 @@ import pytest
 from jobmanager.core.ids import AttemptNumber, RunnerId
 from jobmanager.core.snapshots.manifest import from_json
 from jobmanager.protocol.messages import (
-    AttemptFailed,
-    AttemptStopped,
+    AttemptFailedReport,
+    AttemptStoppedReport,
     Barrier,
     BarrierAcks,
-    BarrierDeclined,
+    BarrierDecline,
     CheckpointCompleted,
     SavepointTarget,
     Stop,
@@ -56,7 +56,7 @@ from tests.unit.taskrunner.builders import JOB, OUT, SINK, a_graph, spark_direct
 from tests.unit.taskrunner.test_sink_directory import rows, write
 
 ATTEMPT = AttemptNumber(1)
-Said = TypeVar("Said", BarrierAcks, BarrierDeclined)
+Said = TypeVar("Said", BarrierAcks, BarrierDecline)
 
 
 class Site:
@@ -132,12 +132,12 @@ class Site:
             case Prepare():
                 self._loop.tell(events.Prepared((OUT,), has_boundaries=True))
             case StartQueries():
-                self._loop.tell(events.QueriesStarted())
+                self._loop.tell(events.AllQueriesStarted())
             case AskRegionsToStop():
                 self._loop.tell(events.QueryEnded(OUT))
             case StopRegionsAtOnce():
                 self._loop.tell(events.RegionsStopped())
-            case Report(body=AttemptStopped() | AttemptFailed() as body):
+            case Report(body=AttemptStoppedReport() | AttemptFailedReport() as body):
                 self.endings.put(body)
             case (
                 WatchBatches()
@@ -205,7 +205,7 @@ def test_a_stop_is_settled_and_its_output_shown_when_it_is_complete(site: Site) 
 
     site.tell(a_stop(site.root))
 
-    assert site.ending() == AttemptStopped(savepoint=UUID(int=9))
+    assert site.ending() == AttemptStoppedReport(savepoint=UUID(int=9))
     assert rows(site.root) == ["0:0", "1:0"]
 
 
@@ -218,7 +218,7 @@ def test_a_stop_that_was_only_recorded_waits_for_its_completion(site: Site) -> N
     assert site.endings.empty()
 
     site.tell(CheckpointCompleted(checkpoint=5))
-    assert site.ending() == AttemptStopped(savepoint=UUID(int=9))
+    assert site.ending() == AttemptStoppedReport(savepoint=UUID(int=9))
     assert rows(site.root) == ["0:0", "1:0"]
 
 
@@ -227,11 +227,11 @@ def test_a_stop_whose_savepoint_cannot_be_written_is_declined(site: Site) -> Non
 
     site.tell(a_stop(site.root))
 
-    declined = site.wait_for(BarrierDeclined)
+    declined = site.wait_for(BarrierDecline)
     assert declined.reason == "storage"
     assert declined.detail.endswith("savepoints/one exists already")
     ending = site.ending()
-    assert isinstance(ending, AttemptFailed)
+    assert isinstance(ending, AttemptFailedReport)
     assert ending.failure.message.endswith(f"the savepoint was not taken: {declined.detail}")
     assert rows(site.root) == []
 
@@ -239,7 +239,7 @@ def test_a_stop_whose_savepoint_cannot_be_written_is_declined(site: Site) -> Non
 def test_a_stop_that_comes_too_late_is_declined_and_leaves_nothing(site: Site) -> None:
     site.tell(a_stop(site.root, expires_at=datetime.now(UTC)))
 
-    declined = site.wait_for(BarrierDeclined)
+    declined = site.wait_for(BarrierDecline)
     assert declined.reason == "no_boundary_in_time"
     assert not (site.root / "savepoints").exists()
 
@@ -250,7 +250,7 @@ def test_a_stop_that_the_jobmanager_has_given_up_is_not_settled_as_done(site: Si
     site.tell(a_stop(site.root))
 
     ending = site.ending()
-    assert isinstance(ending, AttemptFailed)
+    assert isinstance(ending, AttemptFailedReport)
     assert ending.failure.message.endswith("the JobManager says that the acks are too late")
     assert rows(site.root) == []
 
@@ -260,7 +260,7 @@ def test_while_a_job_stops_no_barrier_is_answered(site: Site) -> None:
 
     site.tell(a_stop(site.root), Barrier(checkpoint=6, expires_at=in_a_minute()))
 
-    declined = site.wait_for(BarrierDeclined)
+    declined = site.wait_for(BarrierDecline)
     assert (declined.checkpoint, declined.reason) == (6, "not_running")
     assert declined.detail == "the job is being stopped"
 
@@ -270,7 +270,7 @@ def test_a_store_that_fails_declines_the_barrier_in_its_own_words_and_the_next_i
 ) -> None:
     with stores.failing(after=3):
         far_site.tell(Barrier(checkpoint=1, expires_at=in_a_minute()))
-        declined = far_site.wait_for(BarrierDeclined)
+        declined = far_site.wait_for(BarrierDecline)
     far_site.tell(Barrier(checkpoint=2, expires_at=in_a_minute()))
     acks = far_site.wait_for(BarrierAcks)
 
@@ -301,5 +301,5 @@ def test_a_batch_that_outlasts_its_checkpoint_declines_the_barrier_on_time(site:
         Barrier(checkpoint=5, expires_at=datetime.now(UTC) + timedelta(seconds=0.3)),
     )
 
-    assert site.wait_for(BarrierDeclined).reason == "no_boundary_in_time"
+    assert site.wait_for(BarrierDecline).reason == "no_boundary_in_time"
     assert 0.2 < time.monotonic() - begun < 5

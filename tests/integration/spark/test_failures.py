@@ -10,20 +10,20 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
 from jobmanager.core.progress import RegionProgress
-from jobmanager.protocol.messages import Failure
+from jobmanager.protocol.messages import FailureReport
 from taskrunner.reports import failure_of, region_failure
-from taskrunner.spark.run.region_query import Phase
+from taskrunner.spark.run.region_query import QueryPhase
 from tests.integration.spark.fed_files import feed, files_source, wait_until_read
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink, some_rows, table
 
 
-def failing(job: JobUnderTest, *vertices: Row) -> Failure:
+def failing(job: JobUnderTest, *vertices: Row) -> FailureReport:
     """Why the job failed: while it was prepared, or in a batch."""
     try:
         started = job.define(*vertices).start()
         region = started.regions[0]
         deadline = time.monotonic() + 120
-        while region.poll() is not Phase.FAILED:
+        while region.poll() is not QueryPhase.FAILED:
             assert time.monotonic() < deadline, "it did not fail"
             time.sleep(0.05)
         error = region_failure(started)

@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex
-from taskrunner.spark.compile.loops import Frames, Judge, Keep, RunningLoops, Verdict
-from taskrunner.spark.run.region_query import Phase
+from taskrunner.spark.compile.loops import Frames, Judge, Keep, RoundVerdict, RunningLoops
+from taskrunner.spark.run.region_query import QueryPhase
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink
 
 START: Row = {
@@ -141,7 +141,7 @@ class Counting:
     def step(self, state: Frames, keep: Keep) -> tuple[Frames, Judge]:
         rows = keep(state[0].selectExpr("x + 1 AS x"))
         self.kept.append(rows)
-        return (rows,), lambda: Verdict(rows.count(), is_last=False)
+        return (rows,), lambda: RoundVerdict(rows.count(), is_last=False)
 
 
 def test_a_lost_round_is_computed_again_from_the_last_in_files(
@@ -187,6 +187,6 @@ def test_a_cancelled_job_begins_no_other_round(job: JobUnderTest) -> None:
 
     region.stop()
 
-    assert region.poll() is Phase.STOPPED
+    assert region.poll() is QueryPhase.STOPPED
     assert region.progress().loops[0].iteration < 100_000
     assert job.output() == []

@@ -10,7 +10,7 @@ from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.plan.key_groups import owner
 from taskrunner.core.restore import FromAttempt, FromCheckpoint
 from taskrunner.snapshots.fence import Fence, Superseded
-from taskrunner.spark.run.region_query import Phase
+from taskrunner.spark.run.region_query import QueryPhase
 from tests.integration.spark.fed_files import (
     ALL_ROWS,
     ROWS_A_FILE,
@@ -96,7 +96,7 @@ def test_a_superseded_attempt_publishes_nothing_more(job: JobUnderTest) -> None:
     # When there is more to read
     feed(job, 2, 3)
     deadline = time.monotonic() + 120
-    while old.poll() is not Phase.FAILED:
+    while old.poll() is not QueryPhase.FAILED:
         assert time.monotonic() < deadline
     # Then it publishes nothing, and the newer one all
     assert isinstance(old.error, Superseded)
@@ -135,7 +135,7 @@ def test_a_drain_that_was_cut_off_is_finished_by_the_next_attempt(job: JobUnderT
     job.define(table(ALL_ROWS), windows, files_sink("windows")).start()
     assert job.running is not None
     region = job.running.regions[0]
-    job.wait(lambda: region.poll() is Phase.DRAINING)
+    job.wait(lambda: region.poll() is QueryPhase.DRAINING)
     job.stop()
 
     job.start()

@@ -11,7 +11,7 @@ from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.snapshots.manifest import from_json
 from jobmanager.protocol.messages import (
     AttemptReport,
-    AttemptStopped,
+    AttemptStoppedReport,
     Cancel,
     CheckpointCompleted,
     CheckpointRef,
@@ -93,7 +93,7 @@ def test_a_job_that_was_stopped_goes_on_as_another_and_every_row_counts_once(sit
     savepoint = first.stop(1, "one")
     body = first.report("stopped", "failed").body
     first.jobmanager.direct(site.job, 1, Exit(reason="done"))
-    assert body == AttemptStopped(savepoint=savepoint.id)
+    assert body == AttemptStoppedReport(savepoint=savepoint.id)
     result = site.root / "storage" / "jobs" / site.job.hex / "attempts" / "1" / "result.json"
     assert AttemptReport.model_validate_json(result.read_text()).body == body
     batches = first.acks().batches

@@ -7,7 +7,7 @@ import pytest
 
 from jobmanager.core.snapshots.layout import OUTPUTS
 from taskrunner.spark.compile.compiler import InvalidVertex
-from taskrunner.spark.run.region_query import Phase
+from taskrunner.spark.run.region_query import QueryPhase
 from tests.integration.spark.fed_files import (
     SUMS,
     feed,
@@ -71,7 +71,7 @@ def test_a_sink_that_fails_leaves_the_others_with_their_rows_once(job: JobUnderT
     job.define(*vertices()).start()
     (region,) = job.running.regions if job.running else []
     with pytest.raises(NotADirectoryError):
-        job.wait(lambda: region.poll() is Phase.FINISHED)
+        job.wait(lambda: region.poll() is QueryPhase.FINISHED)
     written = Counter(updates(job))
     assert written
     # When it can

@@ -29,7 +29,7 @@ from jobmanager.core.ids import AttemptNumber, CheckpointNumber
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.snapshots import layout as storage_layout
 from jobmanager.core.snapshots import manifest as manifests
-from jobmanager.core.snapshots.garbage import JobFacts, Judgement, Limits
+from jobmanager.core.snapshots.garbage import GarbageLimits, JobFacts, Judgement
 from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.core.snapshots.records import Remains
 from jobmanager.files.open_storage import open_storage
@@ -240,7 +240,7 @@ class StorageMachine(RuleBasedStateMachine):
             facts = JobFacts(
                 JobStatus.RUNNING, None, True, dict.fromkeys(self._with(Fate.OVER), "over")
             )
-            judged = await self.storage.sweep.job(JOB, facts, Limits(NOW), deletes=deletes)
+            judged = await self.storage.sweep.job(JOB, facts, GarbageLimits(NOW), deletes=deletes)
             for directory, is_complete in self.savepoints.items():
                 remains: list[Remains] = list(
                     await self.storage.sweep.remains(directory, is_complete=is_complete)

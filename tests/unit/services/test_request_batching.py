@@ -26,7 +26,7 @@ class Doubling:
             if one.asked == 7:
                 one.refuse(KeyError("seven"))
             elif one.asked != 99:
-                one.settle(2 * one.asked)
+                one.resolve(2 * one.asked)
 
 
 async def test_what_comes_at_the_same_time_is_one_round_and_what_comes_meanwhile_the_next() -> None:

@@ -11,7 +11,7 @@ from jobmanager.protocol.messages import (
     AttemptRunning,
     Barrier,
     BarrierAcks,
-    Failure,
+    FailureReport,
     SavepointTarget,
     Stop,
 )
@@ -79,8 +79,10 @@ def endings(instructions: list[Instruction]) -> list[EndingReport]:
     ]
 
 
-def failure(message: str = "a value was divided by zero", region: str | None = None) -> Failure:
-    return Failure(kind="data", is_restartable=True, message=message, stack="", region=region)
+def failure(
+    message: str = "a value was divided by zero", region: str | None = None
+) -> FailureReport:
+    return FailureReport(kind="data", is_restartable=True, message=message, stack="", region=region)
 
 
 def a_barrier(checkpoint: int = 1, seconds: float = 60) -> events.BarrierArrived:
@@ -139,7 +141,7 @@ def batches_seen(
 
 
 PREPARED = events.Prepared(REGIONS, has_boundaries=True)
-STARTED = events.QueriesStarted()
+STARTED = events.AllQueriesStarted()
 ENDED = tuple(events.QueryEnded(region) for region in REGIONS)
 FINISHED = tuple(events.QueryFinished(region) for region in REGIONS)
 FAILED = events.QueryFailed(OUT, failure(region=OUT))

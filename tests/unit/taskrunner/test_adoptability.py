@@ -6,7 +6,7 @@ import pytest
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import VertexId
-from taskrunner.core.adoptability import Found, objections
+from taskrunner.core.adoptability import FoundCheckpoint, objections
 from tests.unit.taskrunner.builders import a_graph
 
 OUT = VertexId("out")
@@ -42,7 +42,7 @@ def a_files_graph() -> JobGraph:
 def told(
     *offsets: Any, operators: tuple[str, ...] = ("stateStoreSave",), file: str | None = None
 ) -> list[str]:
-    found = Found(offsets, operators, {0: file} if file else {})
+    found = FoundCheckpoint(offsets, operators, {0: file} if file else {})
     return objections(found, a_files_graph(), OUT, {VertexId("rows"): Path("/data/in")})
 
 
@@ -68,7 +68,7 @@ def test_files_from_elsewhere_would_all_be_read_again() -> None:
 
 def test_another_kind_of_source_is_told() -> None:
     assert told(12) == ["source 0 of the checkpoint does not read files, vertex rows does"]
-    found = Found([{"logOffset": 1}], ["stateStoreSave"], {})
+    found = FoundCheckpoint([{"logOffset": 1}], ["stateStoreSave"], {})
     assert objections(found, a_graph(), OUT, {}) == [
         "source 0 of the checkpoint is no `rate` source, as vertex orders is"
     ]

@@ -4,8 +4,8 @@ import pytest
 
 from jobmanager.core.life.checkpoint import AckOutcome
 from jobmanager.protocol.messages import (
-    AttemptCancelled,
-    AttemptFailed,
+    AttemptCancelledReport,
+    AttemptFailedReport,
     Barrier,
     CheckpointAborted,
     CheckpointCompleted,
@@ -301,7 +301,7 @@ def test_a_snapshot_is_acked_before_a_failure_is_reported() -> None:
     assert attempt.endings == []
     attempt.tell(events.OutputShown(1))
 
-    assert attempt.endings == [AttemptFailed(failure=FAILED.failure)]
+    assert attempt.endings == [AttemptFailedReport(failure=FAILED.failure)]
 
 
 def test_a_barrier_that_comes_when_the_ending_is_decided_is_left_to_the_jobmanager() -> None:
@@ -334,4 +334,4 @@ def test_a_cancel_lets_a_savepoint_that_is_begun_be_answered() -> None:
     attempt.tell(*ENDED, acked(5), events.OutputShown(5))
 
     (report,) = attempt.endings
-    assert isinstance(report, AttemptCancelled)
+    assert isinstance(report, AttemptCancelledReport)

@@ -4,12 +4,12 @@ import pytest
 
 from jobmanager.core.life.checkpoint import AckOutcome
 from jobmanager.protocol.messages import (
-    AttemptCancelled,
-    AttemptFailed,
-    AttemptFinished,
+    AttemptCancelledReport,
+    AttemptFailedReport,
+    AttemptFinishedReport,
     AttemptPrepared,
     AttemptRunning,
-    AttemptStopped,
+    AttemptStoppedReport,
     CheckpointAborted,
     CheckpointCompleted,
 )
@@ -91,7 +91,7 @@ def test_a_job_whose_queries_all_finish_shows_everything_before_it_says_so() -> 
     assert attempt.tell(FINISHED[0]) == []
     assert attempt.tell(FINISHED[1]) == [StopRegionsAtOnce()]
     assert attempt.tell(STOPPED) == [ShowAllOutput()]
-    assert attempt.tell(events.AllOutputShown()) == [Report(AttemptFinished()), End()]
+    assert attempt.tell(events.AllOutputShown()) == [Report(AttemptFinishedReport()), End()]
 
 
 def test_a_finished_job_whose_output_cannot_be_shown_has_failed() -> None:
@@ -100,21 +100,21 @@ def test_a_finished_job_whose_output_cannot_be_shown_has_failed() -> None:
 
     attempt.tell(events.AllOutputNotShown(failure("no space")))
 
-    assert attempt.endings == [AttemptFailed(failure=failure("no space"))]
+    assert attempt.endings == [AttemptFailedReport(failure=failure("no space"))]
 
 
 def test_a_failure_is_reported_when_nothing_runs_any_more() -> None:
     attempt = running()
 
     assert attempt.tell(FAILED) == [StopRegionsAtOnce()]
-    assert attempt.tell(STOPPED) == [Report(AttemptFailed(failure=FAILED.failure)), End()]
+    assert attempt.tell(STOPPED) == [Report(AttemptFailedReport(failure=FAILED.failure)), End()]
 
 
 def test_what_cannot_be_prepared_fails_at_once_since_nothing_runs() -> None:
     attempt = preparing()
 
     assert attempt.tell(events.PreparationFailed(failure())) == [
-        Report(AttemptFailed(failure=failure())),
+        Report(AttemptFailedReport(failure=failure())),
         End(),
     ]
 
@@ -124,7 +124,7 @@ def test_queries_that_do_not_start_fail_the_attempt() -> None:
 
     attempt.tell(events.StartFailed(failure()))
 
-    assert attempt.endings == [AttemptFailed(failure=failure())]
+    assert attempt.endings == [AttemptFailedReport(failure=failure())]
 
 
 # ── cancel ────────────────────────────────────────────────────────────────────
@@ -138,7 +138,7 @@ def test_a_cancel_lets_every_query_end_after_its_batch() -> None:
     attempt.tell(STOPPED)
 
     detail = "out ended after its batch; raw ended after its batch"
-    assert attempt.endings == [AttemptCancelled(detail=detail)]
+    assert attempt.endings == [AttemptCancelledReport(detail=detail)]
 
 
 def test_a_cancel_cuts_a_batch_off_when_the_grace_is_over() -> None:
@@ -151,7 +151,7 @@ def test_a_cancel_cuts_a_batch_off_when_the_grace_is_over() -> None:
     attempt.tell(STOPPED)
 
     detail = "out ended after its batch; raw was stopped in the middle of a batch"
-    assert attempt.endings == [AttemptCancelled(detail=detail)]
+    assert attempt.endings == [AttemptCancelledReport(detail=detail)]
 
 
 def test_a_cancel_does_not_wait_for_what_cannot_end_after_its_batch() -> None:
@@ -160,7 +160,7 @@ def test_a_cancel_does_not_wait_for_what_cannot_end_after_its_batch() -> None:
     attempt.tell(ENDED[0], events.QueryCannotStop(RAW), STOPPED)
 
     detail = "out ended after its batch; raw was stopped in the middle of a batch"
-    assert attempt.endings == [AttemptCancelled(detail=detail)]
+    assert attempt.endings == [AttemptCancelledReport(detail=detail)]
 
 
 def test_a_query_that_fails_while_the_job_is_cancelled_makes_no_failure_of_it() -> None:
@@ -169,14 +169,14 @@ def test_a_query_that_fails_while_the_job_is_cancelled_makes_no_failure_of_it() 
     attempt.tell(FAILED, ENDED[1], STOPPED)
 
     detail = "out was stopped in the middle of a batch; raw ended after its batch"
-    assert attempt.endings == [AttemptCancelled(detail=detail)]
+    assert attempt.endings == [AttemptCancelledReport(detail=detail)]
 
 
 def test_a_job_that_is_cancelled_before_it_started_has_nothing_to_wait_for() -> None:
     attempt = preparing()
 
     assert attempt.tell(a_cancel()) == [
-        Report(AttemptCancelled(detail="no query had started")),
+        Report(AttemptCancelledReport(detail="no query had started")),
         End(),
     ]
 
@@ -188,7 +188,7 @@ def test_a_job_that_is_cancelled_while_its_queries_start_waits_for_them() -> Non
     assert attempt.tell(STARTED) == []
     attempt.tell(*ENDED, STOPPED)
 
-    assert isinstance(attempt.endings[0], AttemptCancelled)
+    assert isinstance(attempt.endings[0], AttemptCancelledReport)
 
 
 # ── stop ──────────────────────────────────────────────────────────────────────
@@ -204,7 +204,7 @@ def test_a_stop_ends_the_queries_takes_the_savepoint_shows_its_output_and_says_s
     assert isinstance(send, SendAcks)
     assert attempt.tell(acked(5)) == [ShowOutput(5, {"out": 7, "raw": 7})]
     assert attempt.tell(events.OutputShown(5)) == [
-        Report(AttemptStopped(savepoint=SAVEPOINT)),
+        Report(AttemptStoppedReport(savepoint=SAVEPOINT)),
         End(keeps_runner=True),
     ]
 
@@ -226,7 +226,7 @@ def test_a_savepoint_that_was_only_recorded_waits_for_its_completion() -> None:
     assert attempt.tell(CheckpointCompleted(checkpoint=5)) == [ShowOutput(5, {"out": 7, "raw": 7})]
     attempt.tell(events.OutputShown(5))
 
-    assert attempt.endings == [AttemptStopped(savepoint=SAVEPOINT)]
+    assert attempt.endings == [AttemptStoppedReport(savepoint=SAVEPOINT)]
 
 
 def test_a_completion_counts_though_the_answer_to_the_acks_is_lost() -> None:
@@ -235,7 +235,7 @@ def test_a_completion_counts_though_the_answer_to_the_acks_is_lost() -> None:
 
     attempt.tell(events.AcksNotDelivered(5, "no route"), events.OutputShown(5))
 
-    assert attempt.endings == [AttemptStopped(savepoint=SAVEPOINT)]
+    assert attempt.endings == [AttemptStoppedReport(savepoint=SAVEPOINT)]
 
 
 def test_a_stop_is_not_said_to_be_done_while_its_acks_are_on_the_way() -> None:
@@ -245,7 +245,7 @@ def test_a_stop_is_not_said_to_be_done_while_its_acks_are_on_the_way() -> None:
 
     attempt.tell(events.AcksNotDelivered(5, "no route"))
 
-    assert attempt.endings == [AttemptStopped(savepoint=SAVEPOINT)]
+    assert attempt.endings == [AttemptStoppedReport(savepoint=SAVEPOINT)]
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_a_stop_without_a_savepoint_has_failed(outcome: tuple[events.Event, ...]
     attempt.tell(*outcome)
 
     (ending_report,) = attempt.endings
-    assert isinstance(ending_report, AttemptFailed)
+    assert isinstance(ending_report, AttemptFailedReport)
     assert ending_report.failure.is_restartable
     assert (
         ending_report.failure.message == f"the stop failed, and the job goes on where it was: {why}"
@@ -305,7 +305,7 @@ def test_a_stop_that_reaches_no_boundary_in_time_is_declined_and_fails() -> None
     assert attempt.endings == [], "the JobManager is to hear of the decline first"
     attempt.tell(events.DeclineAnswered(5))
 
-    assert isinstance(attempt.endings[0], AttemptFailed)
+    assert isinstance(attempt.endings[0], AttemptFailedReport)
 
 
 def test_a_query_that_fails_in_its_last_batch_declines_the_stop_and_is_the_failure() -> None:
@@ -317,7 +317,7 @@ def test_a_query_that_fails_in_its_last_batch_declines_the_stop_and_is_the_failu
     ]
     attempt.tell(STOPPED, events.DeclineAnswered(5))
 
-    assert attempt.endings == [AttemptFailed(failure=FAILED.failure)]
+    assert attempt.endings == [AttemptFailedReport(failure=FAILED.failure)]
 
 
 def test_a_query_that_cannot_end_after_its_batch_fails_the_stop() -> None:
@@ -326,7 +326,7 @@ def test_a_query_that_cannot_end_after_its_batch_fails_the_stop() -> None:
     attempt.tell(events.QueryCannotStop(RAW), STOPPED, events.DeclineAnswered(5))
 
     (report,) = attempt.endings
-    assert isinstance(report, AttemptFailed)
+    assert isinstance(report, AttemptFailedReport)
     assert report.failure.message.endswith(
         "region raw: this Spark cannot end a query after its batch"
     )

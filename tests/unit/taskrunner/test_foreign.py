@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from taskrunner.snapshots import foreign as foreign_checkpoints
-from taskrunner.snapshots.foreign import ROCKSDB, Foreign, NotAdoptable, copy_foreign
+from taskrunner.snapshots.foreign import ROCKSDB, Foreign, ForeignCheckpointRefused, copy_foreign
 from taskrunner.snapshots.spark_log import SparkLog
 
 HDFS_BACKED = ROCKSDB.replace("RocksDB", "HDFSBacked")
@@ -91,8 +91,8 @@ def test_a_rewrite_begins_with_everything_but_state(original: Path, tmp_path: Pa
 
 
 def test_what_is_no_checkpoint_is_refused(original: Path, tmp_path: Path) -> None:
-    with pytest.raises(NotAdoptable, match="it has no metadata, offsets, commits"):
+    with pytest.raises(ForeignCheckpointRefused, match="it has no metadata, offsets, commits"):
         copy_foreign(tmp_path, tmp_path / "copy")
     (original / "commits" / "0").unlink()
-    with pytest.raises(NotAdoptable, match="no committed batch"):
+    with pytest.raises(ForeignCheckpointRefused, match="no committed batch"):
         copy_foreign(original, tmp_path / "copy")

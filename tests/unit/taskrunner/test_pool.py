@@ -7,7 +7,7 @@ import pytest
 
 from jobmanager.core.ids import RegionId
 from jobmanager.files.storage_port import Storage, damage
-from taskrunner.snapshots.pool import Pool
+from taskrunner.snapshots.pool import SnapshotPool
 
 OUT = RegionId("out")
 WHOLE = b"changes of batch 7"
@@ -32,7 +32,7 @@ def test_half_a_file_is_never_taken_for_the_whole(
     source = tmp_path / "7.changelog"
     source.write_bytes(WHOLE)
     for _ in range(2):  # and of two attempts the second finds what the first has kept
-        pool = Pool(files)
+        pool = SnapshotPool(files)
         pool.begin()
 
         kept = pool.keep(OUT, source, "state/0/1/7.changelog")

@@ -9,14 +9,18 @@ from typing import Any, cast
 
 from jobmanager.core.ids import RegionId
 from jobmanager.core.progress import RegionProgress
-from jobmanager.protocol.messages import AttemptCancelled, AttemptFailed, AttemptFinished
+from jobmanager.protocol.messages import (
+    AttemptCancelledReport,
+    AttemptFailedReport,
+    AttemptFinishedReport,
+)
 from taskrunner.attempt_loop import AttemptLoop
 from taskrunner.core.attempt.instructions import EndingReport, Instruction, Report
 from taskrunner.preparation import Preparation
 from taskrunner.region_driver import RegionDriver, SparkInstruction
 from taskrunner.snapshots.fence import Superseded
 from taskrunner.spark.run.job import SparkJob
-from taskrunner.spark.run.region_query import Phase
+from taskrunner.spark.run.region_query import QueryPhase
 from tests.unit.taskrunner.attempts import REPLACED, a_cancel
 
 
@@ -25,7 +29,7 @@ class ARegion:
     """A region whose batch ends when it is asked to stop, unless it is `stuck`."""
 
     id: RegionId
-    phase: Phase = Phase.RUNNING
+    phase: QueryPhase = QueryPhase.RUNNING
     error: BaseException | None = None
     stuck: bool = False
     when_started: Callable[[], None] = lambda: None
@@ -36,7 +40,7 @@ class ARegion:
     def start(self) -> None:
         self.when_started()
 
-    def poll(self) -> Phase:
+    def poll(self) -> QueryPhase:
         return self.phase
 
     def ask_to_stop(self) -> bool:
@@ -95,7 +99,9 @@ class Lived:
         match instruction:
             case Report(body=body):
                 self.reports.append(body.event)
-                if isinstance(body, AttemptCancelled | AttemptFailed | AttemptFinished):
+                if isinstance(
+                    body, AttemptCancelledReport | AttemptFailedReport | AttemptFinishedReport
+                ):
                     self.endings.append(body)
             case _:
                 self.driver.do(cast(SparkInstruction, instruction))
@@ -120,7 +126,7 @@ def raw(**fields: Any) -> ARegion:
 
 
 def test_a_job_that_finishes_shows_its_output_and_says_so() -> None:
-    job = a_job(out(phase=Phase.FINISHED), raw(phase=Phase.FINISHED))
+    job = a_job(out(phase=QueryPhase.FINISHED), raw(phase=QueryPhase.FINISHED))
     lived: Lived = Lived(job)
 
     lived.run()
@@ -131,13 +137,13 @@ def test_a_job_that_finishes_shows_its_output_and_says_so() -> None:
 
 
 def test_a_region_that_fails_fails_the_attempt_and_stops_the_others() -> None:
-    job = a_job(out(), raw(phase=Phase.FAILED, error=ValueError("row 17 has no price")))
+    job = a_job(out(), raw(phase=QueryPhase.FAILED, error=ValueError("row 17 has no price")))
     lived: Lived = Lived(job)
 
     lived.run()
 
     (ending,) = lived.endings
-    assert isinstance(ending, AttemptFailed)
+    assert isinstance(ending, AttemptFailedReport)
     assert (ending.failure.region, ending.failure.message) == (
         "raw",
         "ValueError: row 17 has no price",
@@ -146,7 +152,7 @@ def test_a_region_that_fails_fails_the_attempt_and_stops_the_others() -> None:
 
 
 def test_a_region_whose_output_the_fence_refused_ends_the_attempt_without_a_word() -> None:
-    lived = Lived(a_job(out(phase=Phase.FAILED, error=Superseded("by attempt 2"))))
+    lived = Lived(a_job(out(phase=QueryPhase.FAILED, error=Superseded("by attempt 2"))))
 
     lived.run()
 
@@ -162,7 +168,7 @@ def test_a_cancel_waits_for_batches_and_cuts_off_what_outlasts_the_grace() -> No
     lived.run()
 
     detail = "out ended after its batch; raw was stopped in the middle of a batch"
-    assert lived.endings == [AttemptCancelled(detail=detail)]
+    assert lived.endings == [AttemptCancelledReport(detail=detail)]
     assert time.monotonic() - begun >= 0.3
 
 
@@ -172,7 +178,7 @@ def test_a_cancel_interrupts_a_preparation_between_two_steps() -> None:
 
     lived.run()
 
-    assert lived.endings == [AttemptCancelled(detail="no query had started")]
+    assert lived.endings == [AttemptCancelledReport(detail="no query had started")]
 
 
 def test_an_attempt_that_is_replaced_stops_everything_and_says_nothing() -> None:

@@ -10,7 +10,7 @@ import pytest
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
 from jobmanager.core.snapshots.layout import OUTPUTS
 from jobmanager.core.snapshots.manifest import Ancestor
-from jobmanager.protocol.messages import RestorePoint
+from jobmanager.protocol.messages import RestorePointMessage
 from taskrunner.core.restore import FromAttempt, FromSavepoint
 from taskrunner.sinks.outputs import Output, note_outputs, noted_outputs, withdraw_abandoned
 from taskrunner.snapshots.clone import Clones, Past
@@ -40,7 +40,7 @@ def a_savepoint(layout: JobLayout, target: Path, attempt: int = 1) -> RestoreSou
     Snapshots(subject, layout, Fence(layout, number)).take_savepoint(
         CheckpointNumber(4), directories, NOW, UUID(int=9), target.as_uri()
     )
-    point = RestorePoint(root=target.as_uri(), manifest="manifest.json", name="savepoint 9")
+    point = RestorePointMessage(root=target.as_uri(), manifest="manifest.json", name="savepoint 9")
     return open_restore_source(point, a_graph())
 
 

@@ -15,7 +15,7 @@ from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import Ancestor, Manifest
-from jobmanager.protocol.messages import RestorePoint
+from jobmanager.protocol.messages import RestorePointMessage
 from taskrunner.core.acks import acks_of
 from taskrunner.core.failures import Cause, classify
 from taskrunner.core.restore import FromSavepoint
@@ -73,7 +73,7 @@ def target(tmp_path: Path) -> Path:
 
 
 def opened(target: Path, graph: JobGraph | None = None, **fields: Any) -> RestoreSource:
-    point = RestorePoint(
+    point = RestorePointMessage(
         root=target.as_uri(), manifest="manifest.json", name="savepoint 9", **fields
     )
     return open_restore_source(point, graph or a_graph())

@@ -13,7 +13,7 @@ from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.files.open_storage import open_storage
 from jobmanager.files.storage_port import StoreFailed
-from jobmanager.protocol.messages import RestorePoint
+from jobmanager.protocol.messages import RestorePointMessage
 from taskrunner.core.restore import FromSavepoint
 from taskrunner.snapshots.clone import Clones, Past
 from taskrunner.snapshots.fence import Fence, Superseded
@@ -50,7 +50,7 @@ def take(layout: JobLayout) -> Manifest:
 
 
 def opened() -> RestoreSource:
-    point = RestorePoint(root=TARGET, manifest="manifest.json", name="savepoint 9")
+    point = RestorePointMessage(root=TARGET, manifest="manifest.json", name="savepoint 9")
     return open_restore_source(point, a_graph())
 
 

@@ -99,8 +99,8 @@ export interface components {
             /** Format: date-time */
             uploaded_at: string;
         };
-        /** AttemptCancelled */
-        AttemptCancelled: {
+        /** AttemptCancelledReport */
+        AttemptCancelledReport: {
             detail: string;
             /**
              * @description discriminator enum property added by openapi-typescript
@@ -108,17 +108,17 @@ export interface components {
              */
             event: "cancelled";
         };
-        /** AttemptFailed */
-        AttemptFailed: {
+        /** AttemptFailedReport */
+        AttemptFailedReport: {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             event: "failed";
-            failure: components["schemas"]["Failure"];
+            failure: components["schemas"]["FailureReport"];
         };
-        /** AttemptFinished */
-        AttemptFinished: {
+        /** AttemptFinishedReport */
+        AttemptFinishedReport: {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -147,7 +147,7 @@ export interface components {
             /** Format: date-time */
             at: string;
             attempt: number;
-            body: components["schemas"]["AttemptPrepared"] | components["schemas"]["AttemptRunning"] | components["schemas"]["AttemptFinished"] | components["schemas"]["AttemptStopped"] | components["schemas"]["AttemptCancelled"] | components["schemas"]["AttemptFailed"];
+            body: components["schemas"]["AttemptPrepared"] | components["schemas"]["AttemptRunning"] | components["schemas"]["AttemptFinishedReport"] | components["schemas"]["AttemptStoppedReport"] | components["schemas"]["AttemptCancelledReport"] | components["schemas"]["AttemptFailedReport"];
             /** Format: uuid */
             job: string;
         };
@@ -166,10 +166,10 @@ export interface components {
          */
         AttemptStatus: "launching" | "starting" | "running" | "cancelling" | "finished" | "cancelled" | "failed";
         /**
-         * AttemptStopped
+         * AttemptStoppedReport
          * @description Ended at a boundary, after its savepoint was acked.
          */
-        AttemptStopped: {
+        AttemptStoppedReport: {
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -178,8 +178,8 @@ export interface components {
             /** Format: uuid */
             savepoint: string;
         };
-        /** BarrierDeclined */
-        BarrierDeclined: {
+        /** BarrierDecline */
+        BarrierDecline: {
             attempt: number;
             checkpoint: number;
             detail: string;
@@ -436,19 +436,19 @@ export interface components {
             taskName: string | null;
             timestamp: number;
         };
-        /** Failure */
-        Failure: {
+        /** FailureCause */
+        FailureCause: {
+            class: string;
+            "stack-trace": string | null;
+        };
+        /** FailureReport */
+        FailureReport: {
             is_restartable: boolean;
             /** @enum {string} */
             kind: "invalid_job" | "user_code" | "data" | "infrastructure" | "out_of_memory" | "lost";
             message: string;
             region?: string | null;
             stack: string;
-        };
-        /** FailureCause */
-        FailureCause: {
-            class: string;
-            "stack-trace": string | null;
         };
         /**
          * Fate
@@ -1688,16 +1688,16 @@ export type Alive = components['schemas']['Alive'];
 export type ArtifactDetails = components['schemas']['ArtifactDetails'];
 export type ArtifactPage = components['schemas']['ArtifactPage'];
 export type ArtifactResponse = components['schemas']['ArtifactResponse'];
-export type AttemptCancelled = components['schemas']['AttemptCancelled'];
-export type AttemptFailed = components['schemas']['AttemptFailed'];
-export type AttemptFinished = components['schemas']['AttemptFinished'];
+export type AttemptCancelledReport = components['schemas']['AttemptCancelledReport'];
+export type AttemptFailedReport = components['schemas']['AttemptFailedReport'];
+export type AttemptFinishedReport = components['schemas']['AttemptFinishedReport'];
 export type AttemptPrepared = components['schemas']['AttemptPrepared'];
 export type AttemptReply = components['schemas']['AttemptReply'];
 export type AttemptReport = components['schemas']['AttemptReport'];
 export type AttemptRunning = components['schemas']['AttemptRunning'];
 export type AttemptStatus = components['schemas']['AttemptStatus'];
-export type AttemptStopped = components['schemas']['AttemptStopped'];
-export type BarrierDeclined = components['schemas']['BarrierDeclined'];
+export type AttemptStoppedReport = components['schemas']['AttemptStoppedReport'];
+export type BarrierDecline = components['schemas']['BarrierDecline'];
 export type BarrierReply = components['schemas']['BarrierReply'];
 export type Bounds = components['schemas']['Bounds'];
 export type ChangedField = components['schemas']['ChangedField'];
@@ -1721,8 +1721,8 @@ export type ExceptionHistory = components['schemas']['ExceptionHistory'];
 export type ExecutionConfig = components['schemas']['ExecutionConfig'];
 export type Externalization = components['schemas']['Externalization'];
 export type FailedAttempt = components['schemas']['FailedAttempt'];
-export type Failure = components['schemas']['Failure'];
 export type FailureCause = components['schemas']['FailureCause'];
+export type FailureReport = components['schemas']['FailureReport'];
 export type Fate = components['schemas']['Fate'];
 export type FigureStatistics = components['schemas']['FigureStatistics'];
 export type FlinkErrors = components['schemas']['FlinkErrors'];

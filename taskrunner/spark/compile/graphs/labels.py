@@ -8,7 +8,7 @@ from pyspark.sql import functions as sql
 
 from jobmanager.core.graph.graph_algorithms import LabelPropagation
 from taskrunner.spark.compile.graphs.network import Network
-from taskrunner.spark.compile.loops import Frames, Judge, Keep, Verdict
+from taskrunner.spark.compile.loops import Frames, Judge, Keep, RoundVerdict
 
 
 def label_propagation(network: Network, asked: LabelPropagation) -> DataFrame:
@@ -37,9 +37,9 @@ def label_propagation(network: Network, asked: LabelPropagation) -> DataFrame:
             )
         )
 
-        def judge() -> Verdict:
+        def judge() -> RoundVerdict:
             changed = rows.where("is_changed").count()
-            return Verdict(changed, changed == 0)
+            return RoundVerdict(changed, changed == 0)
 
         return (rows,), judge
 

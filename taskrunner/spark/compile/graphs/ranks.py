@@ -7,7 +7,7 @@ from pyspark.sql import functions as sql
 
 from jobmanager.core.graph.graph_algorithms import PageRank
 from taskrunner.spark.compile.graphs.network import Network
-from taskrunner.spark.compile.loops import Frames, Judge, Keep, Verdict
+from taskrunner.spark.compile.loops import Frames, Judge, Keep, RoundVerdict
 
 
 def page_rank(network: Network, asked: PageRank) -> DataFrame:
@@ -62,10 +62,10 @@ def page_rank(network: Network, asked: PageRank) -> DataFrame:
             )
         )
 
-        def judge() -> Verdict:
+        def judge() -> RoundVerdict:
             found = rows.agg(sql.count(sql.lit(1)), sql.sum("change")).first()
             assert found is not None
-            return Verdict(found[0], (found[1] or 0.0) < count * asked.tolerance)
+            return RoundVerdict(found[0], (found[1] or 0.0) < count * asked.tolerance)
 
         return (rows,), judge
 

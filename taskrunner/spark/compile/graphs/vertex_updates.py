@@ -10,7 +10,7 @@ from jobmanager.core.ids import VertexId
 from taskrunner.spark.compile.frames import column, naming
 from taskrunner.spark.compile.graphs.network import Network
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex
-from taskrunner.spark.compile.loops import Frames, Judge, Keep, Verdict
+from taskrunner.spark.compile.loops import Frames, Judge, Keep, RoundVerdict
 
 _DEGREES = ("out_degree", "in_degree")
 _TAKEN = ("value", "message", "is_changed", *_DEGREES)
@@ -43,9 +43,9 @@ def vertex_update(network: Network, asked: VertexUpdate) -> DataFrame:
             )
         )
 
-        def judge() -> Verdict:
+        def judge() -> RoundVerdict:
             changed = rows.where("is_changed").count()
-            return Verdict(changed, changed == 0)
+            return RoundVerdict(changed, changed == 0)
 
         return (rows,), judge
 

@@ -7,10 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobmanager.core.graph.job_graph import Checkpointing
-from jobmanager.core.life.health import Diagnosis, Health, Limits, RegionVitals, Vitals, diagnose
+from jobmanager.core.life.health import (
+    Diagnosis,
+    Health,
+    HealthLimits,
+    RegionVitals,
+    Vitals,
+    diagnose,
+)
 from tests.support.builders import NOW, after
 
-LIMITS = Limits(timedelta(seconds=60), heartbeat_late_after=timedelta(seconds=10))
+LIMITS = HealthLimits(timedelta(seconds=60), heartbeat_late_after=timedelta(seconds=10))
 EVERY_10_S = Checkpointing(
     interval=timedelta(seconds=10),
     timeout=timedelta(minutes=1),

@@ -17,10 +17,10 @@ from jobmanager.core.life.lease import (
     LeaseEvent,
     LeaseRenewed,
     LeaseTaken,
+    LeaseTimePassed,
     RenewalRefused,
     Standing,
     Term,
-    TimePassed,
     may_renew,
     may_take,
     renewed,
@@ -88,9 +88,9 @@ def test_an_expired_or_lost_lease_is_not_renewed() -> None:
         (Following(), LeaseRenewed(12, SIX), Following()),
         (Leading(Term(3), 16), RenewalRefused(), Following()),
         (Following(), RenewalRefused(), Following()),
-        (Leading(Term(3), 16), TimePassed(15.9), Leading(Term(3), 16)),
-        (Leading(Term(3), 16), TimePassed(16), Following()),
-        (Following(), TimePassed(99), Following()),
+        (Leading(Term(3), 16), LeaseTimePassed(15.9), Leading(Term(3), 16)),
+        (Leading(Term(3), 16), LeaseTimePassed(16), Following()),
+        (Following(), LeaseTimePassed(99), Following()),
     ],
 )
 def test_what_becomes_of_a_standing(
@@ -113,7 +113,7 @@ class Member:
     """On their way: what the database has answered, and it has not read yet."""
 
     def believes_to_lead(self, now: float) -> Term | None:
-        standing = transition(self.standing, TimePassed(now + self.offset))
+        standing = transition(self.standing, LeaseTimePassed(now + self.offset))
         return standing.term if isinstance(standing, Leading) else None
 
 
@@ -140,7 +140,7 @@ class World:
             member.answers.append(LeaseTaken(self.lease.term, asked_at, SIX))
 
     def read(self, member: Member) -> None:
-        member.standing = transition(member.standing, TimePassed(self.now + member.offset))
+        member.standing = transition(member.standing, LeaseTimePassed(self.now + member.offset))
         if member.answers:
             member.standing = transition(member.standing, member.answers.pop(0))
 

@@ -36,7 +36,7 @@ from jobmanager.core.life.checkpoint import (
     CheckpointExpired,
     CheckpointStatus,
 )
-from jobmanager.core.life.health import Health, Limits
+from jobmanager.core.life.health import Health, HealthLimits
 from jobmanager.core.life.job import JobCancelRequested, JobStatus, RestartDue
 from jobmanager.core.life.life import Announcement
 from jobmanager.core.life.operation import OperationKind, OperationStatus
@@ -46,7 +46,7 @@ from jobmanager.core.life.savepoint import SavepointStatus
 from tests.support.builders import a_document, a_failure, after
 from tests.support.lives import Story, a_running_story, a_story, of_type
 
-LIMITS = Limits(timedelta(seconds=60), timedelta(seconds=10))
+LIMITS = HealthLimits(timedelta(seconds=60), timedelta(seconds=10))
 
 
 def decline(number: int, at: float, reason: AbortReason, attempt: int = 1) -> events.CheckpointNews:

@@ -9,10 +9,10 @@ from jobmanager.core.life.job import JobStatus
 from jobmanager.core.snapshots.garbage import (
     CheckpointFound,
     GarbageKind,
+    GarbageLimits,
     JobFacts,
     JobFound,
     Judgement,
-    Limits,
     judge,
     judge_unknown_job,
     why_over,
@@ -51,7 +51,7 @@ def paths(judged: Judgement) -> list[str]:
 def test_a_pool_file_goes_when_no_checkpoint_that_stays_names_it() -> None:
     there = found({1: None, 2: {"pool/b", "pool/c"}}, ("pool/a", "pool/b", "pool/c", "pool/d"))
 
-    judged = judge(facts(over=(1,)), there, Limits(NOW))
+    judged = judge(facts(over=(1,)), there, GarbageLimits(NOW))
 
     assert paths(judged) == ["checkpoints/1", "pool/a", "pool/d"]
     assert judged.kept == {"checkpoints": 1, "pool_files": 2, "attempts": 0}
@@ -60,14 +60,14 @@ def test_a_pool_file_goes_when_no_checkpoint_that_stays_names_it() -> None:
 
 
 def test_a_checkpoint_that_came_after_the_facts_stays_with_all_it_names() -> None:
-    judged = judge(facts(over=(1,)), found({9: {"pool/a"}}, ("pool/a",)), Limits(NOW))
+    judged = judge(facts(over=(1,)), found({9: {"pool/a"}}, ("pool/a",)), GarbageLimits(NOW))
 
     assert judged.garbage == ()
 
 
 def test_a_checkpoint_without_a_manifest_stays_while_it_may_get_one() -> None:
-    assert paths(judge(facts(), found({3: None}), Limits(NOW))) == []
-    assert paths(judge(facts(over=(3,)), found({3: None}), Limits(NOW))) == ["checkpoints/3"]
+    assert paths(judge(facts(), found({3: None}), GarbageLimits(NOW))) == []
+    assert paths(judge(facts(over=(3,)), found({3: None}), GarbageLimits(NOW))) == ["checkpoints/3"]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_checkpoint_without_a_manifest_stays_while_it_may_get_one() -> None:
 def test_working_directories_go_when_nothing_can_need_them(
     status: JobStatus, has_runner: bool, older_than: timedelta | None, days: int, goes: bool
 ) -> None:
-    limits = Limits(NOW + timedelta(days=days), older_than)
+    limits = GarbageLimits(NOW + timedelta(days=days), older_than)
 
     judged = judge(facts(status, has_runner=has_runner), found(attempts=(1, 2)), limits)
 
@@ -96,7 +96,7 @@ def test_working_directories_go_when_nothing_can_need_them(
 
 
 def test_what_may_hold_the_newest_state_is_named_with_what_would_delete_it() -> None:
-    judged = judge(facts(JobStatus.FAILED), found(attempts=(3,)), Limits(after(60)))
+    judged = judge(facts(JobStatus.FAILED), found(attempts=(3,)), GarbageLimits(after(60)))
 
     [left] = judged.left
     assert (left.path, left.kind, left.bytes) == ("attempts/3", GarbageKind.ATTEMPT, 1000)
@@ -107,10 +107,12 @@ def test_what_may_hold_the_newest_state_is_named_with_what_would_delete_it() -> 
 
 
 def test_the_directory_of_an_unknown_job_goes_only_when_asked_for_and_not_needed() -> None:
-    asked = Limits(NOW, unknown_jobs=True)
+    asked = GarbageLimits(NOW, unknown_jobs=True)
 
     assert judge_unknown_job("file:///x", 5, is_needed=False, limits=asked).left == ()
-    assert judge_unknown_job("file:///x", 5, is_needed=False, limits=Limits(NOW)).garbage == ()
+    assert (
+        judge_unknown_job("file:///x", 5, is_needed=False, limits=GarbageLimits(NOW)).garbage == ()
+    )
     needed = judge_unknown_job("file:///x", 5, is_needed=True, limits=asked)
     assert needed.garbage == ()
     assert "something that is kept" in needed.left[0].why
