@@ -72,9 +72,9 @@ def test_a_store_that_fails_says_where_and_in_its_own_words(source: Path) -> Non
     [
         ("foo://bucket/x", "fsspec knows no foo: storage"),
         ("memory://x", "is the memory of one process"),
-        ("somewhere", "is not a place"),
-        ("simplecache::s3://bucket/x", "is not a place"),
-        ("s3://", "is not a place"),
+        ("somewhere", "is not a storage location"),
+        ("simplecache::s3://bucket/x", "is not a storage location"),
+        ("s3://", "is not a storage location"),
     ],
 )
 def test_a_place_that_cannot_be_used_is_refused_in_words(uri: str, told: str) -> None:
