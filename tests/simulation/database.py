@@ -84,6 +84,8 @@ class Database:
         self.lives: dict[JobId, Life] = {}
         self.runners: dict[RunnerId, RunnerRow] = {}
         self.outbox: dict[int, OutboxRow] = {}
+        self.tries: dict[int, int] = {}
+        """Of entries of the outbox that could not be carried out."""
         self.changed: set[JobId] = set()
         """Jobs that changed since the invariants were last checked."""
         self.on_step: Callable[[Life | None, LifeEvent | None, Step], None] = (

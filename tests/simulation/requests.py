@@ -75,6 +75,7 @@ class TakeSavepoint:
     id: OperationId
     savepoint: SavepointId
     kind: OperationKind
+    drains: bool = False
 
     def __str__(self) -> str:
         return f"{self.kind} with a savepoint"
@@ -141,7 +142,7 @@ def _event(jobmanager: "JobManagerParty", life: Life, request: Any) -> LifeEvent
             if (known := life.operations.get(id)) is not None:
                 request_rules.check_repetition(known, request.job, kind)
                 return None
-            return SavepointRequested(now, id, savepoint, kind, TARGET)
+            return SavepointRequested(now, id, savepoint, kind, TARGET, request.drains)
         case Rescale(id=id, savepoint=savepoint, parallelism=parallelism):
             if (known := life.operations.get(id)) is not None:
                 request_rules.check_repetition(known, request.job, OperationKind.RESCALE)
