@@ -52,7 +52,7 @@ from jobmanager.core.life.lease import (
     Term,
 )
 from jobmanager.core.life.operation import SAVEPOINT
-from jobmanager.services.lives import spoken_of
+from jobmanager.services.lives import Happened, spoken_of
 from jobmanager.services.runners import event_of
 from tests.simulation.database import (
     EPOCH,
@@ -61,12 +61,12 @@ from tests.simulation.database import (
     OutboxRow,
     RunnerRow,
     loaded,
-    whole,
 )
 from tests.simulation.network import Call, Refused
 from tests.simulation.requests import Request, answer_to
 from tests.simulation.runner import RunnerCall
 from tests.simulation.runner_desk import answer_runner
+from tests.simulation.saving import save
 from tests.simulation.scheduler import Party, Steps
 from tests.simulation.storage import LockUnavailable
 
@@ -225,8 +225,9 @@ class JobManagerParty(Party):
             life = self.database.load(job)
             if (event := event_of_life(life)) is None:
                 return None
-            step = whole(life, lives.step(loaded(life, spoken_of(event)), event))
-            transaction.save(life, event, step)
+            before = loaded(life, spoken_of(event))
+            happened = Happened(before, lives.step(before, event), event.at)
+            step = save(transaction, life, event, happened)
             if also is not None and (change := also(life)) is not None:
                 transaction.write(change)
             yield None
