@@ -1,7 +1,8 @@
 """One attempt in a simulated runner: the real machine decides, these tasks carry out.
 
-As in production there is a task that drives Spark, one that answers barriers, and one for each
-query. Each only does what the machine says, and tells it what came of that.
+As in production there is a task in which the machine decides, one that drives Spark, one that
+answers barriers, and one for each query. Each of them only does what the machine says, and tells
+what came of that.
 """
 
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from taskrunner.core import restore
 from taskrunner.core.attempt import events, instructions, machine
 from taskrunner.core.attempt.events import Event
 from taskrunner.core.attempt.instructions import Instruction
+from taskrunner.core.attempt.phases import Ended
 from taskrunner.core.restore import FromAttempt, FromCheckpoint, FromSavepoint, FromScratch, Restore
 from tests.simulation import snapshots
 from tests.simulation.network import NotDelivered, Refused
@@ -85,27 +87,32 @@ class AttemptThreads:
         self._for_spark = _Queue()
         self._for_barriers = _Queue()
         self._watched: set[int] = set()
-        self._tasks: list[Task] = []
+        self._events: list[Event] = []
+        self._told = Signal()
         self._state, self._first = machine.begin(runner.seconds)
 
     def start(self) -> None:
-        self._carry_out(self._first)
         name = f"attempt {self.number}"
-        self._tasks = [
-            self._runner.spawn(f"spark of {name}", self._drive_spark()),
-            self._runner.spawn(f"barriers of {name}", self._answer_barriers()),
-        ]
+        self._runner.spawn(f"machine of {name}", self._decide())
+        self._runner.spawn(f"spark of {name}", self._drive_spark())
+        self._runner.spawn(f"barriers of {name}", self._answer_barriers())
+        self._carry_out(self._first)
 
     def tell(self, event: Event) -> None:
-        """Whatever happens to the attempt goes through here."""
-        if self.has_ended:
-            return
-        self._step(events.TimePassed(self._runner.seconds))
-        self._step(event)
+        """Whatever happens to the attempt goes through here, in the order in which it is said."""
+        self._events.append(event)
+        self._told.fire()
 
-    def time_passes(self) -> None:
-        if not self.has_ended:
+    def _decide(self) -> Steps[None]:
+        """As `taskrunner/attempt_loop.py`: the next event, or the next deadline."""
+        while not isinstance(self._state.phase, Ended):
+            if not self._events:
+                deadline = machine.next_deadline(self._state)
+                yield self._told if deadline is None else (self._told, round(deadline * 1000) + 1)
             self._step(events.TimePassed(self._runner.seconds))
+            if self._events:
+                self._step(self._events.pop(0))
+            yield None
 
     def progress(self) -> list[RegionProgress]:
         """Of each region; none before the queries have started."""
@@ -165,6 +172,10 @@ class AttemptThreads:
             yield None
 
     def _prepare(self) -> Steps[None]:
+        if self._world.start_fails():
+            failure = _failure("infrastructure", "storage does not answer")
+            self.tell(events.PreparationFailed(failure))
+            return
         try:
             yield from self._restore_regions()
         except Superseded as error:
@@ -251,6 +262,9 @@ class AttemptThreads:
         )
 
     def _start_queries(self) -> None:
+        if self._world.start_fails():
+            self.tell(events.StartFailed(_failure("infrastructure", "no query could be started")))
+            return
         for query in self.queries.values():
             task = self._runner.spawn(f"query {query.region}", self._run_query(query))
             self._query_tasks.append(task)
@@ -272,6 +286,10 @@ class AttemptThreads:
             self.tell(events.QueryFinished(query.region))
 
     def _ask_to_stop(self) -> None:
+        if self._world.faults.stops_at_once:
+            for region in self.queries:
+                self.tell(events.QueryCannotStop(region))
+            return
         for query in list(self.queries.values()):
             has_ended = not query.is_active
             query.ask_to_stop()

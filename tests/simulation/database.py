@@ -16,14 +16,9 @@ from jobmanager.core.life import retention
 from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.draft import Life, Step, is_under_way
 from jobmanager.core.life.effects import (
-    DiscardCheckpoint,
-    DismissRunner,
     DisposeSavepoint,
     Effect,
     ForJobManager,
-    ForStore,
-    HandOverRunner,
-    LetCheckpointGo,
 )
 from jobmanager.core.life.events import LifeEvent
 from jobmanager.core.life.lease import Candidate, Lease, Term
@@ -59,6 +54,7 @@ class RunnerRow:
     registered_at: datetime | None = None
     heartbeat_at: datetime | None = None
     exited_at: datetime | None = None
+    exit_description: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +80,8 @@ class Database:
         self.lives: dict[JobId, Life] = {}
         self.runners: dict[RunnerId, RunnerRow] = {}
         self.outbox: dict[int, OutboxRow] = {}
+        self.tries: dict[int, int] = {}
+        """Of entries of the outbox that could not be carried out."""
         self.changed: set[JobId] = set()
         """Jobs that changed since the invariants were last checked."""
         self.on_step: Callable[[Life | None, LifeEvent | None, Step], None] = (
@@ -215,6 +213,11 @@ class Database:
         self.lives[job] = replace(life, savepoints={**life.savepoints, gone.id: gone})
         self.add_to_outbox(job, [DisposeSavepoint(gone.directory)])
 
+    def note_discarded(self, job: JobId, number: CheckpointNumber) -> None:
+        life = self.lives[job]
+        kept = tuple(one for one in life.restorable if one != number)
+        self.lives[job] = replace(life, restorable=kept)
+
     def restart(self) -> None:
         """Every session ends, and with it what was under way."""
         for transaction in list(self.open):
@@ -285,7 +288,7 @@ class _RowLock:
 
 class Transaction:
     def __init__(self, database: Database, term: Term) -> None:
-        self._database = database
+        self.database = database
         self._scheduler = database._scheduler
         self._term = term
         self._locked: list[_RowLock] = []
@@ -296,25 +299,28 @@ class Transaction:
         self.active_at = self._scheduler.now
 
     def lock(self, job: JobId) -> Steps[None]:
-        lock = self._database.lock_of(job)
+        lock = self.database.lock_of(job)
         yield from lock.acquire(self)
         self._locked.append(lock)
-        self._database.open[self] = None
+        self.database.open[self] = None
         self.active_at = self._scheduler.now
 
     def save(self, before: Life | None, event: LifeEvent | None, step: Step) -> None:
-        """The life as it is after a step, and what the step decided: in one transaction."""
+        """The life as it is after a step. `before` has what was not loaded for it, too."""
         self._jobs.append(step.life.job.id)
         self._writes.append(lambda: self._write(before, event, step))
 
-    def write(self, change: Callable[[], None], job: JobId | None = None) -> None:
+    def write(
+        self, change: Callable[[], None], job: JobId | None = None, *, is_news: bool = False
+    ) -> None:
+        self._has_news |= is_news
         if job is not None:
             self._jobs.append(job)
         self._writes.append(change)
 
     def commit(self) -> None:
         """Raises `NotLeading` or `Outage`."""
-        database = self._database
+        database = self.database
         if self._is_broken or self._scheduler.now > self.active_at + _MOST_IDLE_MS:
             raise Outage("the session was idle for too long")
         is_broken = database._choices.one_in(database.one_in_outages)
@@ -337,42 +343,17 @@ class Transaction:
                 lock.holder = None
                 lock.freed.fire()
         self._locked = []
-        self._database.open.pop(self, None)
+        self.database.open.pop(self, None)
 
     def break_off(self) -> None:
         self._is_broken = True
         self.close()
 
     def _write(self, before: Life | None, event: LifeEvent | None, step: Step) -> None:
-        database, job = self._database, step.life.job.id
-        database.write_life(_with_progress(step.life, before, database.lives.get(job)))
-        self._has_news = bool(step.effects)
-        for effect in step.effects:
-            if isinstance(effect, HandOverRunner | DismissRunner | LetCheckpointGo):
-                self._do(job, effect, step.life.job)
-            else:
-                database.add_to_outbox(job, [effect])
-        database.on_step(before, event, step)
-
-    def _do(self, job: JobId, effect: ForStore, stored: StoredJob) -> None:
-        """What is for the store alone."""
-        database = self._database
-        match effect:
-            case HandOverRunner(attempt=attempt, to=to):
-                row = database.runner_of(job, attempt)
-                assert row is not None
-                database.forget(job, attempt)
-                database.runners[row.id] = replace(row, attempt=to)
-            case DismissRunner(attempt=attempt):
-                row = database.runner_of(job, attempt)
-                if row is not None:
-                    database.runners[row.id] = replace(row, exited_at=database.now())
-                database.forget(job, attempt)
-            case LetCheckpointGo(job=other, checkpoint=number):
-                life = database.lives[other]
-                kept = tuple(one for one in life.restorable if one != number)
-                database.lives[other] = replace(life, restorable=kept)
-                database.add_to_outbox(other, [DiscardCheckpoint(number)])
+        database, job = self.database, step.life.job.id
+        saved = step if before is None else whole(before, step)
+        database.write_life(_with_progress(saved.life, before, database.lives.get(job)))
+        database.on_step(before, event, saved)
 
 
 def _with_progress(life: Life, before: Life | None, current: Life | None) -> Life:

@@ -32,6 +32,7 @@ from jobmanager.core.life.events import (
     CheckpointDue,
     CheckpointNews,
     HealthExamined,
+    LaunchFailed,
     LifeEvent,
     OperationOverdue,
     RunnerGivenUp,
@@ -51,7 +52,7 @@ from jobmanager.core.life.lease import (
     Term,
 )
 from jobmanager.core.life.operation import SAVEPOINT
-from jobmanager.services.lives import spoken_of
+from jobmanager.services.lives import Happened, spoken_of
 from jobmanager.services.runners import event_of
 from tests.simulation.database import (
     EPOCH,
@@ -60,12 +61,12 @@ from tests.simulation.database import (
     OutboxRow,
     RunnerRow,
     loaded,
-    whole,
 )
 from tests.simulation.network import Call, Refused
 from tests.simulation.requests import Request, answer_to
 from tests.simulation.runner import RunnerCall
 from tests.simulation.runner_desk import answer_runner
+from tests.simulation.saving import save
 from tests.simulation.scheduler import Party, Steps
 from tests.simulation.storage import LockUnavailable
 
@@ -76,10 +77,15 @@ LEASE = timedelta(seconds=6)
 RENEW_EVERY_MS = 2_000
 HEARTBEAT_TIMEOUT = timedelta(seconds=9)
 START_TIMEOUT = timedelta(seconds=30)
-LINGER = timedelta(seconds=20)
+LINGER = timedelta(seconds=5)
 STALL_AFTER = timedelta(seconds=30)
+_LAUNCH_TRIES = 3
 _TICK_MS = 1_000
 _WATCH_MS = 3_000
+
+
+class LaunchFailure(Exception):
+    """No process could be started."""
 
 
 class JobManagerParty(Party):
@@ -219,8 +225,9 @@ class JobManagerParty(Party):
             life = self.database.load(job)
             if (event := event_of_life(life)) is None:
                 return None
-            step = whole(life, lives.step(loaded(life, spoken_of(event)), event))
-            transaction.save(life, event, step)
+            before = loaded(life, spoken_of(event))
+            happened = Happened(before, lives.step(before, event), event.at)
+            step = save(transaction, life, event, happened)
             if also is not None and (change := also(life)) is not None:
                 transaction.write(change)
             yield None
@@ -244,6 +251,9 @@ class JobManagerParty(Party):
             for entry in [row for row in self.database.outbox.values() if row.is_for_jobmanager]:
                 try:
                     yield from self._carry_out(entry)
+                except LaunchFailure as error:
+                    yield from self._note_failure(entry, error)
+                    continue
                 except (NotLeading, Outage, LockUnavailable):
                     continue
                 done.append(entry.id)
@@ -251,6 +261,15 @@ class JobManagerParty(Party):
             if done:
                 yield from self._forget(done)
             yield self.database.outbox_news, self.scheduler.now + _TICK_MS
+
+    def _note_failure(self, entry: OutboxRow, error: LaunchFailure) -> Steps[None]:
+        """As `jobmanager/loops/dispatch.py`: a launch is tried three times."""
+        tries = self.database.tries.get(entry.id, 0) + 1
+        self.database.tries[entry.id] = tries
+        if tries >= _LAUNCH_TRIES and entry.attempt is not None:
+            failed = LaunchFailed(self.now(), entry.attempt, str(error))
+            yield from self._try(entry.job_id, lambda life: failed)
+            yield from self._forget([entry.id])
 
     def _forget(self, done: list[int]) -> Steps[None]:
         def delete() -> None:
@@ -311,6 +330,8 @@ class JobManagerParty(Party):
             transaction.close()
         yield None
         if not found:
+            if self.world.start_fails():
+                raise LaunchFailure("no process could be started")
             self.world.launch(row.id, token, self.host)
         yield None
         yield from self._note_process(row.id)

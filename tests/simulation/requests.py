@@ -21,9 +21,11 @@ from jobmanager.core.life.operation import OperationKind
 from jobmanager.core.life.records import RestorePoint, Savepoint
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.snapshots.layout import MANIFEST
+from jobmanager.services.lives import Happened
 from tests.simulation.database import Transaction
 from tests.simulation.graphs import Simulated
 from tests.simulation.network import Refused
+from tests.simulation.saving import save
 from tests.simulation.scheduler import Steps
 
 if TYPE_CHECKING:
@@ -75,6 +77,7 @@ class TakeSavepoint:
     id: OperationId
     savepoint: SavepointId
     kind: OperationKind
+    drains: bool = False
 
     def __str__(self) -> str:
         return f"{self.kind} with a savepoint"
@@ -141,7 +144,7 @@ def _event(jobmanager: "JobManagerParty", life: Life, request: Any) -> LifeEvent
             if (known := life.operations.get(id)) is not None:
                 request_rules.check_repetition(known, request.job, kind)
                 return None
-            return SavepointRequested(now, id, savepoint, kind, TARGET)
+            return SavepointRequested(now, id, savepoint, kind, TARGET, request.drains)
         case Rescale(id=id, savepoint=savepoint, parallelism=parallelism):
             if (known := life.operations.get(id)) is not None:
                 request_rules.check_repetition(known, request.job, OperationKind.RESCALE)
@@ -172,7 +175,7 @@ def _submit(jobmanager: "JobManagerParty", request: Submit) -> Steps[None]:
             jobmanager.now(), request.job, document, graph, graph.parallelism, point
         )
         step = lives.begin(submitted)
-        transaction.save(None, None, step)
+        save(transaction, None, None, Happened(None, step, submitted.at))
         yield None
         if request.job in database.lives:
             return  # somebody was quicker: the key is unique

@@ -110,10 +110,6 @@ class RunnerParty(Party):
         self.spawn("heartbeats", self._heartbeats())
         self.spawn("directives", self._poll())
         self.spawn("reports", self._send_reports())
-        while self.is_up:  # the clock of the attempts
-            yield self.scheduler.now + _TICK_MS
-            if self.newest is not None:
-                self.newest.time_passes()
 
     def _leave(self, why: str) -> None:
         self.note("the process ends: {}", why)

@@ -1,8 +1,8 @@
 """How a simulated JobManager answers runners: the wire of `jobmanager/api`, without HTTP."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from jobmanager.api.runner_calls import _ref as ref_of
 from jobmanager.api.runner_calls import _snapshot as snapshot_of
@@ -22,6 +22,7 @@ from jobmanager.services.runners import event_of
 from tests.simulation.database import Database, RunnerRow
 from tests.simulation.network import Refused
 from tests.simulation.runner import DirectivesWanted, RunnerCall
+from tests.simulation.saving import driven
 from tests.simulation.scheduler import Steps
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 POLL_WAIT_MS = 5_000
 _SETTINGS = RunSettings("local[2]", "file:///simulated", "file:///simulated/data")
-_Told = TypeVar("_Told")
 
 
 def answer_runner(jobmanager: "JobManagerParty", call: RunnerCall) -> Steps[Any]:
@@ -130,7 +130,7 @@ def _look(jobmanager: "JobManagerParty", call: RunnerCall, after: int) -> list[m
     row = _authenticated(jobmanager, call)
     database = jobmanager.database
     return [
-        _driven(
+        driven(
             directives.directive(
                 _Reading(database),  # type: ignore[arg-type]
                 OutboxEntry(entry.id, entry.job_id, entry.effect, 0),
@@ -230,13 +230,3 @@ class _ReadingCheckpoints:
 
     async def get(self, job: JobId, number: CheckpointNumber) -> StoredCheckpoint:
         return StoredCheckpoint(job, self._database.lives[job].checkpoints[number], {}, None)
-
-
-def _driven(coroutine: Coroutine[Any, Any, _Told]) -> _Told:
-    """The result of a coroutine that never waits."""
-    try:
-        coroutine.send(None)
-    except StopIteration as finished:
-        result: _Told = finished.value
-        return result
-    raise AssertionError("it waited for something")

@@ -89,7 +89,8 @@ class UserParty(Party):
                     job, self._operation(), self._savepoint(), OperationKind.SAVEPOINT
                 )
             case 6:
-                return TakeSavepoint(job, self._operation(), self._savepoint(), OperationKind.STOP)
+                kind, drains = OperationKind.STOP, choices.below(2) == 1
+                return TakeSavepoint(job, self._operation(), self._savepoint(), kind, drains)
             case 7:
                 return CancelJob(job)
             case 8:

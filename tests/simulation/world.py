@@ -37,6 +37,10 @@ class Faults:
     leaps: int = 40
     pauses: int = 0
     split_acks: int = 0
+    starts: int = 0
+    """Of a process, of a query, of the restore before it."""
+    stops_at_once: int = 0
+    """A Spark that cannot end a query after its batch."""
 
     @staticmethod
     def drawn(choices: Choices) -> "Faults":
@@ -48,6 +52,8 @@ class Faults:
             leaps=(60, 12)[choices.below(2)],
             pauses=(0, 6)[choices.below(2)],
             split_acks=(0, 2)[choices.below(2)],
+            starts=(0, 0, 6, 2)[choices.below(4)],
+            stops_at_once=1 if choices.one_in(16) else 0,
         )
 
 
@@ -156,6 +162,9 @@ class World:
         """Where something else may come first, once in a while."""
         if self.choices.one_in(self.faults.pauses):
             yield None
+
+    def start_fails(self) -> bool:
+        return self.choices.one_in(self.faults.starts)
 
     def storage_fails(self) -> bool:
         return self.choices.one_in(self.faults.storage)
