@@ -78,6 +78,14 @@ def serve(
             help="The name of this machine, where several have the same host name. [host name]",
         ),
     ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A further name by which clients may call this server; repeatable. IP addresses, "
+            "localhost and the advertised name are always fine.",
+        ),
+    ] = None,
     stop_jobs: Annotated[
         bool | None,
         typer.Option("--stop-jobs", help="Cancel the jobs when the server ends; else they go on."),
@@ -87,7 +95,8 @@ def serve(
     """Run a server, until Ctrl-C or SIGTERM.
 
     Each option can be set as an environment variable, such as HEADGATE_PORT or
-    HEADGATE_DATABASE_URL. The option counts where both are given.
+    HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS, separated by commas). The
+    option counts where both are given.
 
     \b
     Example:
@@ -105,6 +114,7 @@ def serve(
         data_root=data_root,
         warm_runners=warm_runners,
         node=node,
+        allow_hosts=allow_host or None,
         stop_jobs=stop_jobs,
     )
 

@@ -58,6 +58,7 @@ _KEEP_ALIVE = 60
 """Seconds: longer than runners are silent, so that they need no new connection each time."""
 _STOP_JOBS_WITHIN = 60.0
 _BACKLOG = 2048
+_EVERY_ADDRESS = ("0.0.0.0", "::")
 _TO_LEADER = httpx.Limits(max_connections=1000, max_keepalive_connections=50)
 
 
@@ -151,7 +152,7 @@ class Server:
     async def run(self, stop: asyncio.Event, announce: Callable[[ServerReady], None]) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._launcher.reap)
         async with httpx.AsyncClient(timeout=PATIENCE, limits=_TO_LEADER, trust_env=False) as http:
-            app = make_app()
+            app = make_app(host_names=self._host_names())
             app.state.context = self._context(http)
             await self._run(app, stop, announce)
 
@@ -185,9 +186,16 @@ class Server:
     @property
     def url(self) -> str:
         host, port = self._listener.getsockname()[:2]
-        reachable = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+        reachable = "127.0.0.1" if host in _EVERY_ADDRESS else host
         shown = f"[{reachable}]" if ":" in reachable else reachable
         return self._settings.advertise or f"http://{shown}:{port}"
+
+    def _host_names(self) -> frozenset[str]:
+        """The names by which clients may call this server, beside localhost and IP addresses."""
+        own = [self._settings.host, *self._settings.allow_hosts]
+        if self._settings.host in _EVERY_ADDRESS:
+            own.append(socket.gethostname())
+        return frozenset([*own, httpx.URL(self.url).host])
 
     async def lead(self, term: Term) -> None:
         self._leader_tasks.begin(term, self.url)

@@ -1,17 +1,20 @@
 """What a server can be told: by flags, or by HEADGATE_* environment variables."""
 
 import os
+import re
 import socket
 from datetime import timedelta
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from jobmanager.core.snapshots.layout import DATA
 from jobmanager.core.snapshots.storage_uri import local_path, normal
 from jobmanager.files.open_storage import require_shared
+
+_HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 
 
 class Settings(BaseSettings):
@@ -61,6 +64,26 @@ class Settings(BaseSettings):
     advertise: str | None = Field(
         None, description="URL under which runners reach this server. None: host and port."
     )
+
+    allow_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Further names by which clients may call this server."
+    )
+
+    @field_validator("allow_hosts", mode="before")
+    @classmethod
+    def _hosts_are_names(cls, value: object) -> tuple[str, ...]:
+        """As a variable the names are separated by commas."""
+        given = value.split(",") if isinstance(value, str) else value
+        if not isinstance(given, list | tuple):
+            raise ValueError("a list of host names is needed")
+        names = tuple(str(name).strip() for name in given if str(name).strip())
+        for name in names:
+            if not _HOST_NAME.fullmatch(name):
+                raise ValueError(
+                    f"{name!r} is not a host name: name it without http://, port and path, "
+                    "such as headgate.example.com"
+                )
+        return names
 
     @field_validator("storage")
     @classmethod

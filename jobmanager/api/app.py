@@ -27,6 +27,7 @@ from jobmanager.api import (
     summaries,
     upgrades,
 )
+from jobmanager.api.browser_safety import BrowserSafety
 from jobmanager.api.flink import accumulators as flink_accumulators
 from jobmanager.api.flink import checkpoints as flink_checkpoints
 from jobmanager.api.flink import cluster as flink_cluster
@@ -35,6 +36,7 @@ from jobmanager.api.flink import rescaling as flink_rescaling
 from jobmanager.api.flink import savepoints as flink_savepoints
 from jobmanager.api.forwarding import Forwarding
 from jobmanager.api.limits import BODY_WITHIN, BodyLimit, Gate, Lane, default_lanes
+from jobmanager.api.security_headers import SecurityHeaders
 
 # Routes are tried in this order: what runners call comes first, it is most of what there is.
 # Words before ids: /jobs/summary, and Flink's /jobs/overview and /checkpoints/config.
@@ -63,9 +65,13 @@ _ROUTERS = (
 
 
 def make_app(
-    body_within: float = BODY_WITHIN, lanes: Callable[[], Mapping[str, Lane]] = default_lanes
+    body_within: float = BODY_WITHIN,
+    lanes: Callable[[], Mapping[str, Lane]] = default_lanes,
+    host_names: frozenset[str] = frozenset(),
 ) -> FastAPI:
-    """The application; it serves once `app.state.context` is set."""
+    """The application; it serves once `app.state.context` is set. `host_names`: by which clients
+    may call it, beside localhost and IP addresses.
+    """
     app: FastAPI = FastAPIOffline(
         title="Headgate",
         version=version("headgate"),
@@ -76,7 +82,9 @@ def make_app(
     app.add_middleware(Forwarding)
     app.add_middleware(Gate, lanes=lanes())
     app.add_middleware(BodyLimit, within=body_within)
+    app.add_middleware(BrowserSafety, host_names=host_names)
     app.add_middleware(metrics.RequestTimer)
+    app.add_middleware(SecurityHeaders)
     for router in _ROUTERS:
         is_flinks = problems.FLINK in router.tags
         errors = problems.FLINK_ERRORS if is_flinks else problems.NATIVE_ERRORS

@@ -9,17 +9,15 @@ from fastapi import Path as PathParameter
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from starlette.exceptions import HTTPException
 
+from jobmanager.api.security_headers import POLICY
+
 router = APIRouter(include_in_schema=False)
 DIRECTORY = Path(__file__).parents[1] / "dashboard"
 _POLICY = (
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
-    "object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
+    "object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-_ALWAYS = {
-    "Content-Security-Policy": _POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
+_ALWAYS = {POLICY: _POLICY}
 _FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 """Assets have their hash in their name."""
 _MISSING = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Headgate</title>

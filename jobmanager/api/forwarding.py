@@ -23,6 +23,8 @@ _OF_ONE_HOP = frozenset(
     ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "host"]
     + ["content-length", "content-encoding", "date", "server", "expect", "accept-encoding"]
 )
+_OF_THE_PAGE = ("origin", "referer", "sec-fetch-")
+"""What a browser says of its page fits the host that it asked: it is judged there, not again."""
 
 
 class Forwarding:
@@ -88,5 +90,9 @@ def _target(scope: Scope) -> str:
 
 
 def _headers(given: Headers, me: UUID) -> list[tuple[str, str]]:
-    kept = [(name, value) for name, value in given.items() if name not in _OF_ONE_HOP]
+    kept = [
+        (name, value)
+        for name, value in given.items()
+        if name not in _OF_ONE_HOP and not name.startswith(_OF_THE_PAGE)
+    ]
     return [*kept, (FORWARDED_BY, str(me))]

@@ -14,6 +14,7 @@ from jobmanager.protocol.graph_text import parse_yaml
 from jobmanager.services import artifacts
 
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
+GRAPH_TYPES = ("application/json", *_YAML)
 GRAPH_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -56,7 +57,8 @@ async def resolved(document: Mapping[str, Any], context: ApiContext) -> Mapping[
 
 async def document_of(request: Request) -> Mapping[str, Any]:
     body = await request.body()
-    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
+    kind = request.headers.get("content-type", "application/json")
+    kind = kind.partition(";")[0].strip().lower()
     try:
         document = parse_yaml(body) if kind in _YAML else json.loads(body)
     except (ValueError, RecursionError) as error:

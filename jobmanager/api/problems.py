@@ -15,6 +15,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
+from jobmanager.api.security_headers import ON_EVERY_ANSWER, POLICY, POLICY_OF_DATA
 from jobmanager.api.shapes.problems import FlinkErrors, GraphFault, Problem
 from jobmanager.api.shapes.shape import ref_of
 from jobmanager.core.errors import (
@@ -24,12 +25,14 @@ from jobmanager.core.errors import (
     DomainError,
     Fault,
     Forbidden,
+    FromAnotherSite,
     InvalidJobGraph,
     Malformed,
     NotFound,
     Rejected,
     StateDoesNotFit,
     Unavailable,
+    UnsupportedContentType,
 )
 
 FLINK = "flink"
@@ -57,9 +60,11 @@ _STATUS: Mapping[type[DomainError], HTTPStatus] = {
     Rejected: HTTPStatus.UNPROCESSABLE_ENTITY,
     Malformed: HTTPStatus.BAD_REQUEST,
     Forbidden: HTTPStatus.UNAUTHORIZED,
+    FromAnotherSite: HTTPStatus.FORBIDDEN,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     BodyTooSlow: HTTPStatus.REQUEST_TIMEOUT,
+    UnsupportedContentType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
 }
 
 
@@ -133,7 +138,10 @@ async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
 async def _on_bug(request: Request, error: Exception) -> JSONResponse:
     detail = f"{type(error).__name__}: the server's log has the details"
     status = HTTPStatus.INTERNAL_SERVER_ERROR
-    return _answer(request, status, "InternalError", "Internal error", detail, {})
+    answer = _answer(request, status, "InternalError", "Internal error", detail, {})
+    # No middleware sees this answer: Starlette gives it outside of all of them.
+    answer.headers.update({**ON_EVERY_ANSWER, POLICY: POLICY_OF_DATA})
+    return answer
 
 
 def _answer(

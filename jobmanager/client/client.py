@@ -275,7 +275,12 @@ class HeadgateClient:
     def upload_artifact(self, name: str, content: bytes) -> answers.ArtifactResponse:
         """Stores a .py, .zip or .whl; the same content again is the same artifact."""
         answer = self._ask(
-            "POST", "/artifacts", params={"name": name}, content=content, timeout=300.0
+            "POST",
+            "/artifacts",
+            params={"name": name},
+            content=content,
+            headers={"Content-Type": "application/octet-stream"},
+            timeout=300.0,
         )
         return cast(answers.ArtifactResponse, answer)
 

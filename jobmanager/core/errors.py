@@ -13,9 +13,11 @@
         InvalidStateKey, UnreadableState, NotAdoptable, InvalidArtifact,
         UnusableScript
       Malformed
-        MalformedRequest, BodyTooLarge, BodyTooSlow
+        MalformedRequest, BodyTooLarge, BodyTooSlow, UnsupportedContentType
       Forbidden
         WrongRunnerToken
+      FromAnotherSite
+        UnknownHost, CrossSiteRequest
       Unavailable
         StorageUnavailable, StoreUnavailable, InspectorUnavailable, NotLeading, TooBusy,
         TooManyStreams
@@ -207,12 +209,28 @@ class BodyTooSlow(Malformed):
     title = "The request body arrived too slowly"
 
 
+class UnsupportedContentType(Malformed):
+    title = "The content type is not accepted"
+
+
 class Forbidden(DomainError):
     """The caller is not who it says it is."""
 
 
 class WrongRunnerToken(Forbidden):
     title = "Wrong runner token"
+
+
+class FromAnotherSite(DomainError):
+    """The request may have been sent by somebody else's web page."""
+
+
+class UnknownHost(FromAnotherSite):
+    title = "The server is not known by this name"
+
+
+class CrossSiteRequest(FromAnotherSite):
+    title = "Web pages of other sites may not do this"
 
 
 class Unavailable(DomainError):

@@ -277,7 +277,7 @@ class Cluster:
 @cache
 def _app() -> FastAPI:
     """Made once: to build the routes takes longer than most tests."""
-    return make_app()
+    return make_app(host_names=frozenset(["headgate"]))
 
 
 def a_jobmanager(url: str) -> JobManager:

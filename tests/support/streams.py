@@ -33,6 +33,7 @@ async def served(app: FastAPI) -> AsyncIterator[str]:
     """The application on a port of its own; its URL."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
+    listener.listen()  # whoever has the URL is not refused
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
     )

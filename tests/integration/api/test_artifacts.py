@@ -14,13 +14,16 @@ from tests.support.builders import a_document
 from tests.support.cluster import Cluster
 
 pytestmark = pytest.mark.anyio
+UPLOAD = {"Content-Type": "application/octet-stream"}
 _CODE = b"def work(spark, rows):\n    return rows\n"
 
 
 async def _upload(
     cluster: Cluster, content: bytes = _CODE, name: str = "mine.py"
 ) -> httpx.Response:
-    return await cluster.http.post("/v1/artifacts", params={"name": name}, content=content)
+    return await cluster.http.post(
+        "/v1/artifacts", params={"name": name}, content=content, headers=UPLOAD
+    )
 
 
 def _with_function(reference: str, **more: Any) -> dict[str, Any]:
@@ -187,7 +190,7 @@ async def test_an_upload_may_be_larger_than_other_requests_and_not_endless(
     with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("big.py", "BIG = 1\n")
         archive.writestr("noise.bin", os.urandom(17 * 1024 * 1024))
-    endless = {"content-length": str(65 * 1024 * 1024)}
+    endless = {**UPLOAD, "content-length": str(65 * 1024 * 1024)}
 
     big = await _upload(cluster, made.getvalue(), "big.zip")
     too_big = await cluster.http.post("/v1/artifacts?name=x.py", content=b"x", headers=endless)

@@ -25,7 +25,7 @@ LONG = Timing(lease=timedelta(hours=1))
 
 @pytest.fixture(scope="module")
 def app() -> FastAPI:
-    return make_app()
+    return make_app(host_names=frozenset(["follower"]))
 
 
 class Follower:
@@ -187,3 +187,20 @@ async def test_a_leader_that_was_replaced_changes_nothing_and_says_so(
     accepted = await follower.http.post("/v1/jobs", json=a_document())
     assert accepted.status_code == 202
     assert len((await cluster.get("/v1/jobs"))["jobs"]) == before + 1
+
+
+async def test_what_our_own_page_asks_of_a_follower_passes_the_leaders_checks(
+    cluster: Cluster, follower: Follower
+) -> None:
+    page = {
+        "Origin": "http://follower",
+        "Referer": "http://follower/",
+        "Sec-Fetch-Site": "same-origin",
+    }
+    submitted = await follower.http.post("/v1/jobs", json=a_document(), headers=page)
+    stranger = {"Origin": "http://attacker.com", "Sec-Fetch-Site": "cross-site"}
+    refused = await follower.http.post("/v1/jobs", json=a_document(), headers=stranger)
+
+    assert (submitted.status_code, refused.status_code) == (202, 403), submitted.text
+    assert submitted.headers.get_list("x-frame-options") == ["DENY"]
+    assert len(submitted.headers.get_list("content-security-policy")) == 1

@@ -132,10 +132,10 @@ async def test_a_body_that_is_too_large_is_refused_with_and_without_a_length(
         for _ in range(17):
             yield b" " * 1024 * 1024
 
-    large = b" " * (16 * 1024 * 1024 + 1)
+    large, headers = b" " * (16 * 1024 * 1024 + 1), {"Content-Type": "application/json"}
     async with httpx.AsyncClient(base_url=served, timeout=20) as http:
-        told = await http.post("/v1/jobs", content=large)
-        found_out = await http.post("/v1/jobs", content=chunks())
+        told = await http.post("/v1/jobs", content=large, headers=headers)
+        found_out = await http.post("/v1/jobs", content=chunks(), headers=headers)
 
     assert [told.status_code, found_out.status_code] == [413, 413]
     assert told.json()["type"] == found_out.json()["type"] == "/problems/BodyTooLarge"

@@ -174,8 +174,13 @@ def _give_state(path: Path) -> None:
 
 async def _ask_about_artifacts(cluster: Cluster) -> None:
     content = b"def shape(spark, rows):\n    return rows\n"
-    made = await _post(cluster, "/v1/artifacts", params={"name": "s.py"}, content=content)
-    again = await _post(cluster, "/v1/artifacts", params={"name": "s.py"}, content=content)
+    upload = {
+        "params": {"name": "s.py"},
+        "content": content,
+        "headers": {"Content-Type": "application/octet-stream"},
+    }
+    made = await _post(cluster, "/v1/artifacts", **upload)
+    again = await _post(cluster, "/v1/artifacts", **upload)
     assert made == again
     await cluster.get("/v1/artifacts")
     await cluster.get(f"/v1/artifacts/{made['id']}")

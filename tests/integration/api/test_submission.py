@@ -78,7 +78,9 @@ async def test_a_body_that_is_no_graph_is_refused(
 
 
 async def test_a_body_that_is_too_large_is_refused(cluster: Cluster) -> None:
-    answer = await cluster.http.post("/v1/jobs", content=b" " * (16 * 1024 * 1024 + 1))
+    large, headers = b" " * (16 * 1024 * 1024 + 1), {"Content-Type": "application/json"}
+
+    answer = await cluster.http.post("/v1/jobs", content=large, headers=headers)
 
     assert answer.status_code == 413
 

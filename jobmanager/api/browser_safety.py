@@ -1,0 +1,207 @@
+"""Requests that somebody else's web page could have sent are refused.
+
+A page that a developer visits can send requests to a server on the same machine: a form or a
+script posts to 127.0.0.1 without asking the server first, and a name of the page's own that
+suddenly means 127.0.0.1 (DNS rebinding) makes the page look like the server's own. So
+
+1. the Host header has to be an IP address, which nobody can rebind, or a name of this server;
+2. what a browser says of the page (Origin, Sec-Fetch-Site) has to be this server's own page,
+   for whatever changes something, keeps a connection or starts Spark;
+3. a body has to have a content type that its route documents. A page can send none of these
+   types to another server unless that server allows it first, and this server never does.
+
+Programs send neither Origin nor Sec-Fetch-Site. Runners' calls have no host rule: they carry a
+token that no page has, and a runner that is refused by a renamed server would end its job.
+"""
+
+import ipaddress
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from jobmanager.api import problems
+from jobmanager.api.graph_body import GRAPH_TYPES
+from jobmanager.api.limits import is_runner_call
+from jobmanager.core.errors import (
+    CrossSiteRequest,
+    DomainError,
+    UnknownHost,
+    UnsupportedContentType,
+)
+
+_JSON_TYPES = ("application/json",)
+_UPLOAD_TYPES = ("application/octet-stream",)
+_READS = frozenset(["GET", "HEAD", "OPTIONS"])
+_OWN_PAGES = frozenset(["same-origin", "none"])
+"""Of Sec-Fetch-Site; `none` is an address that somebody typed."""
+_HOST = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[\w.-]+))(?::\d{1,5})?", re.ASCII)
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """What the rules look at."""
+
+    method: str
+    path: str
+    query: str = ""
+    host: str | None = None
+    origin: str | None = None
+    fetch_site: str | None = None
+    content_type: str | None = None
+    has_body: bool = False
+
+
+def refusal_of_request(head: RequestHead, host_names: frozenset[str]) -> DomainError | None:
+    """Why the request is refused; None: it may go on. `host_names` are in lower case."""
+    return (
+        _refusal_of_host(head, host_names)
+        or _refusal_of_page(head)
+        or _refusal_of_content_type(head)
+    )
+
+
+def host_name(host: str) -> str | None:
+    """The name or address in a Host header, without the port; None: this is no host."""
+    found = _HOST.fullmatch(host.strip())
+    if found is None:
+        return None
+    return (found["ipv6"] or found["name"]).lower().removesuffix(".") or None
+
+
+class BrowserSafety:
+    """Refuses before the body is read."""
+
+    def __init__(self, app: ASGIApp, host_names: frozenset[str]) -> None:
+        self._app = app
+        self._host_names = frozenset(name.lower().removesuffix(".") for name in host_names)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        error = refusal_of_request(_head_of(scope), self._host_names)
+        if error is None:
+            await self._app(scope, receive, send)
+            return
+        with suppress(OSError):
+            await problems.response(scope, error)(scope, _nothing_more, send)
+
+
+def _refusal_of_host(head: RequestHead, host_names: frozenset[str]) -> UnknownHost | None:
+    if head.host is None or is_runner_call(head.path):  # every browser sends a Host
+        return None
+    name = host_name(head.host)
+    if name is None:
+        return UnknownHost(f"the Host header {head.host!r} is neither a name nor an address")
+    if name == "localhost" or name in host_names or _is_ip_address(name):
+        return None
+    return UnknownHost(
+        f"the Host header names {name!r}, which this server is not known by: use its IP address "
+        f"or localhost, or start the server with --allow-host {name}"
+    )
+
+
+def _refusal_of_page(head: RequestHead) -> CrossSiteRequest | None:
+    if head.method in _READS and not _is_costly_read(head):
+        return None
+    if head.fetch_site is not None and head.fetch_site.strip().lower() not in _OWN_PAGES:
+        page = head.origin or "another site"
+        return CrossSiteRequest(
+            f"a web page of {page} sent this (Sec-Fetch-Site: {head.fetch_site}): only "
+            "the server's own pages, and programs that are no browsers, may"
+        )
+    if head.origin is not None and not _is_own_origin(head.origin, head.host or ""):
+        return CrossSiteRequest(
+            f"a web page of {head.origin} sent this to {head.host}: only the server's own pages, "
+            "and programs that are no browsers, may; a proxy has to pass the Host header on as "
+            "the browser sent it"
+        )
+    return None
+
+
+def _refusal_of_content_type(head: RequestHead) -> UnsupportedContentType | None:
+    if head.method in _READS:
+        return None
+    if head.content_type is None and not head.has_body:
+        return None
+    accepted = accepted_types(head.path)
+    given = (head.content_type or "").partition(";")[0].strip().lower()
+    if given in accepted:
+        return None
+    what = f"the content type {given!r} is not accepted here" if given else "no Content-Type"
+    return UnsupportedContentType(f"{what}: send the body as {' or '.join(accepted)}")
+
+
+def accepted_types(path: str) -> tuple[str, ...]:
+    """Of the bodies of what is written there."""
+    match _parts(path):
+        case ["artifacts"]:
+            return _UPLOAD_TYPES
+        case ["jobs"] | ["jobs", _, "upgrade"]:
+            return GRAPH_TYPES
+        case _:
+            return _JSON_TYPES
+
+
+def _is_costly_read(head: RequestHead) -> bool:
+    """Reads that keep a connection, or that start Spark."""
+    match _parts(head.path):
+        case ["events"] | ["jobs", _, "events"]:
+            return True
+        case ["jobs" | "savepoints", _, "state", *_]:
+            return True
+        case ["jobs", _, "logs"]:
+            return "follow" in parse_qs(head.query)
+        case ["jobs", _, "plan"]:
+            return "spark" in parse_qs(head.query)
+        case _:
+            return False
+
+
+def _is_own_origin(origin: str, host: str) -> bool:
+    scheme, separator, place = origin.strip().lower().partition("://")
+    if not separator or scheme not in _DEFAULT_PORTS:
+        return False  # "null", or an extension of a browser
+    port = _DEFAULT_PORTS[scheme]
+    return place.removesuffix(port) == host.strip().lower().removesuffix(port)
+
+
+def _is_ip_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _parts(path: str) -> list[str]:
+    return path.removeprefix("/v1/").strip("/").split("/")
+
+
+def _head_of(scope: Scope) -> RequestHead:
+    headers = Headers(scope=scope)
+    return RequestHead(
+        method=scope["method"],
+        path=scope["path"],
+        query=scope["query_string"].decode("latin-1"),
+        host=_all_of(headers, "host"),
+        origin=_all_of(headers, "origin"),
+        fetch_site=_all_of(headers, "sec-fetch-site"),
+        content_type=_all_of(headers, "content-type"),
+        has_body="transfer-encoding" in headers or headers.get("content-length", "0") != "0",
+    )
+
+
+def _all_of(headers: Headers, name: str) -> str | None:
+    """A header that is there twice fits no rule, whichever of the two a route would read."""
+    found = headers.getlist(name)
+    return ", ".join(found) if found else None
+
+
+async def _nothing_more() -> Message:
+    return {"type": "http.disconnect"}
