@@ -54,17 +54,14 @@ def contradiction(count: BatchCount, files: Sequence[StagedFile]) -> str | None:
     filled = [one for one in files if not one.is_empty]
     told = [one.rows for one in filled if one.rows is not None]
     if len(told) == len(filled) and sum(told) != count.rows:
-        return f"the {_files(len(filled))} found hold {sum(told)} rows" if told else _NO_FILE
+        return f"{_files(len(filled))} found, with {sum(told)} rows in all" if told else _NO_FILE
     if count.rows > 0 and not filled:
         return _NO_FILE
     missing = sorted((count.partitions or frozenset()) - {one.partition for one in filled})
     if count.rows > 0 and missing:
         named = ", ".join(map(str, missing[:_MOST_NAMED]))
         more = ", …" if len(missing) > _MOST_NAMED else ""
-        return (
-            f"{_files(len(filled))} found, and none of {len(missing)} partitions that had rows "
-            f"(number {named}{more})"
-        )
+        return f"{_files(len(filled))} found, and none of these partitions with rows: {named}{more}"
     return None
 
 

@@ -261,7 +261,7 @@ def test_rows_are_counted_in_the_footers(
     found = staged_files(staged, file_format)
 
     with pytest.raises(
-        BatchIncomplete, match=f"counted {counted} rows, but the 2 files found hold 4 rows"
+        BatchIncomplete, match=f"counted {counted} rows, but 2 files found, with 4 rows in all"
     ):
         sink.commit(0, staged, BatchCount(counted), found, held=False)
     assert sink.state_of(0) is None
@@ -285,7 +285,7 @@ def test_the_partitions_that_had_rows_have_files() -> None:
 
     assert contradiction(count, [a_file(0, 0), a_file(1), a_file(3), a_file(4)]) is None
     assert contradiction(count, [a_file(1), a_file(3), a_file(4, 0)]) == (
-        "2 files found, and none of 1 partitions that had rows (number 4)"
+        "2 files found, and none of these partitions with rows: 4"
     )
     assert contradiction(BatchCount(0, frozenset()), [a_file(0)]) is None  # a header
 
