@@ -19,7 +19,7 @@ FAST_TESTS := $(wildcard tests/unit tests/conformance)
 SIMULATION_TESTS := $(wildcard tests/simulation)
 # Most of the time tests wait for Spark. What shares a session or a server stays together.
 IN_PARALLEL := -n 2 --dist loadfile
-SLOW_IN_PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
+SLOW_IN_PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 # The long files first, so that no worker is left with one at the end.
 SLOW_TESTS := $(wildcard tests/chaos tests/e2e tests/integration)
 BROWSER_TESTS := $(wildcard tests/browser)
@@ -95,7 +95,11 @@ fix: $(INSTALLED)
 	@$(BIN)/python web/build.py fix
 
 .PHONY: chaos
+chaos: export HEADGATE_NEW_EXAMPLES = 1
 chaos: setup chromium classes
+	@echo '== property tests and the fuzzer, with examples that nobody has seen'
+	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
+	@$(BIN)/python -m pytest -q tests/e2e/test_api_fuzz.py
 	@$(BIN)/python -m pytest -q -m long --timeout 1800 $(SLOW_TESTS)
 	@$(BIN)/python -m pytest -q -m long $(BROWSER_TESTS)
 

@@ -69,11 +69,8 @@ _STATUS: Mapping[type[DomainError], HTTPStatus] = {
 
 
 def install(app: FastAPI, routers: Sequence[APIRouter]) -> None:
-    app.state.flinks_routes = [
-        route
-        for router in routers
-        for route in router.routes
-        if isinstance(route, APIRoute) and FLINK in route.tags
+    app.state.api_routes = [
+        route for router in routers for route in router.routes if isinstance(route, APIRoute)
     ]
     app.add_exception_handler(DomainError, _on_domain_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
@@ -172,5 +169,8 @@ def _is_flinks(scope: Scope) -> bool:
     if "route" in scope:
         return FLINK in getattr(scope["route"], "tags", ())
     path, method = scope["path"].removeprefix("/v1"), scope["method"]
-    routes: Sequence[APIRoute] = scope["app"].state.flinks_routes
-    return any(one.path_regex.match(path) and method in (one.methods or ()) for one in routes)
+    routes: Sequence[APIRoute] = scope["app"].state.api_routes
+    for one in routes:  # the first that fits, as when the request is routed
+        if one.path_regex.match(path) and method in (one.methods or ()):
+            return FLINK in one.tags
+    return False

@@ -39,6 +39,10 @@ _NAMES: Mapping[str, FailureKind] = {
             "SocketException",
             "SocketTimeoutException",
             "UnknownHostException",
+            # output that is not where it should be: a mount that failed, not the job's fault
+            "BatchIncomplete",
+            "DirectoryNotShared",
+            "OutputFileChanged",
         ),
         FailureKind.INFRASTRUCTURE,
     ),

@@ -4,7 +4,8 @@ Spark writes a batch into a private directory next to the sink's own (not below 
 DuckDB's `**` looks into hidden directories too). Then one record, created whole or not
 at all, decides that the batch counts; then the files are renamed into place, each in
 one step; then the record is renamed from `pending` to done. Whoever finds a record
-only ever finishes what it says.
+only ever finishes what it says. A batch whose files do not hold the rows that Spark
+counted is not decided, and a file of another size than recorded is not shown.
 
     <parent>/<name>/<job>-<sink>-<batch>-<part>.parquet       what readers see
     <parent>/.<name>.headgate/<job>/<sink>/<batch>.json       published
@@ -31,6 +32,13 @@ from taskrunner.core.sink_records import (
     Recovery,
     final_name,
     recoveries,
+)
+from taskrunner.core.staged_rows import (
+    BatchCount,
+    BatchIncomplete,
+    OutputFileChanged,
+    StagedFile,
+    contradiction,
 )
 from taskrunner.snapshots import durable
 
@@ -78,14 +86,23 @@ class SinkDirectory:
         return self._staging / f"{self._attempt}-{batch}-{uuid4().hex[:12]}"
 
     def commit(
-        self, batch: int, staged: Path, rows: int, files: Sequence[Path], held: bool
+        self, batch: int, staged: Path, count: BatchCount, files: Sequence[StagedFile], held: bool
     ) -> None:
         """Decides that `files`, written below `staged`, are the batch's output; shows them
-        unless they are to be `held`. Raises `Superseded` if a newer attempt has taken over.
+        unless they are to be `held`. A batch without rows needs no decision. Raises
+        `BatchIncomplete` if the files are not what was counted, and `Superseded` if a newer
+        attempt has taken over.
         """
-        durable.sync_all(files)
+        if wrong := contradiction(count, files):
+            raise self._incomplete(batch, staged, f"Spark counted {count.rows} rows, but {wrong}")
+        if count.rows == 0:
+            self.discard(staged)
+            return
+        filled = [one for one in files if not one.is_empty]
+        self._sync(batch, staged, filled)
         self._after_step("staged")
-        record = Record(batch, rows, self._attempt, tuple(self._output(batch, staged, files)))
+        output = tuple(self._output(batch, staged, filled))
+        record = Record(batch, count.rows, self._attempt, output)
         state = RecordState.HELD if held else RecordState.PENDING
         with self._lock, self._guard():
             if self.state_of(batch) is None:
@@ -152,22 +169,50 @@ class SinkDirectory:
         infix = "" if state is RecordState.PUBLISHED else f".{state}"
         return self._private / f"{batch}{infix}.json"
 
-    def _output(self, batch: int, staged: Path, files: Sequence[Path]) -> list[OutputFile]:
-        return [
-            OutputFile(
-                staged=path.relative_to(self._private).as_posix(),
-                final=final_name(
-                    self._job, self._sink, batch, part, path.relative_to(staged).as_posix()
-                ),
-                bytes=path.stat().st_size,
-            )
-            for part, path in enumerate(sorted(files))
-        ]
+    def _sync(self, batch: int, staged: Path, files: Sequence[StagedFile]) -> None:
+        try:
+            durable.sync_all(staged / one.path for one in files)
+        except FileNotFoundError as error:
+            raise self._incomplete(batch, staged, f"{error.filename} is gone") from None
+
+    def _output(self, batch: int, staged: Path, files: Sequence[StagedFile]) -> list[OutputFile]:
+        output = []
+        for part, file in enumerate(sorted(files, key=lambda one: one.path)):
+            path = staged / file.path
+            if (size := _size(path)) != file.bytes:
+                wrong = f"Spark wrote {file.bytes} bytes of {path}, and now {_found(size)}"
+                raise self._incomplete(batch, staged, wrong)
+            final = final_name(self._job, self._sink, batch, part, str(file.path))
+            inside = path.relative_to(self._private).as_posix()
+            output.append(OutputFile(staged=inside, final=final, bytes=file.bytes))
+        return output
+
+    def _incomplete(self, batch: int, staged: Path, wrong: str) -> BatchIncomplete:
+        return BatchIncomplete(
+            f"sink {self._sink}, batch {batch}: {wrong} (looked for in {staged}). Is the directory "
+            "mounted on every worker? Nothing of the batch was published; the batch runs again "
+            "after a restart"
+        )
+
+    def _check_sizes(self, record: Record) -> None:
+        """Every file is staged, or in its place already, as long as it was when decided."""
+        for file in record.files:
+            staged, final = self._private / file.staged, self._directory / file.final
+            path = staged if staged.exists() else final
+            if (size := _size(path)) != file.bytes:
+                raise OutputFileChanged(
+                    f"sink {self._sink}, batch {record.batch}: the record names {file.final} with "
+                    f"{file.bytes} bytes, and {_found(size)} (looked for at {staged} and {final}). "
+                    "The batch is not published: bring the file back (is the directory mounted?), "
+                    "or start the job from a checkpoint before this batch"
+                )
 
     def _publish(self, batch: int) -> None:
-        if self.state_of(batch) is RecordState.HELD:
+        is_held = self.state_of(batch) is RecordState.HELD
+        record = self._read(batch, RecordState.HELD if is_held else RecordState.PENDING)
+        self._check_sizes(record)
+        if is_held:
             self._move(batch, RecordState.HELD, RecordState.PENDING)
-        record = self._read(batch, RecordState.PENDING)
         parents = set()
         for file in record.files:
             final = self._directory / file.final
@@ -228,3 +273,15 @@ class SinkDirectory:
 
     def _staging_of(self, file: OutputFile) -> Path:
         return self._staging / Path(file.staged).parts[1]
+
+
+def _size(path: Path) -> int | None:
+    """None: there is no such file."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def _found(size: int | None) -> str:
+    return "the file is not there" if size is None else f"the file has {size} bytes"

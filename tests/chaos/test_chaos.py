@@ -21,19 +21,17 @@ from tests.chaos.schedule import Schedule, make
 from tests.chaos.world import LIMITS, World, a_world
 
 ALWAYS = 28
-"""The seed that every run of `make test` has; another one is new each time."""
+"""The seed of `make test`, which is to say the same each time. `make chaos` draws new ones, and the
+simulation has ten thousand."""
 SHORT, LONG = 3, 12
 """Steps."""
 
 
 @pytest.mark.timeout(1200)
 def test_a_short_run() -> None:
-    if "HEADGATE_CHAOS_SEED" in os.environ:
-        seeds = [int(os.environ["HEADGATE_CHAOS_SEED"])]
-    else:
-        seeds = [ALWAYS, time.time_ns() % 1_000_000]
+    seed = int(os.environ.get("HEADGATE_CHAOS_SEED", ALWAYS))
     length = int(os.environ.get("HEADGATE_CHAOS_STEPS", SHORT))
-    run([make(seed, length, LIMITS) for seed in seeds])
+    run([make(seed, length, LIMITS)])
 
 
 @pytest.mark.long

@@ -45,6 +45,7 @@ def as_json(*arguments: str, url: str) -> Any:
     return json.loads(ended.stdout)
 
 
+@pytest.mark.long  # the tour in the README goes most of this way
 def test_a_job_from_submit_to_stop_and_on_from_its_savepoint(
     server: ServerProcess, tmp_path: Path
 ) -> None:

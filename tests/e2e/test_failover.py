@@ -203,6 +203,7 @@ def test_a_leader_that_was_frozen_wakes_up_as_a_follower_and_changes_nothing(
     assert not [kind for kind in kinds if "failed" in kind or "aborted" in kind]
 
 
+@pytest.mark.long  # the simulation freezes runners in thousands of schedules
 def test_a_runner_out_of_reach_that_was_frozen_wakes_up_and_can_publish_nothing(
     pair: Pair, job: str
 ) -> None:

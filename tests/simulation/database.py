@@ -25,6 +25,7 @@ from jobmanager.core.life.lease import Candidate, Lease, Term
 from jobmanager.core.life.records import Savepoint, StoredJob
 from jobmanager.core.progress import RegionProgress
 from jobmanager.services.ports.lives import SpokenOf
+from jobmanager.services.ports.runners import Runner
 from tests.simulation.choices import Choices
 from tests.simulation.scheduler import Scheduler, Signal, Steps
 
@@ -40,21 +41,6 @@ class NotLeading(Exception):
 
 class Outage(Exception):
     """The connection broke: nobody knows whether the commit was done."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunnerRow:
-    id: RunnerId
-    job_id: JobId
-    attempt: AttemptNumber
-    token: str
-    host: str
-    launched_at: datetime
-    is_process_known: bool = False
-    registered_at: datetime | None = None
-    heartbeat_at: datetime | None = None
-    exited_at: datetime | None = None
-    exit_description: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +64,7 @@ class Database:
         self.one_in_outages = 0
         self.lease = Lease(Term(0), None, None, EPOCH)
         self.lives: dict[JobId, Life] = {}
-        self.runners: dict[RunnerId, RunnerRow] = {}
+        self.runners: dict[RunnerId, Runner] = {}
         self.outbox: dict[int, OutboxRow] = {}
         self.tries: dict[int, int] = {}
         """Of entries of the outbox that could not be carried out."""
@@ -151,7 +137,7 @@ class Database:
             shares_restore_point=shares,
         )
 
-    def runner_of(self, job: JobId, attempt: AttemptNumber) -> RunnerRow | None:
+    def runner_of(self, job: JobId, attempt: AttemptNumber) -> Runner | None:
         for row in self.runners.values():
             if row.job_id == job and row.attempt == attempt:
                 return row
@@ -300,6 +286,8 @@ class Transaction:
 
     def lock(self, job: JobId) -> Steps[None]:
         lock = self.database.lock_of(job)
+        if lock.holder is self:
+            return
         yield from lock.acquire(self)
         self._locked.append(lock)
         self.database.open[self] = None

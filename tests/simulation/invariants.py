@@ -39,7 +39,9 @@ EXACTLY_ONCE = "8 output is exactly once"
 MAP = "9 the map is the territory"
 
 
-class InvariantBroken(Exception):
+class InvariantBroken(BaseException):
+    """Not an `Exception`: no party may catch it."""
+
     def __init__(self, invariant: str, detail: str) -> None:
         self.invariant = invariant
         self.detail = detail

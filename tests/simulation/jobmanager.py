@@ -1,45 +1,32 @@
-"""A simulated JobManager: the real lease and the real life decide, this is the shell around them.
+"""A simulated JobManager: the real lease, the real life, and the real use cases on a simulated
+database (`unit_of_work.py`); the real dispatcher and the real reaper.
 
-The same use cases as in `jobmanager/services`, each of them load, step, save, commit; the same
-loops; and the same answers to runners and users. A crash can come at every `yield`: before the
-commit, between the commit and the answer, between an effect and the note that it is done.
+Around them the loops and the answers to runners and users. A crash can come wherever a task
+waits: before the commit, between the commit and the answer, between an effect and the note that
+it is done.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from jobmanager.core import errors
-from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, JobManagerId, RunnerId
+from jobmanager.core.ids import JobId, JobManagerId, RunnerId
 from jobmanager.core.life import lease as leases
 from jobmanager.core.life import life as lives
-from jobmanager.core.life.attempt import GraceEnded, RunnerWentSilent
-from jobmanager.core.life.checkpoint import CheckpointExpired, CheckpointStatus
 from jobmanager.core.life.checkpoint_rules import is_due
 from jobmanager.core.life.draft import Life, Step
-from jobmanager.core.life.effects import (
-    DiscardAttempts,
-    DiscardCheckpoint,
-    DisposeSavepoint,
-    Effect,
-    KillRunner,
-    LaunchAttempt,
-)
 from jobmanager.core.life.events import (
     AttemptNews,
     CheckpointDue,
     CheckpointNews,
     HealthExamined,
-    LaunchFailed,
     LifeEvent,
-    OperationOverdue,
-    RunnerGivenUp,
-    RunnerLeft,
 )
 from jobmanager.core.life.health import HealthLimits
-from jobmanager.core.life.job import JobStatus, RestartDue
+from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.lease import (
     Candidate,
     Following,
@@ -51,24 +38,20 @@ from jobmanager.core.life.lease import (
     Standing,
     Term,
 )
-from jobmanager.core.life.operation import SAVEPOINT
-from jobmanager.services.lives import Happened, spoken_of
-from jobmanager.services.runners import event_of
-from tests.simulation.database import (
-    EPOCH,
-    NotLeading,
-    Outage,
-    OutboxRow,
-    RunnerRow,
-    loaded,
-)
+from jobmanager.loops.reaper import Reaper
+from jobmanager.services import lives as lives_of_jobs
+from jobmanager.services import runners
+from jobmanager.services.dispatch import Dispatcher
+from jobmanager.services.ports.runners import Runner
+from tests.simulation.database import EPOCH, NotLeading, Outage, OutboxRow
 from tests.simulation.network import Call, Refused
+from tests.simulation.ports import LaunchFailure, SimulatedLauncher, SimulatedStorage
 from tests.simulation.requests import Request, answer_to
 from tests.simulation.runner import RunnerCall
 from tests.simulation.runner_desk import answer_runner
-from tests.simulation.saving import save
 from tests.simulation.scheduler import Party, Steps
 from tests.simulation.storage import LockUnavailable
+from tests.simulation.unit_of_work import SimulatedUnitOfWork, running
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -77,15 +60,10 @@ LEASE = timedelta(seconds=6)
 RENEW_EVERY_MS = 2_000
 HEARTBEAT_TIMEOUT = timedelta(seconds=9)
 START_TIMEOUT = timedelta(seconds=30)
-LINGER = timedelta(seconds=5)
 STALL_AFTER = timedelta(seconds=30)
 _LAUNCH_TRIES = 3
 _TICK_MS = 1_000
 _WATCH_MS = 3_000
-
-
-class LaunchFailure(Exception):
-    """No process could be started."""
 
 
 class JobManagerParty(Party):
@@ -101,6 +79,8 @@ class JobManagerParty(Party):
         self._candidate = Candidate(JobManagerId(UUID(int=0)), "")
         self._led_term: Term | None = None
         self._watched: set[RunnerId] = set()
+        self._launcher = SimulatedLauncher(self)
+        self._storage = SimulatedStorage(world.storage)
         self.start()
 
     # ── the process ───────────────────────────────────────────────────────────
@@ -212,36 +192,29 @@ class JobManagerParty(Party):
 
     # ── use cases ─────────────────────────────────────────────────────────────
 
-    def use(
-        self,
-        job: JobId,
-        event_of_life: Callable[[Life], LifeEvent | None],
-        also: Callable[[Life], Callable[[], None] | None] | None = None,
-    ) -> Steps[Step | None]:
-        """Load, step, save, commit. None: there was nothing to do."""
-        transaction = self.database.begin(self.term)
-        try:
-            yield from transaction.lock(job)
-            life = self.database.load(job)
-            if (event := event_of_life(life)) is None:
-                return None
-            before = loaded(life, spoken_of(event))
-            happened = Happened(before, lives.step(before, event), event.at)
-            step = save(transaction, life, event, happened)
-            if also is not None and (change := also(life)) is not None:
-                transaction.write(change)
-            yield None
-            transaction.commit()
-        finally:
-            transaction.close()
-        self.note("{}", _Told(life, event, step))
-        return step
+    def unit_of_work(self) -> Any:
+        return SimulatedUnitOfWork(self)
+
+    def use(self, job: JobId, event_of_life: Callable[[Life], LifeEvent | None]) -> Steps[None]:
+        """Load, step, save, commit; nothing, where there is no event."""
+        return running(self._use(job, event_of_life))
+
+    async def _use(self, job: JobId, event_of_life: Callable[[Life], LifeEvent | None]) -> None:
+        async with self.unit_of_work() as uow:
+            await uow.jobs.get_for_update(job)
+            event = event_of_life(self.database.load(job))
+            if event is not None:
+                await lives_of_jobs.move(uow, job, event)
+                await uow.commit()
+
+    def tell_step(self, before: Life, event: LifeEvent, step: Step) -> None:
+        self.note("{}", _Told(before, event, step))
 
     # ── loops ─────────────────────────────────────────────────────────────────
 
     def _adopt(self) -> Steps[None]:
         for row in list(self.database.runners.values()):
-            if row.exited_at is None and row.is_process_known:
+            if row.exited_at is None and row.pid is not None:
                 self.watch(row)
         yield None
 
@@ -267,8 +240,14 @@ class JobManagerParty(Party):
         tries = self.database.tries.get(entry.id, 0) + 1
         self.database.tries[entry.id] = tries
         if tries >= _LAUNCH_TRIES and entry.attempt is not None:
-            failed = LaunchFailed(self.now(), entry.attempt, str(error))
-            yield from self._try(entry.job_id, lambda life: failed)
+            now, attempt = self.now(), entry.attempt
+            failed = runners.launch_failed(
+                self.unit_of_work(), entry.job_id, attempt, str(error), now
+            )
+            try:
+                yield from running(failed)
+            except (NotLeading, Outage):
+                return
             yield from self._forget([entry.id])
 
     def _forget(self, done: list[int]) -> Steps[None]:
@@ -285,69 +264,14 @@ class JobManagerParty(Party):
             return
 
     def _carry_out(self, entry: OutboxRow) -> Steps[None]:
-        effect: Effect = entry.effect
-        self.note("carries out {}", effect)
-        job = self.world.storage.of(entry.job_id)
-        match effect:
-            case LaunchAttempt(attempt=attempt):
-                yield from self._launch(entry.job_id, attempt)
-            case KillRunner(attempt=attempt):
-                row = self.database.runner_of(entry.job_id, attempt)
-                yield None
-                if row is not None and row.exited_at is None:
-                    self.world.kill(row.id, self.host)
-            case DiscardCheckpoint(checkpoint=number):
-                yield from job.discard_checkpoint(number)
-            case DiscardAttempts(before=before):
-                job.discard_attempts(before)
-            case DisposeSavepoint(directory=directory):
-                self.world.storage.dispose_savepoint(directory)
-            case _:
-                raise AssertionError(f"{effect} is not for the JobManager")
+        self.note("carries out {}", entry.effect)
+        units: Any = self.unit_of_work
+        storage: Any = self._storage
+        effect: Any = entry.effect
+        dispatcher = Dispatcher(units, self._launcher, storage)
+        return running(dispatcher.carry_out(entry.job_id, effect, self.now()))
 
-    def _launch(self, job: JobId, attempt: AttemptNumber) -> Steps[None]:
-        """As `Dispatcher._launch`: the runner is written down before its process starts."""
-        token = f"token-{self.world.next_number()}"
-        transaction = self.database.begin(self.term)
-        row: RunnerRow | None
-        try:
-            yield from transaction.lock(job)
-            known = self.database.runner_of(job, attempt)
-            life = self.database.load(job)
-            is_over = life.attempts[attempt].attempt.status.is_terminal
-            if is_over or (known is not None and known.is_process_known):
-                return
-            found = known is not None and self.world.has_process(known.id, self.host)
-            if known is None or not found:
-                runner_id = known.id if known else RunnerId(UUID(int=self.world.next_number()))
-                row = made = RunnerRow(runner_id, job, attempt, token, self.host, self.now())
-                transaction.write(lambda: self.database.runners.update({runner_id: made}))
-                yield None
-                transaction.commit()
-            else:
-                row = known
-        finally:
-            transaction.close()
-        yield None
-        if not found:
-            if self.world.start_fails():
-                raise LaunchFailure("no process could be started")
-            self.world.launch(row.id, token, self.host)
-        yield None
-        yield from self._note_process(row.id)
-
-    def _note_process(self, runner: RunnerId) -> Steps[None]:
-        def note() -> None:
-            row = self.database.runners[runner]
-            self.database.runners[runner] = replace(row, is_process_known=True)
-
-        transaction = self.database.begin(self.term)
-        transaction.write(note)
-        yield None
-        transaction.commit()
-        self.watch(self.database.runners[runner])
-
-    def watch(self, row: RunnerRow) -> None:
+    def watch(self, row: Runner) -> None:
         """Sees to it that the end of a process of this machine is noticed."""
         if row.host == self.host and row.id not in self._watched:
             self._watched.add(row.id)
@@ -362,17 +286,15 @@ class JobManagerParty(Party):
             if row.exited_at is not None:
                 return
             try:
-                yield from self.use(row.job_id, lambda life: self._left(runner))
+                directory = self.world.storage.of(row.job_id).attempts.get(row.attempt)
+                said: Any = directory.result if directory else None
+                last_word = said.model_dump(mode="json") if said is not None else None
+                how, now = "the process is gone", self.now()
+                left = runners.exited(self.unit_of_work(), runner, how, last_word, now)
+                yield from running(left)
                 return
             except (NotLeading, Outage):
                 yield self.scheduler.now + _TICK_MS
-
-    def _left(self, runner: RunnerId) -> LifeEvent:
-        row, now = self.database.runners[runner], self.now()
-        directory = self.world.storage.of(row.job_id).attempts.get(row.attempt)
-        said: Any = directory.result if directory else None
-        last_word = AttemptNews(AttemptNumber(said.attempt), event_of(said, now)) if said else None
-        return RunnerLeft(now, row.attempt, "the process is gone", last_word)
 
     def _time_checkpoints(self, term: Term) -> Steps[None]:
         while self.leads_in(term):
@@ -411,42 +333,16 @@ class JobManagerParty(Party):
             return
 
     def _reap(self, term: Term) -> Steps[None]:
-        """As `jobmanager/loops/reaper.py`."""
+        """What the real reaper notices; what fails is looked at again at the next tick."""
+        units: Any = self.unit_of_work
+        launcher: Any = self._launcher
+        reaper = Reaper(units, launcher, self.now, HEARTBEAT_TIMEOUT, START_TIMEOUT)
         while self.leads_in(term):
-            now = self.now()
-            for job, life in list(self.database.lives.items()):
-                for event in _overdue(life, now):
-                    yield from self._try(job, lambda life, event=event: event)  # type: ignore[misc]
-            for row in list(self.database.runners.values()):
-                if row.exited_at is None:
-                    yield from self._look_after(row, now)
+            try:
+                yield from running(reaper.run_once())
+            except (NotLeading, Outage):
+                reaper.failed()
             yield self.scheduler.now + _TICK_MS
-
-    def _look_after(self, row: RunnerRow, now: datetime) -> Steps[None]:
-        attempt = self.database.lives[row.job_id].attempts[row.attempt].attempt
-        if attempt.ended_at is not None:
-            ended_ago = now - attempt.ended_at
-            if row.host != self.host:
-                if ended_ago > LINGER + HEARTBEAT_TIMEOUT:
-                    yield from self._try(row.job_id, lambda life: self._given_up(row.id))
-            elif ended_ago > LINGER and row.is_process_known:
-                self.world.kill(row.id, self.host)
-            return
-        heard = row.heartbeat_at or row.launched_at
-        limit = HEARTBEAT_TIMEOUT if row.heartbeat_at else START_TIMEOUT
-        silence = now - max(heard, self.listening_since)
-        if silence > limit:
-            silent = RunnerWentSilent(now, silence)
-            yield from self._try(
-                row.job_id,
-                lambda life: AttemptNews(self.database.runners[row.id].attempt, silent),
-            )
-
-    def _given_up(self, runner: RunnerId) -> LifeEvent | None:
-        row = self.database.runners[runner]
-        if row.exited_at is not None:
-            return None
-        return RunnerGivenUp(self.now(), row.attempt, row.host)
 
 
 def _status(refusal: errors.DomainError) -> int:
@@ -459,26 +355,6 @@ def _status(refusal: errors.DomainError) -> int:
             return 503
         case _:
             return 400
-
-
-def _overdue(life: Life, now: datetime) -> list[LifeEvent]:
-    """What did not happen in time."""
-    found: list[LifeEvent] = [
-        CheckpointNews(CheckpointNumber(number), CheckpointExpired(now))
-        for number, one in life.checkpoints.items()
-        if one.status is CheckpointStatus.IN_PROGRESS and one.expires_at <= now
-    ]
-    job = life.job.job
-    if job.status is JobStatus.RESTARTING and job.restart_at and job.restart_at <= now:
-        found.append(RestartDue(now))
-    attempt = life.attempt.attempt
-    if attempt.kill_at is not None and attempt.kill_at <= now:
-        found.append(AttemptNews(attempt.number, GraceEnded(now)))
-    operation = life.operation
-    if operation is not None and operation.operation.kind.is_change:
-        is_saving = operation.operation.phase == SAVEPOINT  # which has a deadline of its own
-        found += [] if is_saving else [OperationOverdue(now, operation.id)]
-    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,9 @@ from jobmanager.core.life.operation import OperationKind
 from jobmanager.core.life.records import RestorePoint, Savepoint
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.snapshots.layout import MANIFEST
-from jobmanager.services.lives import Happened
 from tests.simulation.database import Transaction
 from tests.simulation.graphs import Simulated
 from tests.simulation.network import Refused
-from tests.simulation.saving import save
 from tests.simulation.scheduler import Steps
 
 if TYPE_CHECKING:
@@ -175,7 +173,12 @@ def _submit(jobmanager: "JobManagerParty", request: Submit) -> Steps[None]:
             jobmanager.now(), request.job, document, graph, graph.parallelism, point
         )
         step = lives.begin(submitted)
-        save(transaction, None, None, Happened(None, step, submitted.at))
+        transaction.save(None, None, step)
+        transaction.write(
+            lambda: database.add_to_outbox(request.job, step.effects),  # type: ignore[arg-type]
+            request.job,
+            is_news=True,
+        )
         yield None
         if request.job in database.lives:
             return  # somebody was quicker: the key is unique

@@ -1,29 +1,25 @@
 """How a simulated JobManager answers runners: the wire of `jobmanager/api`, without HTTP."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jobmanager.api.runner_calls import _ref as ref_of
 from jobmanager.api.runner_calls import _snapshot as snapshot_of
 from jobmanager.api.runners import _DECLINES as DECLINES
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
-from jobmanager.core.life.attempt import RunnerRegistered
 from jobmanager.core.life.checkpoint import BarrierAcked, BarrierDeclined, Stored
-from jobmanager.core.life.draft import Life, Step
-from jobmanager.core.life.events import AttemptNews, CheckpointNews, HeartbeatReceived
 from jobmanager.core.life.heartbeat import Heard, hear
 from jobmanager.core.life.records import StoredCheckpoint, StoredJob
 from jobmanager.protocol import messages
-from jobmanager.services import directives
+from jobmanager.services import checkpoints, directives, runners
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports.outbox import OutboxEntry
-from jobmanager.services.runners import event_of
-from tests.simulation.database import Database, RunnerRow
+from jobmanager.services.ports.runners import Runner
+from tests.simulation.database import Database
 from tests.simulation.network import Refused
 from tests.simulation.runner import DirectivesWanted, RunnerCall
-from tests.simulation.saving import driven
 from tests.simulation.scheduler import Steps
+from tests.simulation.unit_of_work import driven, running
 
 if TYPE_CHECKING:
     from tests.simulation.jobmanager import JobManagerParty
@@ -35,8 +31,8 @@ _SETTINGS = RunSettings("local[2]", "file:///simulated", "file:///simulated/data
 def answer_runner(jobmanager: "JobManagerParty", call: RunnerCall) -> Steps[Any]:
     row = _authenticated(jobmanager, call)
     match call.body:
-        case messages.RunnerHello():
-            return (yield from _register(jobmanager, row))
+        case messages.RunnerHello() as hello:
+            return (yield from _register(jobmanager, row, hello))
         case messages.Heartbeat() as beat:
             return (yield from _heartbeat(jobmanager, row, beat))
         case DirectivesWanted(after=after):
@@ -51,45 +47,27 @@ def answer_runner(jobmanager: "JobManagerParty", call: RunnerCall) -> Steps[Any]
             raise AssertionError(call.body)
 
 
-def _authenticated(jobmanager: "JobManagerParty", call: RunnerCall) -> RunnerRow:
+def _authenticated(jobmanager: "JobManagerParty", call: RunnerCall) -> Runner:
     if jobmanager.term is None:
         raise Refused(503, "this JobManager does not lead")
     row = jobmanager.database.runners.get(call.runner)
     if row is None:
         raise Refused(404, "no such runner")
-    if row.token != call.token:
+    if row.token_hash != runners.token_hash(call.token):
         raise Refused(401, "that is not the token of this runner")
     return row
 
 
-def _register(jobmanager: "JobManagerParty", row: RunnerRow) -> Steps[messages.RunnerWelcome]:
-    database = jobmanager.database
-
-    def event(life: Life) -> AttemptNews:
-        if database.runners[row.id].token != row.token:
-            raise Refused(401, "another process is this runner by now")
-        return AttemptNews(database.runners[row.id].attempt, RunnerRegistered(jobmanager.now()))
-
-    def note(life: Life) -> Callable[[], None]:
-        now = jobmanager.now()
-
-        def change() -> None:
-            before = database.runners[row.id]
-            database.runners[row.id] = replace(
-                before,
-                is_process_known=True,
-                registered_at=before.registered_at or now,
-                heartbeat_at=now,
-            )
-
-        return change
-
-    yield from jobmanager.use(row.job_id, event, note)
+def _register(
+    jobmanager: "JobManagerParty", row: Runner, hello: messages.RunnerHello
+) -> Steps[messages.RunnerWelcome]:
+    uow = jobmanager.unit_of_work()
+    yield from running(runners.register(uow, row, hello, jobmanager.now()))
     return messages.RunnerWelcome(heartbeat_interval_ms=1, poll_wait_ms=1)
 
 
 def _heartbeat(
-    jobmanager: "JobManagerParty", row: RunnerRow, beat: messages.Heartbeat
+    jobmanager: "JobManagerParty", row: Runner, beat: messages.Heartbeat
 ) -> Steps[messages.HeartbeatReply]:
     """As `services/heartbeats.py`: without a lock, as long as nothing is to be decided."""
     database, now = jobmanager.database, jobmanager.now()
@@ -108,8 +86,7 @@ def _heartbeat(
     yield None
     transaction.commit()
     if heard is Heard.STARTED:
-        received = HeartbeatReceived(now, row.attempt, spoken_of, regions)
-        yield from jobmanager.use(row.job_id, lambda life: received)
+        yield from running(runners.heartbeat(jobmanager.unit_of_work(), row, beat, now))
     return messages.HeartbeatReply(superseded=False)
 
 
@@ -160,7 +137,7 @@ def _forget_taken(jobmanager: "JobManagerParty", call: RunnerCall, after: int) -
 
 
 def _acks(
-    jobmanager: "JobManagerParty", row: RunnerRow, said: messages.BarrierAcks
+    jobmanager: "JobManagerParty", row: Runner, said: messages.BarrierAcks
 ) -> Steps[messages.BarrierReply]:
     _check_attempt(row, said.attempt)
     event = BarrierAcked(
@@ -169,44 +146,34 @@ def _acks(
         snapshots={ref_of(one): snapshot_of(one) for one in said.acks},
         stored=Stored(said.manifest, said.batches, said.bytes, said.new_bytes),
     )
-    news = CheckpointNews(CheckpointNumber(said.checkpoint), event)
-    step = yield from jobmanager.use(row.job_id, lambda life: news)
-    return _reply(step)
+    number, uow = CheckpointNumber(said.checkpoint), jobmanager.unit_of_work()
+    acked = yield from running(checkpoints.acknowledge(uow, row.job_id, number, event))
+    return messages.BarrierReply(outcome=acked.outcome.value)
 
 
 def _declines(
-    jobmanager: "JobManagerParty", row: RunnerRow, said: messages.BarrierDecline
+    jobmanager: "JobManagerParty", row: Runner, said: messages.BarrierDecline
 ) -> Steps[messages.BarrierReply]:
     _check_attempt(row, said.attempt)
     event = BarrierDeclined(
         jobmanager.now(), AttemptNumber(said.attempt), DECLINES[said.reason], said.detail
     )
-    news = CheckpointNews(CheckpointNumber(said.checkpoint), event)
-    step = yield from jobmanager.use(row.job_id, lambda life: news)
-    return _reply(step)
+    number, uow = CheckpointNumber(said.checkpoint), jobmanager.unit_of_work()
+    outcome = yield from running(checkpoints.decline(uow, row.job_id, number, event))
+    return messages.BarrierReply(outcome=outcome.value)
 
 
 def _report(
-    jobmanager: "JobManagerParty", row: RunnerRow, said: messages.AttemptReport
+    jobmanager: "JobManagerParty", row: Runner, said: messages.AttemptReport
 ) -> Steps[messages.AttemptReply]:
     _check_attempt(row, said.attempt)
-    number = AttemptNumber(said.attempt)
-    before = jobmanager.database.lives[row.job_id].attempts[number].attempt
-    yield from jobmanager.use(
-        row.job_id, lambda life: AttemptNews(number, event_of(said, jobmanager.now()))
-    )
-    return messages.AttemptReply(superseded=before.is_superseded)
+    reported = runners.report(jobmanager.unit_of_work(), row, said, jobmanager.now())
+    return messages.AttemptReply(superseded=(yield from running(reported)))
 
 
-def _check_attempt(row: RunnerRow, attempt: int) -> None:
+def _check_attempt(row: Runner, attempt: int) -> None:
     if attempt > row.attempt:
         raise Refused(400, f"runner has attempt {row.attempt}, not {attempt}")
-
-
-def _reply(step: Step | None) -> messages.BarrierReply:
-    assert step is not None
-    assert step.outcome is not None
-    return messages.BarrierReply(outcome=step.outcome.value)
 
 
 class _Reading:

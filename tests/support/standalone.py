@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,8 +18,12 @@ from tests.support.server import eventually
 
 
 @contextmanager
-def a_standalone_cluster(directory: Path, cores: int = 2) -> Iterator[str]:
-    """The URL of a master with one worker. Both end with the block."""
+def a_standalone_cluster(
+    directory: Path, cores: int = 2, unmounted: Path | None = None
+) -> Iterator[str]:
+    """The URL of a master with one worker. Both end with the block. The worker, and all it
+    starts, finds an empty directory of its own where everybody else finds `unmounted`.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     port, web = _free_port(), _free_port()
     url = f"spark://127.0.0.1:{port}"
@@ -29,7 +34,7 @@ def a_standalone_cluster(directory: Path, cores: int = 2) -> Iterator[str]:
     try:
         started.append(_start(master, directory))
         eventually(lambda: _workers(web) is not None, within=60)
-        started.append(_start(worker, directory))
+        started.append(_start(worker, directory, unmounted))
         eventually(lambda: _workers(web) == 1, within=60, explain=lambda: _logs(directory))
         yield url
     finally:
@@ -39,12 +44,30 @@ def a_standalone_cluster(directory: Path, cores: int = 2) -> Iterator[str]:
             process.wait()
 
 
-def _start(arguments: list[str], directory: Path) -> subprocess.Popen[bytes]:
+def can_hide_directories() -> bool:
+    """Whether this machine lets us give a process mounts of its own."""
+    command = [*_HIDING, "/mnt", "true"]
+    return bool(shutil.which("unshare")) and not subprocess.run(command, check=False).returncode
+
+
+_HIDING = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"']
+"""The directory and the command follow. The mounts go with the command's processes."""
+
+
+def _start(
+    arguments: list[str], directory: Path, unmounted: Path | None = None
+) -> subprocess.Popen[bytes]:
     home = Path(pyspark.__file__).parent
     name, *options = arguments
+    hiding = [*_HIDING, str(unmounted)] if unmounted else []
     with (directory / f"{name}.log").open("ab") as log:
         return subprocess.Popen(
-            [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *options],
+            [
+                *hiding,
+                str(home / "bin" / "spark-class"),
+                f"org.apache.spark.deploy.{name}",
+                *options,
+            ],
             cwd=directory,
             env={**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable},
             stdin=subprocess.DEVNULL,

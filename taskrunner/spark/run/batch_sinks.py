@@ -5,18 +5,18 @@ from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
-import pyarrow.orc
-import pyarrow.parquet
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
 
-from jobmanager.core.graph.file_format import FileFormat
 from jobmanager.core.graph.output_mode import OutputMode
 from jobmanager.core.graph.sinks import FilesSink, PythonSink, Sink
+from taskrunner.core.staged_rows import BatchCount
 from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.sinks.staged_files import staged_files, tells_rows
 from taskrunner.spark.compile import python_connectors
 
 _ROWS_SHOWN = 20
+_PARTITION = "__headgate_partition"
 
 
 class BatchSink(Protocol):
@@ -49,18 +49,15 @@ class ExactlyOnceFiles:
             raise
 
     def _write(self, rows: DataFrame, batch: int, staged: Path) -> int:
-        observed, counted = _counting(rows)
+        observed, counted = _counted(rows, by_partition=not tells_rows(self._files.format))
         writer = observed.write.format(self._files.format).options(**self._sink.options)
         if self._files.partition_by:
             writer = writer.partitionBy(*self._files.partition_by)
         writer.save(staged.as_uri())
         count = counted()
-        if count == 0:
-            self._directory.discard(staged)
-        else:
-            files = _with_rows(staged, self._files.format)
-            self._directory.commit(batch, staged, count, files, self._is_held)
-        return count
+        files = staged_files(staged, self._files.format)
+        self._directory.commit(batch, staged, count, files, self._is_held)
+        return count.rows
 
 
 class PythonWriter:
@@ -130,15 +127,23 @@ def _counting(rows: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
     return observed, lambda: int(observation.get["rows"])
 
 
-def _with_rows(staged: Path, file_format: FileFormat) -> list[Path]:
-    """The files Spark wrote that are not empty: it writes one for an empty partition 0."""
-    files = [
-        path
-        for path in sorted(staged.rglob("*"))
-        if path.is_file() and not path.name.startswith((".", "_"))
-    ]
-    if file_format is FileFormat.PARQUET:
-        return [path for path in files if pyarrow.parquet.read_metadata(path).num_rows > 0]
-    if file_format is FileFormat.ORC:
-        return [path for path in files if pyarrow.orc.ORCFile(path).nrows > 0]
-    return [path for path in files if path.stat().st_size > 0]
+def _counted(rows: DataFrame, *, by_partition: bool) -> tuple[DataFrame, Callable[[], BatchCount]]:
+    """As `_counting`, and if asked also which partitions had rows: the names of the files that
+    Spark writes have the partition's number.
+    """
+    if not by_partition:
+        observed, counted = _counting(rows)
+        return observed, lambda: BatchCount(counted())
+    observation = Observation(f"rows-{uuid4().hex}")
+    numbered = rows.withColumn(_PARTITION, sql.spark_partition_id())
+    observed = numbered.observe(
+        observation,
+        sql.count(sql.lit(1)).alias("rows"),
+        sql.collect_set(_PARTITION).alias("partitions"),
+    ).drop(_PARTITION)
+
+    def count() -> BatchCount:
+        found = observation.get
+        return BatchCount(int(found["rows"]), frozenset(map(int, found["partitions"])))
+
+    return observed, count

@@ -25,7 +25,7 @@ from jobmanager.core.progress import RegionProgress
 from jobmanager.protocol.messages import RepartitionedRegion
 from taskrunner import logs
 from taskrunner.core.restore import FromScratch, Restore
-from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.sinks.directory import SinkDirectory, private_directory
 from taskrunner.sinks.outputs import Output
 from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
@@ -43,6 +43,7 @@ from taskrunner.spark.run.batch_sinks import (
     Shown,
 )
 from taskrunner.spark.run.batch_work import BatchWork
+from taskrunner.spark.run.directory_proof import prove_directories
 from taskrunner.spark.run.job_paths import JobPaths
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
 from taskrunner.spark.scripts.script_program import scripts_of
@@ -120,7 +121,10 @@ class SparkJob:
             datetime.now(UTC),
         )
         regions = plan_of(graph, self._subject.parallelism).regions
-        self._restoring.withdraw_abandoned_outputs(self._outputs(regions), self._fence.holding)
+        outputs = self._outputs(regions)
+        staging = [private_directory(directory) for _, directory in outputs]
+        prove_directories(self._spark, [self._places.layout.directory, *staging])
+        self._restoring.withdraw_abandoned_outputs(outputs, self._fence.holding)
         models = SeenModels(self._places.resolve)
         work = self._batch_work(sources, regions) if graph.mode is Mode.BATCH else None
         for region in regions:

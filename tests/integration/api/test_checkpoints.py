@@ -103,7 +103,7 @@ async def test_an_expired_one_says_who_was_late(cluster: Cluster) -> None:
     await cluster.reaper.run_once()
 
     found = await cluster.get(f"/v1/jobs/{job}/checkpoints/{number}")
-    assert found["failure"] == {"reason": "expired", "detail": "no ack of out/0 in time"}
+    assert found["failure"] == {"reason": "expired", "detail": "no ack from out/0 in time"}
     assert await runner.ack(number, EVERYONE[3]) == "too_late"
     assert await cluster.state(job) == "RUNNING"
 

@@ -1,15 +1,23 @@
 """Snapshots, restores and where state lives, on real Spark directories."""
 
+import json
 import time
 from collections import Counter
+from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 from pyspark.sql import SparkSession
 
+from jobmanager.core.graph.file_format import FileFormat
 from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.plan.key_groups import owner
 from taskrunner.core.restore import FromAttempt, FromCheckpoint
+from taskrunner.core.staged_rows import BatchIncomplete, StagedFile
+from taskrunner.reports import failure_of, region_failure
+from taskrunner.sinks.staged_files import staged_files
 from taskrunner.snapshots.fence import Fence, Superseded
+from taskrunner.spark.run import batch_sinks
 from taskrunner.spark.run.region_query import QueryPhase
 from tests.integration.spark.fed_files import (
     ALL_ROWS,
@@ -22,7 +30,7 @@ from tests.integration.spark.fed_files import (
     sums_seen,
     wait_until_read,
 )
-from tests.integration.spark.jobs import OUT, JobUnderTest, files_sink, some_rows, table
+from tests.integration.spark.jobs import OUT, JobUnderTest, Row, files_sink, some_rows, table
 
 
 def test_a_restore_from_a_checkpoint_withdraws_what_came_after_and_goes_on(
@@ -120,6 +128,64 @@ def test_held_output_appears_with_its_checkpoint(job: JobUnderTest) -> None:
     job.running.held_sinks[OUT][0].show_up_to(batch)
 
     assert sorted(row["id"] for row in job.output()) == list(range(4 * ROWS_A_FILE))
+
+
+@pytest.mark.parametrize("file_format", [FileFormat.PARQUET, FileFormat.JSON])
+@pytest.mark.parametrize("all_of_them", [True, False])
+def test_a_batch_whose_files_are_not_where_the_driver_looks_is_not_published(
+    job: JobUnderTest,
+    monkeypatch: pytest.MonkeyPatch,
+    file_format: FileFormat,
+    all_of_them: bool,
+) -> None:
+    # Given a worker that wrote to another disk: what it wrote is not there
+    def what_the_driver_finds(staged: Path, format_of_sink: FileFormat) -> list[StagedFile]:
+        files = sorted(one for one in staged.rglob("part-*") if one.stat().st_size > 0)
+        for file in files if all_of_them else files[-1:]:
+            file.unlink()
+        return staged_files(staged, format_of_sink)
+
+    feed(job, 0, 0)
+    job.define(files_source(), SUMS, files_sink("sums", format=file_format))
+    with monkeypatch.context() as patched:
+        patched.setattr(batch_sinks, "staged_files", what_the_driver_finds)
+        # When a batch runs
+        started = job.start()
+        region = started.regions[0]
+        deadline = time.monotonic() + 120
+        while region.poll() is not QueryPhase.FAILED:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    # Then it fails as infrastructure, in words, and leaves nothing behind
+    failure = failure_of(region_failure(started))
+    assert isinstance(region.error, BatchIncomplete)
+    assert (failure.kind, failure.is_restartable, failure.region) == ("infrastructure", True, OUT)
+    some = (
+        "1 file found, with "
+        if file_format is FileFormat.PARQUET
+        else "1 file found, and none of these partitions with rows: 1"
+    )
+    found = "no file with rows was found" if all_of_them else some
+    assert f"sink out, batch 0: Spark counted 4 rows, but {found}" in failure.message
+    assert not list((job.root / "out").iterdir())
+    assert not list(job.root.glob(".out.headgate/*/*/*.json"))
+    job.stop()
+    # And the next attempt runs it again
+    job.start()
+    wait_until_read(job, 1)
+    seen = _rows_in(job.root / "out")
+    assert {row["k"]: (row["n"], row["total"]) for row in seen} == sums_after(1)
+
+
+def _rows_in(directory: Path) -> list[Row]:
+    """What is in all Parquet or JSON files."""
+    found = []
+    for path in directory.iterdir():
+        if path.suffix == ".json":
+            found += [json.loads(line) for line in path.read_text().splitlines()]
+        else:
+            found += pyarrow.parquet.read_table(path).to_pylist()
+    return found
 
 
 def test_a_drain_that_was_cut_off_is_finished_by_the_next_attempt(job: JobUnderTest) -> None:

@@ -1,12 +1,25 @@
+import shutil
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+import pyarrow
+import pyarrow.orc
+import pyarrow.parquet
 import pytest
 
+from jobmanager.core.graph.file_format import FileFormat
 from jobmanager.core.ids import AttemptNumber
 from taskrunner.core.sink_records import RecordState, final_name
+from taskrunner.core.staged_rows import (
+    BatchCount,
+    BatchIncomplete,
+    OutputFileChanged,
+    StagedFile,
+    contradiction,
+)
 from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.sinks.staged_files import staged_files
 from tests.unit.taskrunner.builders import JOB, SINK
 
 
@@ -43,7 +56,8 @@ def write(sink: SinkDirectory, batch: int, parts: int = 2, held: bool = False) -
     files = [staged / f"part-{part:05d}-x-c000.json" for part in range(parts)]
     for part, file in enumerate(files):
         file.write_text(f"{batch}:{part}\n")
-    sink.commit(batch, staged, parts, files, held)
+    found = staged_files(staged, FileFormat.JSON)
+    sink.commit(batch, staged, BatchCount(parts, frozenset(range(parts))), found, held)
 
 
 def rows(root: Path) -> list[str]:
@@ -174,3 +188,141 @@ def test_what_was_decided_is_not_abandoned(tmp_path: Path) -> None:
     a_sink(tmp_path, attempt=2).recover(last_kept=0, last_visible=0)
 
     assert rows(tmp_path) == ["0:0", "0:1"]
+
+
+def staged_on_disk(root: Path) -> list[Path]:
+    return sorted(one for one in root.glob(".sink.headgate/*/*/staging/*/*") if one.is_file())
+
+
+def after(wanted: str, do: Callable[[], None]) -> Callable[[str], None]:
+    """Something happens to the disk once, after a step."""
+    left = [do]
+
+    def step(name: str) -> None:
+        if name == wanted and left:
+            left.pop()()
+
+    return step
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+DAMAGES = pytest.mark.parametrize(
+    "damage", [Path.unlink, truncated, lambda path: shutil.rmtree(path.parent)]
+)
+
+
+@DAMAGES
+def test_a_batch_whose_staged_file_changed_is_not_decided(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    # Given a batch that is written, and a file of it that is lost before the decision
+    sink = a_sink(tmp_path, after_step=after("staged", lambda: damage(staged_on_disk(tmp_path)[1])))
+    # When it is to be decided
+    with pytest.raises(BatchIncomplete, match=r"sink out, batch 0: .*mounted on every worker"):
+        write(sink, batch=0)
+    # Then nothing is, and the batch can run again
+    assert sink.state_of(0) is None
+    assert rows(tmp_path) == []
+    sink = a_sink(tmp_path, attempt=2)
+    sink.recover(last_kept=0, last_visible=None)
+    write(sink, batch=0)
+    assert rows(tmp_path) == ["0:0", "0:1"]
+
+
+@pytest.mark.parametrize("file_format", [FileFormat.PARQUET, FileFormat.JSON])
+def test_rows_without_files_are_not_published(tmp_path: Path, file_format: FileFormat) -> None:
+    sink = a_sink(tmp_path)
+    staged = sink.stage(7)
+
+    with pytest.raises(BatchIncomplete, match="batch 7: Spark counted 500 rows, but no file"):
+        sink.commit(7, staged, BatchCount(500), staged_files(staged, file_format), held=False)
+
+    assert sink.state_of(7) is None
+
+
+@pytest.mark.parametrize("file_format", [FileFormat.PARQUET, FileFormat.ORC])
+@pytest.mark.parametrize("counted", [0, 3, 5])
+def test_rows_are_counted_in_the_footers(
+    tmp_path: Path, file_format: FileFormat, counted: int
+) -> None:
+    sink = a_sink(tmp_path)
+    staged = sink.stage(0)
+    staged.mkdir()
+    for part, ids in enumerate([[], [1, 2], [3, 4]]):
+        rows_of_part = pyarrow.table({"id": pyarrow.array(ids, pyarrow.int64())})
+        file = staged / f"part-{part:05d}-x-c000.{file_format}"
+        if file_format is FileFormat.PARQUET:
+            pyarrow.parquet.write_table(rows_of_part, file)
+        else:
+            pyarrow.orc.write_table(rows_of_part, file)
+    found = staged_files(staged, file_format)
+
+    with pytest.raises(
+        BatchIncomplete, match=f"counted {counted} rows, but 2 files found, with 4 rows in all"
+    ):
+        sink.commit(0, staged, BatchCount(counted), found, held=False)
+    assert sink.state_of(0) is None
+    sink.commit(0, staged, BatchCount(4), found, held=False)
+
+    assert len(list((tmp_path / "sink").iterdir())) == 2
+
+
+def test_a_file_without_its_footer_is_named(tmp_path: Path) -> None:
+    (tmp_path / "part-00000-x.parquet").write_bytes(b"PAR1 and no more")
+
+    with pytest.raises(BatchIncomplete, match=r"part-00000-x\.parquet is not a whole parquet file"):
+        staged_files(tmp_path, FileFormat.PARQUET)
+
+
+def test_the_partitions_that_had_rows_have_files() -> None:
+    def a_file(partition: int, size: int = 10) -> StagedFile:
+        return StagedFile(PurePosixPath(f"day=1/part-{partition:05d}-x-c000.csv"), size)
+
+    count = BatchCount(500, frozenset({1, 3, 4}))
+
+    assert contradiction(count, [a_file(0, 0), a_file(1), a_file(3), a_file(4)]) is None
+    assert contradiction(count, [a_file(1), a_file(3), a_file(4, 0)]) == (
+        "2 files found, and none of these partitions with rows: 4"
+    )
+    assert contradiction(BatchCount(0, frozenset()), [a_file(0)]) is None  # a header
+
+
+def test_a_batch_without_rows_leaves_nothing(tmp_path: Path) -> None:
+    sink = a_sink(tmp_path)
+    write(sink, batch=0, parts=0)
+
+    assert sink.state_of(0) is None
+    assert list(tmp_path.glob(".sink.headgate/*/*/staging/*")) == []
+
+
+@DAMAGES
+@pytest.mark.parametrize("held", [True, False])
+def test_what_was_decided_and_then_lost_is_named_and_not_published(
+    tmp_path: Path, held: bool, damage: Callable[[Path], None]
+) -> None:
+    # Given a decided batch, a crash, and a file that did not survive it
+    with suppress(Crash):
+        write(a_sink(tmp_path, after_step=crash_after(2)), batch=0, held=held)
+    damage(staged_on_disk(tmp_path)[0])
+    # When the next attempts recover
+    for attempt in (2, 3):
+        with pytest.raises(OutputFileChanged, match=f"{JOB.hex}-out-0000000000-00000.json with 4 "):
+            a_sink(tmp_path, attempt).recover(last_kept=0, last_visible=0)
+    # Then nothing is seen, until a restore goes back behind the batch
+    assert rows(tmp_path) == []
+    a_sink(tmp_path, 4).recover(last_kept=-1, last_visible=None)
+    write(a_sink(tmp_path, 4), batch=0)
+    assert rows(tmp_path) == ["0:0", "0:1"]
+
+
+def test_a_file_that_was_lost_after_it_was_put_in_its_place_is_named(tmp_path: Path) -> None:
+    with suppress(Crash):
+        write(a_sink(tmp_path, after_step=crash_after(3)), batch=0)
+    [published] = (tmp_path / "sink").iterdir()
+    published.unlink()
+
+    with pytest.raises(OutputFileChanged, match=f"{published.name} .*the file is not there"):
+        a_sink(tmp_path, attempt=2).recover(last_kept=0, last_visible=0)

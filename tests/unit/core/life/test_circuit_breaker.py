@@ -1,7 +1,7 @@
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobmanager.core.ids import AttemptNumber
@@ -106,6 +106,7 @@ FAILURES = st.builds(
 BATCHES = st.dictionaries(st.sampled_from(["out", "raw"]), st.just(16))
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(FAILURES, BATCHES), min_size=3 * MOST_WITHOUT_PROGRESS))
 def test_no_job_is_restarted_for_ever_without_progress(
     failures: list[tuple[Failure, dict[str, int]]],

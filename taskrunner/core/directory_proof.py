@@ -1,0 +1,50 @@
+"""Whether the executors of a job see the directories of its driver, judged by what they read.
+
+The driver writes a random token into each directory; each executor says what it finds there.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+class DirectoryNotShared(Exception):
+    """An executor does not see a directory that the driver and all executors must share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What one task on an executor found."""
+
+    host: str
+    executor: str
+    """Different for two executors of one host."""
+    found: Mapping[str, str]
+    """Each directory to the token in it, or to why it could not be read."""
+
+
+def needs_proof(master: str) -> bool:
+    """False: the executors are threads of the driver, and have its file systems."""
+    return master != "local" and not master.startswith("local[")
+
+
+def executors_seen(sightings: Sequence[Sighting]) -> int:
+    return len({(one.host, one.executor) for one in sightings})
+
+
+def not_shared(tokens: Mapping[str, str], sightings: Sequence[Sighting]) -> str | None:
+    """Which hosts do not see which directories. `tokens` are what the driver wrote, by
+    directory. None: all of them see all.
+    """
+    wrong = {
+        f"host {one.host} does not see {directory} ({one.found.get(directory, 'not looked at')})"
+        for one in sightings
+        for directory, token in tokens.items()
+        if one.found.get(directory) != token
+    }
+    if not wrong:
+        return None
+    return (
+        "; ".join(sorted(wrong)) + ". The driver and every executor need these directories under "
+        "the same path: mount them on every worker (NFS, a shared volume), or use a master "
+        "local[…]"
+    )

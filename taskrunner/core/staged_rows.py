@@ -1,0 +1,72 @@
+"""Whether the files of a batch hold the rows that Spark counted while it wrote them.
+
+An executor that does not see the driver's directory writes to a disk of its own, without an
+error: Spark then counts rows that no reader will ever find.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+_PART = re.compile(r"part-(\d+)")
+_MOST_NAMED = 5
+
+
+class BatchIncomplete(Exception):
+    """The staged files of a batch are not what Spark wrote: the batch is not decided."""
+
+
+class OutputFileChanged(Exception):
+    """A file that a batch's record names is not there, or has another size than recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCount:
+    """What Spark says about the rows that it wrote."""
+
+    rows: int
+    partitions: frozenset[int] | None = None
+    """Those with at least one row. None: not asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    path: PurePosixPath
+    """Inside the directory of the batch's staged files."""
+    bytes: int
+    rows: int | None = None
+    """None: the format does not tell without reading all of the file."""
+
+    @property
+    def is_empty(self) -> bool:
+        return self.bytes == 0 or self.rows == 0
+
+    @property
+    def partition(self) -> int | None:
+        """The one that it was written from: Spark puts its number into the name."""
+        found = _PART.match(self.path.name)
+        return int(found[1]) if found else None
+
+
+def contradiction(count: BatchCount, files: Sequence[StagedFile]) -> str | None:
+    """What is wrong with a batch's files, given what Spark counted. None: nothing."""
+    filled = [one for one in files if not one.is_empty]
+    told = [one.rows for one in filled if one.rows is not None]
+    if len(told) == len(filled) and sum(told) != count.rows:
+        return f"{_files(len(filled))} found, with {sum(told)} rows in all" if told else _NO_FILE
+    if count.rows > 0 and not filled:
+        return _NO_FILE
+    missing = sorted((count.partitions or frozenset()) - {one.partition for one in filled})
+    if count.rows > 0 and missing:
+        named = ", ".join(map(str, missing[:_MOST_NAMED]))
+        more = ", …" if len(missing) > _MOST_NAMED else ""
+        return f"{_files(len(filled))} found, and none of these partitions with rows: {named}{more}"
+    return None
+
+
+_NO_FILE = "no file with rows was found"
+
+
+def _files(number: int) -> str:
+    return "1 file" if number == 1 else f"{number} files"
