@@ -5,10 +5,12 @@ nothing is decided any more; the next leader does the same from what Postgres sa
 """
 
 import asyncio
+from datetime import timedelta
 
 import structlog
 
 from jobmanager.core.ids import RunnerId
+from jobmanager.core.life.lanes import OutboxLane
 from jobmanager.core.life.lease import Term
 from jobmanager.core.life.records import HistoryEntry
 from jobmanager.launchers.local import LocalLauncher
@@ -32,6 +34,7 @@ _log = structlog.get_logger(__name__)
 _END_WITHIN = 2.0
 _PRUNE_EVERY = 600.0
 _TRY_AGAIN_AFTER = 0.5
+_LAUNCHES_AT_ONCE = 4
 _SHARE = 0.1
 """Of the time, for what looks at every job."""
 
@@ -54,6 +57,7 @@ class LeaderTasks:
         self._settings = settings
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._lanes: list[DispatchLoop] = []
         launcher.on_exit(self._runner_exited)
 
     def begin(self, term: Term, url: str) -> None:
@@ -61,7 +65,14 @@ class LeaderTasks:
         units, launcher, settings = self._units, self._launcher, self._settings
         timeout = settings.heartbeat_timeout
         dispatcher = Dispatcher(units, launcher, self._storage)
-        dispatch = DispatchLoop(units, dispatcher, utc_now)
+        workers = {
+            OutboxLane.RUNNERS: _LAUNCHES_AT_ONCE,
+            OutboxLane.STORAGE: settings.storage_workers,
+        }
+        self._lanes = [
+            DispatchLoop(units, dispatcher, utc_now, lane, workers[lane], wake)
+            for lane, wake in self._wakeups.lanes.items()
+        ]
         timer = CheckpointTimer(units, utc_now)
         # Made now: what was not heard before we led does not count as silence.
         reaper = Reaper(units, launcher, utc_now, timeout, settings.start_timeout)
@@ -70,7 +81,12 @@ class LeaderTasks:
         warm = WarmPool(launcher, settings.warm_runners, utc_now)
         self._tasks = [
             asyncio.create_task(self._adopt(term, url), name="adopt"),
-            asyncio.create_task(tick("dispatch", dispatch, 1.0, stop, self._wakeups.outbox)),
+            *(
+                asyncio.create_task(tick(f"dispatch of {lane}", dispatch, 1.0, stop, wake))
+                for dispatch, (lane, wake) in zip(
+                    self._lanes, self._wakeups.lanes.items(), strict=True
+                )
+            ),
             asyncio.create_task(tick("checkpoint timer", timer, 0.1, stop)),
             asyncio.create_task(tick("reaper", reaper, 0.5, stop, share=_SHARE)),
             asyncio.create_task(tick("watchdog", watchdog, 1.0, stop, share=_SHARE)),
@@ -91,6 +107,7 @@ class LeaderTasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
+        await asyncio.gather(*(lane.end(within=timedelta()) for lane in self._lanes))
         await self._launcher.end_warm()
         await self._launcher.close()
         self._wakeups.wake_all()  # who waits here for directives has to ask the new leader

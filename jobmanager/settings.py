@@ -51,6 +51,9 @@ class Settings(BaseSettings):
     lease: timedelta = Field(timedelta(seconds=6), description="How long a leader leads unheard.")
     lease_renewal: timedelta = Field(timedelta(seconds=2), description="How often it is renewed.")
     most_connections: int = Field(2000, ge=1, description="More are answered 503 at once.")
+    storage_workers: int = Field(
+        4, ge=1, le=64, description="Jobs whose discarded files are deleted at the same time."
+    )
     stall_after: timedelta = Field(
         timedelta(seconds=60),
         description="The least time without a committed batch, with input, that is a stall.",

@@ -30,6 +30,7 @@ from taskrunner.core.attempt import events
 from taskrunner.core.attempt.events import Order
 from taskrunner.core.attempt.instructions import (
     AskRegionsToStop,
+    BreakOffSnapshot,
     DrainRegions,
     End,
     EndingReport,
@@ -89,7 +90,9 @@ class AttemptRun:
         try:
             self._driver.run()
         finally:
-            self._barriers.end()
+            # Who waits for the report of a failure does not wait for an upload.
+            is_failure = self._ending is None or isinstance(self._ending, AttemptFailedReport)
+            self._barriers.end(waits=not is_failure)
         self._loop.join()
         return self._ending
 
@@ -133,6 +136,8 @@ class AttemptRun:
                 | ShowOutput()
             ):
                 self._barriers.do(instruction)
+            case BreakOffSnapshot(checkpoint=checkpoint):
+                self._barriers.break_off(checkpoint)
             case Report(body=body):
                 if isinstance(body, AttemptPrepared | AttemptRunning):
                     self._report(body)

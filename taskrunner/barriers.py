@@ -37,7 +37,7 @@ from taskrunner.core.attempt.instructions import (
 )
 from taskrunner.sinks.directory import SinkDirectory
 from taskrunner.snapshots.fence import Superseded
-from taskrunner.snapshots.snapshot import AttemptContext, Snapshots, Taken
+from taskrunner.snapshots.snapshot import AttemptContext, CheckpointDiscarded, Snapshots, Taken
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.snapshots.spark_state import MissingState
 
@@ -50,6 +50,10 @@ log = logs.get("barriers")
 BarrierInstruction = (
     WatchBatches | StopWatching | TakeSnapshot | SendAcks | SendDecline | ShowOutput
 )
+
+
+class BrokenOff(Exception):
+    """The snapshot is not wanted any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,8 @@ class BarrierThread(Thread):
         self._watched: int | None = None
         """The checkpoint that batches are watched for."""
         self._seen: dict[RegionId, BatchesOfRegion] = {}
+        self._broken_off: set[int] = set()
+        """Checkpoints whose snapshots are not wanted any more."""
 
     def can_snapshot(self, sources: SnapshotSources) -> None:
         """Says what there is to snapshot: before the attempt is said to be prepared."""
@@ -93,10 +99,17 @@ class BarrierThread(Thread):
         """Any thread may ask for something to be done."""
         self._to_do.put(instruction)
 
-    def end(self) -> None:
-        """Returns when everything that was asked for has been done."""
+    def break_off(self, checkpoint: int) -> None:
+        """Ends an upload between two files, whatever else waits to be done."""
+        log.info("snapshot_broken_off", checkpoint=checkpoint)
+        self._broken_off.add(checkpoint)
+
+    def end(self, *, waits: bool = True) -> None:
+        """Returns when everything that was asked for has been done; at once, if it does not wait:
+        then the thread ends by itself, after the file that it uploads.
+        """
         self._to_do.put(None)
-        if self.is_alive():
+        if waits and self.is_alive():
             self.join()
 
     def run(self) -> None:
@@ -166,11 +179,17 @@ class BarrierThread(Thread):
         checkpoint = CheckpointNumber(barrier.checkpoint)
         directories = {region: one.directory for region, one in self._site.logs.items()}
         now = datetime.now(UTC)
+
+        def check() -> None:
+            if checkpoint in self._broken_off:
+                raise BrokenOff("the upload was broken off: the checkpoint is not wanted any more")
+
+        check()
         if barrier.savepoint is None:
-            return self._site.snapshots.take(checkpoint, directories, now)
+            return self._site.snapshots.take(checkpoint, directories, now, check)
         target = barrier.savepoint
         return self._site.snapshots.take_savepoint(
-            checkpoint, directories, now, target.id, target.directory
+            checkpoint, directories, now, target.id, target.directory, between_files=check
         )
 
     def _send_acks(self, send: SendAcks) -> None:
@@ -238,6 +257,8 @@ def _failed(checkpoint: int, error: Exception) -> Event:
     match error:
         case Superseded():
             return events.SnapshotFailed(checkpoint, "superseded", str(error))
+        case CheckpointDiscarded() | BrokenOff():
+            return events.SnapshotFailed(checkpoint, "no_boundary_in_time", str(error))
         case MissingState() | LockUnavailable() | OSError():
             return events.SnapshotFailed(checkpoint, "storage", f"{type(error).__name__}: {error}")
         case _:

@@ -19,8 +19,8 @@
       FromAnotherSite
         UnknownHost, CrossSiteRequest
       Unavailable
-        StorageUnavailable, StoreUnavailable, InspectorUnavailable, NotLeading, TooBusy,
-        TooManyStreams
+        StorageUnavailable (StorageBusy), StoreUnavailable, InspectorUnavailable, NotLeading,
+        TooBusy, TooManyStreams
 
 No HTTP in here: `jobmanager.api.problems` gives each family its status code.
 """
@@ -239,6 +239,10 @@ class Unavailable(DomainError):
 
 class StorageUnavailable(Unavailable):
     title = "Storage cannot be read"
+
+
+class StorageBusy(StorageUnavailable):
+    title = "Another process uses these files at the moment"
 
 
 class StoreUnavailable(Unavailable):

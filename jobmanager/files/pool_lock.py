@@ -1,29 +1,28 @@
-"""The lock of a job's pool, which a runner holds while it takes a checkpoint."""
+"""The lock of a job's pool: for short. Whoever writes a manifest holds it, and whoever deletes."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 
-from jobmanager.core.errors import StorageUnavailable
+from jobmanager.core.errors import StorageBusy
 from jobmanager.core.snapshots.layout import POOL_LOCK
 from jobmanager.files.storage_port import LockUnavailable, Storage
 
-_WAIT = timedelta(minutes=2)
+AT_ONCE = timedelta()
+FOR_A_WHILE = timedelta(seconds=15)
 
 
 @contextmanager
-def pool_locked(work: Storage) -> Iterator[None]:
+def pool_locked(work: Storage, wait: timedelta) -> Iterator[None]:
     """Holds the lock of the job with this working directory. Blocks: not for the event loop.
 
-    Raises `StorageUnavailable` if a checkpoint is under way for too long, as it may be where
-    it has to be uploaded.
+    Raises `StorageBusy` if the lock cannot be had within `wait`.
     """
     with ExitStack() as stack:
         try:
-            stack.enter_context(work.lock(POOL_LOCK, _WAIT))
+            stack.enter_context(work.lock(POOL_LOCK, wait))
         except LockUnavailable:
-            raise StorageUnavailable(
-                f"the job in {work.uri} has had a checkpoint under way for "
-                f"{_WAIT.total_seconds():g} s"
+            raise StorageBusy(
+                f"the files of the job in {work.uri} are used by another process: try again later"
             ) from None
         yield

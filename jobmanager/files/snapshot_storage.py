@@ -1,9 +1,9 @@
 """Snapshots as the JobManager sees them: working directories and locks on a local (or
 mounted) file system, checkpoints and savepoints there or anywhere fsspec reaches.
 
-The runner writes; this side verifies and deletes. Both hold `pool.lock` while
-they change the pool or the set of manifests, so that a file which a checkpoint
-under way is about to name is never taken from under it.
+The runner writes; this side verifies and deletes. Files are deleted with `pool.lock` held, and the
+runner holds it when it has uploaded everything, sees that all of it is there, and writes the
+manifest: so a manifest never names a file that was taken from under it.
 """
 
 import asyncio
@@ -19,9 +19,11 @@ from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.records import Verification
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, below
 from jobmanager.files.artifact_files import SharedArtifactFiles
+from jobmanager.files.discarded import note_discarded
 from jobmanager.files.local_storage import LocalStorage
 from jobmanager.files.open_storage import open_storage
-from jobmanager.files.pool_lock import pool_locked
+from jobmanager.files.own_threads import in_own_thread
+from jobmanager.files.pool_lock import AT_ONCE, pool_locked
 from jobmanager.files.storage_port import Storage, StoreFailed, damage
 from jobmanager.files.sweep import StorageSweep, pooled_by
 
@@ -58,13 +60,13 @@ class FileSnapshotStorage:
             raise UnusableRestorePoint(f"{root}/{manifest} cannot be read: {error}") from error
 
     async def dispose_savepoint(self, directory: str) -> None:
-        await asyncio.to_thread(lambda: _dispose(_open(directory)))
+        await in_own_thread(lambda: _dispose(_open(directory)))
 
     async def discard_checkpoint(self, job_id: JobId, number: CheckpointNumber) -> None:
-        await asyncio.to_thread(self._discard_checkpoint, job_id, number)
+        await in_own_thread(lambda: self._discard_checkpoint(job_id, number))
 
     async def discard_attempts(self, job_id: JobId, before: AttemptNumber) -> None:
-        await asyncio.to_thread(_discard_attempts, self._job(job_id), before)
+        await in_own_thread(lambda: _discard_attempts(self._job(job_id), before))
 
     async def last_word(self, job_id: JobId, attempt: AttemptNumber) -> Mapping[str, Any] | None:
         return await asyncio.to_thread(
@@ -79,9 +81,15 @@ class FileSnapshotStorage:
         return open_storage(below(self._checkpoints, layout.job_directory(job_id)))
 
     def _discard_checkpoint(self, job_id: JobId, number: CheckpointNumber) -> None:
-        """The manifest goes first, then its own files, then those nobody else names."""
+        """The manifest goes first, then its own files, then those nobody else names.
+
+        Raises `StorageBusy` if another process uses the pool at this moment.
+        """
         files, manifest = self._snapshots(job_id), layout.checkpoint_manifest(number)
-        with pool_locked(self._job(job_id)):
+        work = self._job(job_id)
+        with pool_locked(work, AT_ONCE):
+            if layout.MANIFEST not in files.list_names(layout.checkpoint_directory(number)):
+                note_discarded(work, number)
             pooled = pooled_by(files, manifest)
             files.delete([manifest])
             files.delete_directory(layout.checkpoint_directory(number))

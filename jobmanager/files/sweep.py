@@ -28,7 +28,7 @@ from jobmanager.core.snapshots.records import Remains
 from jobmanager.core.snapshots.storage_uri import below, is_local, parent_and_name
 from jobmanager.files.local_storage import LocalStorage
 from jobmanager.files.open_storage import open_storage
-from jobmanager.files.pool_lock import pool_locked
+from jobmanager.files.pool_lock import FOR_A_WHILE, pool_locked
 from jobmanager.files.storage_port import Storage
 
 Answer = TypeVar("Answer")
@@ -97,7 +97,7 @@ class StorageSweep:
         files = self._snapshots(job)
         if not work.list_names() and not files.list_names():
             return Judgement()
-        with pool_locked(work):
+        with pool_locked(work, FOR_A_WHILE):
             try:
                 found = _look(files, work, facts)
             except InvalidManifest as error:

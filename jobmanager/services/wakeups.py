@@ -8,16 +8,18 @@ import asyncio
 from collections.abc import Iterable
 
 from jobmanager.core.ids import JobId
+from jobmanager.core.life.lanes import OutboxLane
 
 
 class Wakeups:
     def __init__(self) -> None:
         self._waiting: dict[JobId, set[asyncio.Event]] = {}
-        self.outbox = asyncio.Event()
+        self.lanes = {lane: asyncio.Event() for lane in OutboxLane}
         """Set when there may be effects for the JobManager."""
 
     def wake(self, jobs: Iterable[JobId]) -> None:
-        self.outbox.set()
+        for lane in self.lanes.values():
+            lane.set()
         for job_id in jobs:
             for event in self._waiting.get(job_id, ()):
                 event.set()

@@ -1,15 +1,16 @@
 """The outbox in Postgres."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, select, text, update
+from sqlalchemy import delete, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.core.life.effects import Effect
+from jobmanager.core.life.lanes import HOLDS_BACK_FOR_TRIES, LANES, OutboxLane
 from jobmanager.services.ports.outbox import Mailbox, OutboxEntry
 from jobmanager.store import effect_codec
 from jobmanager.store.tables import OutboxRow
@@ -22,6 +23,18 @@ FROM ROWS FROM (
         job_id uuid, attempt bigint, target text, kind text, payload jsonb, at timestamptz)
 ) WITH ORDINALITY AS r(job_id, attempt, target, kind, payload, at, place)
 ORDER BY place
+"""
+# `core.life.lanes.ready`, for many jobs at once.
+_DUE = """
+SELECT o.id, o.job_id, o.kind, o.payload, o.tries FROM outbox o
+WHERE o.target = 'jobmanager' AND o.kind = ANY(:kinds) AND o.due_at <= :now
+      AND o.job_id <> ALL(CAST(:busy AS uuid[]))
+      AND NOT (:is_ordered AND EXISTS (
+          SELECT 1 FROM outbox older
+          WHERE older.target = 'jobmanager' AND older.kind = ANY(:kinds)
+                AND older.job_id = o.job_id AND older.id < o.id
+                AND older.due_at > :now AND older.tries < :holds_back_for))
+ORDER BY o.id LIMIT :limit
 """
 _MAILBOXES = """
 SELECT r.id AS runner, r.job_id, r.attempt, r.token_hash, o.id, o.kind, o.payload, o.tries
@@ -71,14 +84,24 @@ class PostgresOutbox:
         if rows:
             await self._session.execute(text(_ADD), {"rows": json.dumps(rows)})
 
-    async def due(self, now: datetime, limit: int) -> Sequence[OutboxEntry]:
-        rows = await self._session.scalars(
-            select(OutboxRow)
-            .where(OutboxRow.target == "jobmanager", OutboxRow.due_at <= now)
-            .order_by(OutboxRow.id)
-            .limit(limit)
-        )
-        return [_entry(row) for row in rows]
+    async def due(
+        self, lane: OutboxLane, now: datetime, busy: Set[JobId], limit: int
+    ) -> Sequence[OutboxEntry]:
+        asked = {
+            "kinds": [kind.__name__ for kind, one in LANES.items() if one is lane],
+            "now": now,
+            "busy": [str(job_id) for job_id in busy],
+            "is_ordered": lane.is_ordered,
+            "holds_back_for": HOLDS_BACK_FOR_TRIES,
+            "limit": limit,
+        }
+        rows = await self._session.execute(text(_DUE), asked)
+        return [
+            OutboxEntry(
+                row.id, JobId(row.job_id), effect_codec.decode(row.kind, row.payload), row.tries
+            )
+            for row in rows
+        ]
 
     async def done(self, entries: Sequence[int]) -> None:
         await self._session.execute(delete(OutboxRow).where(OutboxRow.id.in_(entries)))
@@ -120,8 +143,3 @@ class PostgresOutbox:
                 OutboxRow.attempt == attempt,
             )
         )
-
-
-def _entry(row: OutboxRow) -> OutboxEntry:
-    effect = effect_codec.decode(row.kind, row.payload)
-    return OutboxEntry(row.id, JobId(row.job_id), effect, row.tries)

@@ -1,8 +1,9 @@
 """The pool: files that checkpoints share, each kept once.
 
 Spark's own directories lose files when Spark tidies up; the pool loses one only when
-no manifest names it any more. All changes are made under `pool.lock`, which the
-JobManager takes too when it deletes. What is in the pool is never overwritten.
+no manifest names it any more. The JobManager deletes under `pool.lock`; files are added without
+it, and before a manifest is written, under the lock, all that it names is looked for. What is in
+the pool is never overwritten.
 """
 
 from pathlib import Path
@@ -18,7 +19,7 @@ _Stamp = tuple[int, int, int, int]
 
 
 class SnapshotPool:
-    """The pool of one job, for one attempt. Use it under the pool lock only."""
+    """The pool of one job, for one attempt."""
 
     def __init__(self, files: Storage) -> None:
         self._files = files

@@ -29,7 +29,8 @@ from jobmanager.core.snapshots.manifest import (
     SnapshotFile,
     StatePointer,
 )
-from jobmanager.files.storage_port import Storage
+from jobmanager.files.discarded import is_discarded
+from jobmanager.files.storage_port import Storage, StoreFailed
 from taskrunner.snapshots import spark_state
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
@@ -37,6 +38,13 @@ from taskrunner.snapshots.pool import SnapshotPool
 from taskrunner.snapshots.savepoint import SavepointDraft
 from taskrunner.snapshots.spark_log import SparkLog, moment_of
 from taskrunner.snapshots.spark_state import PartitionState
+
+_UPLOADS = 3
+"""How often a checkpoint is uploaded whose files are deleted meanwhile."""
+
+
+class CheckpointDiscarded(Exception):
+    """The JobManager has given the checkpoint up, and has deleted what was there of it."""
 
 
 class StateMismatch(Exception):
@@ -97,27 +105,61 @@ class Snapshots:
         checkpoint: CheckpointNumber,
         directories: Mapping[RegionId, Path],
         at: datetime,
+        between_files: Callable[[], None] = lambda: None,
     ) -> Taken:
         """Snapshots the last committed batch of each region, and writes the manifest.
 
-        Everything the manifest names is durable before the manifest is. Raises
-        `Superseded`, `MissingState`, `StateMismatch` or `OSError`; then there is no manifest.
+        Everything the manifest names is durable before the manifest is. Files are uploaded without
+        the pool lock, so the JobManager may delete older checkpoints meanwhile; a file that was
+        there and is deleted with one of them is uploaded again. What `between_files` raises ends
+        the upload. Raises `Superseded`, `CheckpointDiscarded`, `MissingState`, `StateMismatch` or
+        `OSError`; then there is no manifest.
         """
-        with self._layout.work.lock(storage_layout.POOL_LOCK):
+        new_bytes = 0
+        for _ in range(_UPLOADS):
             self._fence.check()
             self._pool.begin()
-            keep_small = self._keep_small(checkpoint)
+            keep = self._fenced(self._pool.keep, between_files)
+            keep_small = self._fenced(self._keep_small(checkpoint), between_files)
             regions = {
-                region: self._region(region, directory, self._pool.keep, keep_small)
+                region: self._region(region, directory, keep, keep_small)
                 for region, directory in directories.items()
             }
             manifest = self._manifest(checkpoint, at, regions)
-            self._files.make_durable(manifest.files())
+            new_bytes += self._pool.new_bytes
+            if self._is_published(manifest):
+                return Taken(manifest, new_bytes)
+        raise StoreFailed(f"{self._files.uri}: files of checkpoint {checkpoint} were deleted again")
+
+    def _fenced(self, keep: "Keep", between_files: Callable[[], None]) -> "Keep":
+        """A superseded attempt puts no further file into a pool that is not its own any more."""
+
+        def fenced(region: RegionId, source: Path, path: str) -> SnapshotFile:
             self._fence.check()
+            between_files()
+            return keep(region, source, path)
+
+        return fenced
+
+    def _is_published(self, manifest: Manifest) -> bool:
+        """Writes the manifest; False: a file that the manifest names was deleted meanwhile."""
+        checkpoint, work = manifest.checkpoint, self._layout.work
+        with work.lock(storage_layout.POOL_LOCK):
+            self._fence.check()
+            if is_discarded(work, checkpoint):
+                self._files.delete_directory(storage_layout.checkpoint_directory(checkpoint))
+                raise CheckpointDiscarded(f"checkpoint {checkpoint} was aborted, and discarded")
+            try:
+                self._files.make_durable(manifest.files())
+            except OSError:
+                there = self._files.list_files()
+                if all(file.location in there for file in manifest.files()):
+                    raise
+                return False
             self._files.write(
                 storage_layout.checkpoint_manifest(checkpoint), manifests.to_json(manifest)
             )
-            return Taken(manifest, self._pool.new_bytes)
+            return True
 
     def take_savepoint(
         self,
@@ -127,15 +169,17 @@ class Snapshots:
         savepoint: UUID,
         target: str,
         after_step: Callable[[str], None] = lambda step: None,
+        between_files: Callable[[], None] = lambda: None,
     ) -> Taken:
         """The same, with every file in the directory `target`, a URI, which is made. Raises
         what `take` does; then there is no savepoint.
         """
         self._fence.check()
         draft = SavepointDraft(target, after_step)
+        keep = self._fenced(draft.keep, between_files)
         try:
             regions = {
-                region: self._region(region, directory, draft.keep, draft.keep)
+                region: self._region(region, directory, keep, keep)
                 for region, directory in directories.items()
             }
             itself = Ancestor(self._subject.job, manifests.batches_by_sink(regions))

@@ -29,6 +29,7 @@ from tests.simulation.snapshots import AttemptContext, Past
 from tests.simulation.spark import Query
 from tests.simulation.storage import (
     AttemptDirectory,
+    CheckpointDiscarded,
     FileGone,
     LockUnavailable,
     SinkFiles,
@@ -87,6 +88,7 @@ class AttemptThreads:
         self._for_spark = _Queue()
         self._for_barriers = _Queue()
         self._watched: set[int] = set()
+        self._broken_off: set[int] = set()
         self._events: list[Event] = []
         self._told = Signal()
         self._state, self._first = machine.begin(runner.seconds)
@@ -137,6 +139,8 @@ class AttemptThreads:
             self._runner.note("· {}", _Instructed(one))
             if isinstance(one, instructions.Report):
                 self._runner.report(self, one.body)
+            elif isinstance(one, instructions.BreakOffSnapshot):
+                self._broken_off.add(one.checkpoint)
             elif isinstance(one, _FOR_BARRIERS):
                 self._for_barriers.put(one)
             else:
@@ -353,11 +357,16 @@ class AttemptThreads:
 
     def _take(self, barrier: messages.Barrier | messages.Stop) -> Steps[None]:
         number, at = CheckpointNumber(barrier.checkpoint), self._runner.wall_clock()
+
+        def check() -> None:
+            if number in self._broken_off:
+                raise CheckpointDiscarded("broken off")
+
         try:
             if self._world.storage_fails():
                 raise LockUnavailable("storage does not answer")
             if barrier.savepoint is None:
-                manifest = yield from snapshots.take(self.context, self.storage, number, at)
+                manifest = yield from snapshots.take(self.context, self.storage, number, at, check)
             else:
                 target = barrier.savepoint
                 manifest = yield from snapshots.take_savepoint(
@@ -366,6 +375,9 @@ class AttemptThreads:
         except Superseded as error:
             failed = events.SnapshotFailed(barrier.checkpoint, "superseded", str(error))
             self.tell(failed)
+        except CheckpointDiscarded as error:
+            late = events.SnapshotFailed(barrier.checkpoint, "no_boundary_in_time", str(error))
+            self.tell(late)
         except (LockUnavailable, FileExistsError) as error:
             self.tell(events.SnapshotFailed(barrier.checkpoint, "storage", str(error)))
         else:

@@ -21,6 +21,7 @@ from jobmanager.core.life.effects import (
     ForJobManager,
 )
 from jobmanager.core.life.events import LifeEvent
+from jobmanager.core.life.lanes import LANES, OutboxLane
 from jobmanager.core.life.lease import Candidate, Lease, Term
 from jobmanager.core.life.records import Savepoint, StoredJob
 from jobmanager.core.progress import RegionProgress
@@ -53,6 +54,11 @@ class OutboxRow:
     @property
     def is_for_jobmanager(self) -> bool:
         return isinstance(self.effect, _FOR_JOBMANAGER)
+
+    @property
+    def lane(self) -> OutboxLane | None:
+        """None: it is for a runner."""
+        return LANES[type(self.effect)] if isinstance(self.effect, _FOR_JOBMANAGER) else None
 
 
 class Database:

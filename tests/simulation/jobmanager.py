@@ -27,6 +27,7 @@ from jobmanager.core.life.events import (
 )
 from jobmanager.core.life.health import HealthLimits
 from jobmanager.core.life.job import JobStatus
+from jobmanager.core.life.lanes import OutboxLane
 from jobmanager.core.life.lease import (
     Candidate,
     Following,
@@ -182,7 +183,8 @@ class JobManagerParty(Party):
         self.note("leads in term {}", term)
         self.listening_since = self.now()
         self.spawn("adopt", self._adopt())
-        self.spawn("dispatch", self._dispatch(term))
+        for lane in OutboxLane:
+            self.spawn(f"dispatch of {lane}", self._dispatch(term, lane))
         self.spawn("checkpoint timer", self._time_checkpoints(term))
         self.spawn("reaper", self._reap(term))
         self.spawn("watchdog", self._watch_health(term))
@@ -218,10 +220,10 @@ class JobManagerParty(Party):
                 self.watch(row)
         yield None
 
-    def _dispatch(self, term: Term) -> Steps[None]:
+    def _dispatch(self, term: Term, lane: OutboxLane) -> Steps[None]:
         while self.leads_in(term):
             done = []
-            for entry in [row for row in self.database.outbox.values() if row.is_for_jobmanager]:
+            for entry in [row for row in self.database.outbox.values() if row.lane is lane]:
                 try:
                     yield from self._carry_out(entry)
                 except LaunchFailure as error:

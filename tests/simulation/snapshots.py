@@ -4,7 +4,7 @@ The manifest is the real one. Which state a region starts from is decided by the
 `taskrunner.core.restore`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -37,13 +37,17 @@ from tests.simulation import stream
 from tests.simulation.graphs import Simulated
 from tests.simulation.scheduler import Steps
 from tests.simulation.storage import (
+    CheckpointDiscarded,
     FileGone,
     JobStorage,
+    LockUnavailable,
     RegionDirectory,
     SavepointDirectory,
     Storage,
 )
 from tests.simulation.stream import Counts, StateFile
+
+_UPLOADS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +70,20 @@ class Past:
 
 
 def take(
-    context: AttemptContext, storage: JobStorage, checkpoint: CheckpointNumber, at: datetime
+    context: AttemptContext,
+    storage: JobStorage,
+    checkpoint: CheckpointNumber,
+    at: datetime,
+    check: Callable[[], None],
 ) -> Steps[Manifest]:
-    """As `Snapshots.take`: what the manifest names is in the pool before the manifest is there.
-    Raises `Superseded`, `LockUnavailable`.
+    """As `Snapshots.take`: uploads without the lock, looks under the lock whether all is there.
+    Raises `Superseded`, `LockUnavailable`, `CheckpointDiscarded`; what `check` raises.
     """
-    token = yield from storage.pool_lock.acquire()
-    try:
-        storage.check_epoch(context.attempt)
+    for _ in range(_UPLOADS):
         regions = {}
         for region in context.simulated.regions:
+            storage.check_epoch(context.attempt)
+            check()
             directory = storage.attempts[context.attempt].regions[region.id]
             found = _region_manifest(region, directory, layout.pooled(region.id, ""))
             for file, state in found.kept:
@@ -83,12 +91,24 @@ def take(
             regions[region.id] = found.manifest
             yield None
         manifest = _manifest(context, checkpoint, at, regions, None)
+        if (yield from _is_published(context, storage, manifest)):
+            return manifest
+    raise LockUnavailable("files were deleted again")
+
+
+def _is_published(context: AttemptContext, storage: JobStorage, manifest: Manifest) -> Steps[bool]:
+    token = yield from storage.pool_lock.acquire()
+    try:
         storage.check_epoch(context.attempt)
+        if manifest.checkpoint in storage.discarded:
+            raise CheckpointDiscarded(f"checkpoint {manifest.checkpoint} was discarded")
+        if any(file.location not in storage.pool for file in manifest.files()):
+            return False
         yield None
-        storage.checkpoints[checkpoint] = manifest
+        storage.checkpoints[manifest.checkpoint] = manifest
+        return True
     finally:
         storage.pool_lock.release(token)
-    return manifest
 
 
 def take_savepoint(

@@ -26,6 +26,10 @@ class LockUnavailable(Exception):
     """Another process held the lock for too long."""
 
 
+class CheckpointDiscarded(Exception):
+    """The checkpoint was given up, and discarded, before its manifest was there."""
+
+
 class FileGone(Exception):
     """A file that a manifest names is not there."""
 
@@ -139,6 +143,8 @@ class JobStorage:
         self.attempts: dict[AttemptNumber, AttemptDirectory] = {}
         self.pool: dict[str, StateFile] = {}
         self.checkpoints: dict[CheckpointNumber, Manifest] = {}
+        self.discarded: set[CheckpointNumber] = set()
+        """Without a manifest: there will be none."""
         self.sinks: dict[VertexId, SinkFiles] = {}
         self.reading = AttemptNumber(0)
         """The newest attempt that has begun to read what is there: for the invariants only."""
@@ -183,11 +189,14 @@ class JobStorage:
             self.has_lost_files = True
 
     def discard_checkpoint(self, number: CheckpointNumber) -> Steps[None]:
-        """The manifest goes first, then the files that no other manifest names."""
-        token = yield from self.pool_lock.acquire()
+        """The manifest goes first, then the files that no other manifest names. Raises
+        `LockUnavailable`, at once: then it is put back.
+        """
+        token = yield from self.pool_lock.acquire(0)
         try:
             manifest = self.checkpoints.pop(number, None)
             if manifest is None:
+                self.discarded.add(number)
                 return
             self.has_lost_files = True
             yield None

@@ -5,6 +5,7 @@ message can come late, twice or from the wrong attempt. The end-to-end tests run
 the real ones.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -219,6 +220,21 @@ EVERYONE = (
 
 
 @dataclass
+class EveryLane:
+    """The lanes of the outbox, taken to their end."""
+
+    lanes: list[DispatchLoop]
+
+    async def run_once(self) -> None:
+        """Returns when nothing is due, and nothing is under way."""
+        for lane in self.lanes:
+            await lane.run_once()
+            while not lane.is_idle:
+                await asyncio.gather(*lane.under_way)
+                await lane.run_once()
+
+
+@dataclass
 class Cluster:
     app: FastAPI
     database: Database
@@ -227,7 +243,7 @@ class Cluster:
     bench: Bench
     inspector: PlayedInspector
     storage: Path
-    dispatch: DispatchLoop
+    dispatch: EveryLane
     timer: CheckpointTimer
     reaper: Reaper
     leadership: Leadership
@@ -296,6 +312,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
     leadership = Leadership(database.leases, myself, Timing(lease=timedelta(hours=1)))
     database.leader = lambda: leadership.term
     await leadership.run_once()
+    dispatcher = Dispatcher(units, bench, storage)
     app = _app()
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(
@@ -329,7 +346,12 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
                 bench=bench,
                 inspector=inspector,
                 storage=directory,
-                dispatch=DispatchLoop(units, Dispatcher(units, bench, storage), clock),
+                dispatch=EveryLane(
+                    [
+                        DispatchLoop(units, dispatcher, clock, lane, workers=2, wake=wake)
+                        for lane, wake in wakeups.lanes.items()
+                    ]
+                ),
                 timer=CheckpointTimer(units, clock),
                 reaper=Reaper(
                     units, bench, clock, timedelta(seconds=30), start_timeout=timedelta(minutes=3)

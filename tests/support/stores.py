@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event
 from typing import Any, ClassVar
 
 import fsspec
@@ -22,6 +23,10 @@ class MoodyStore(MemoryFileSystem):  # type: ignore[misc]
     pseudo_dirs: ClassVar[list[str]] = [""]
     uploads: ClassVar[list[str]] = []
     reads: ClassVar[list[str]] = []
+    is_open: ClassVar[Event] = Event()
+    """While this is not set every upload waits."""
+    is_waited_for: ClassVar[Event] = Event()
+    """Set when an upload waits."""
     fails_at: ClassVar[int | None] = None
     """The upload, counted from now on, that breaks off in its middle, with all after it."""
 
@@ -33,6 +38,9 @@ class MoodyStore(MemoryFileSystem):  # type: ignore[misc]
         if mode == "rb":
             self.reads.append(path)
             return super()._open(path, mode, **kwargs)
+        if not self.is_open.is_set():
+            self.is_waited_for.set()
+            self.is_open.wait(60)
         if MoodyStore.fails_at is not None:
             MoodyStore.fails_at -= 1
             if MoodyStore.fails_at < 0:
@@ -52,6 +60,7 @@ class _Broken(MemoryFile):  # type: ignore[misc]
         raise StoreIsFull("the store is full")
 
 
+MoodyStore.is_open.set()
 fsspec.register_implementation(SCHEME, MoodyStore, clobber=True)
 
 
@@ -61,6 +70,18 @@ def forget() -> None:
     MoodyStore.uploads.clear()
     MoodyStore.reads.clear()
     MoodyStore.fails_at = None
+    MoodyStore.is_open.set()
+    MoodyStore.is_waited_for.clear()
+
+
+@contextmanager
+def hanging() -> Iterator[Event]:
+    """Every upload waits until the block is left. Gives what is set when an upload waits."""
+    MoodyStore.is_open.clear()
+    try:
+        yield MoodyStore.is_waited_for
+    finally:
+        MoodyStore.is_open.set()
 
 
 @contextmanager

@@ -98,6 +98,7 @@ def artifact_draft(token: str) -> str:
 EPOCH = "epoch"
 EPOCH_LOCK = "epoch.lock"
 POOL_LOCK = "pool.lock"
+DISCARDED = "discarded.json"
 LINEAGE = "lineage.json"
 OUTPUTS = "outputs.json"
 ATTEMPTS = "attempts"

@@ -1,6 +1,6 @@
 """The outbox: effects that were decided and are not known to be carried out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -11,6 +11,7 @@ from jobmanager.core.ids import (
     RunnerId,
 )
 from jobmanager.core.life.effects import Effect
+from jobmanager.core.life.lanes import OutboxLane
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class OutboxEntry:
     job_id: JobId
     effect: Effect
     tries: int
+    is_due: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +37,13 @@ class Outbox(Protocol):
     async def add(
         self, job_id: JobId, effects: Iterable[Effect], at: datetime, *, wakes: bool = True
     ) -> None:
-        """To be written when the transaction is committed. `rings`: who waits is woken."""
+        """To be written when the transaction is committed. `wakes`: who waits is woken."""
 
-    async def due(self, now: datetime, limit: int) -> Sequence[OutboxEntry]: ...
+    async def due(
+        self, lane: OutboxLane, now: datetime, busy: Set[JobId], limit: int
+    ) -> Sequence[OutboxEntry]:
+        """The oldest of what `core.life.lanes.ready` says."""
+
     async def done(self, entries: Sequence[int]) -> None: ...
     async def postpone(self, entry_id: int, until: datetime, error: str) -> None: ...
     async def mailboxes(self, runners: Sequence[RunnerId]) -> Mapping[RunnerId, Mailbox]: ...

@@ -12,7 +12,9 @@ A barrier is met by the next batch boundary of every region: the commit of the b
 way when the barrier's turn came, or the last commit where none was. The queries are not paused. A
 stop takes the same way from `TakingSnapshot` on, once its queries have ended at a boundary.
 
-A snapshot that is under way is never given up: its outcome is the answer.
+A snapshot that is under way is broken off where its checkpoint is aborted, and the decline waits
+for its outcome. Where the attempt fails nothing waits for it: the JobManager aborts the checkpoints
+of a failed attempt by itself.
 """
 
 from collections.abc import Mapping
@@ -23,6 +25,7 @@ from jobmanager.core.life.checkpoint import AckOutcome
 from jobmanager.protocol.messages import Barrier, BarrierAcks, DeclineReason, Stop
 from taskrunner.core.attempt.events import BatchesOfRegion
 from taskrunner.core.attempt.instructions import (
+    BreakOffSnapshot,
     Instruction,
     SendAcks,
     SendDecline,
@@ -144,6 +147,23 @@ def take(answers: BarrierAnswers, pending: PendingBarrier) -> Answered:
     """Takes the snapshot, nothing else being under way."""
     assert answers.current is None
     return replace(answers, current=TakingSnapshot(pending)), (TakeSnapshot(pending.barrier),)
+
+
+def break_off(answers: BarrierAnswers, checkpoint: int) -> tuple[Instruction, ...]:
+    """Ends the snapshot of this checkpoint early, if that is under way. Its outcome is told."""
+    is_under_way = answers.snapshots and _current_checkpoint(answers) == checkpoint
+    return (BreakOffSnapshot(checkpoint),) if is_under_way else ()
+
+
+def abandon(answers: BarrierAnswers) -> Answered:
+    """Breaks off the snapshot under way, if there is one. Then nothing is answered any more: what
+    the thread would say has to wait until the file that it uploads is done.
+    """
+    current = answers.current
+    if not isinstance(current, TakingSnapshot):
+        return answers, ()
+    nothing = BarrierAnswers(newest=answers.newest)
+    return nothing, (BreakOffSnapshot(current.pending.checkpoint),)
 
 
 def snapshot_taken(answers: BarrierAnswers, acks: BarrierAcks) -> Answered:

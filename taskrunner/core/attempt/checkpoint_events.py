@@ -88,9 +88,11 @@ def _take_abort(state: AttemptState, checkpoint: int) -> Stepped:
     if checkpoint in state.answers.showing:
         return state, ()  # it was completed before
     is_under_way = state.answers.snapshots or barriers.is_sending(state.answers, checkpoint)
+    broken_off = barriers.break_off(state.answers, checkpoint)
     state, instructions = go.with_answers(state, barriers.abort(state.answers, checkpoint))
     if is_under_way:
-        return state, instructions  # the answer to the acks will say so
+        # The outcome of the snapshot, or the answer to the acks, will say what to do.
+        return state, (*broken_off, *instructions)
     state, more = _savepoint_failed(state, checkpoint, detail)
     return state, (*instructions, *more)
 

@@ -3,7 +3,7 @@
     for the thread that drives Spark      Prepare, StartQueries, AskRegionsToStop, DrainRegions,
                                           StopRegionsAtOnce, ShowAllOutput, End
     for the thread that answers barriers  WatchBatches, StopWatching, TakeSnapshot, SendAcks,
-                                          SendDecline, ShowOutput
+                                          SendDecline, ShowOutput; BreakOffSnapshot, at once
     for whoever reports                   Report
 
 Instructions for one thread are carried out in the order in which they were given. An instruction
@@ -85,6 +85,15 @@ class TakeSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class BreakOffSnapshot:
+    """Upload no further file for this snapshot, which is under way or waits for its turn. It goes
+    before whatever the thread was told; `SnapshotFailed` is the answer to `TakeSnapshot` then,
+    unless the snapshot was just done."""
+
+    checkpoint: int
+
+
+@dataclass(frozen=True, slots=True)
 class SendAcks:
     """`AcksAnswered` or `AcksNotDelivered`."""
 
@@ -137,6 +146,7 @@ Instruction = (
     | WatchBatches
     | StopWatching
     | TakeSnapshot
+    | BreakOffSnapshot
     | SendAcks
     | SendDecline
     | ShowOutput

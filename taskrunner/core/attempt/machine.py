@@ -29,8 +29,8 @@ What goes first, in every phase:
 
 Barriers are answered beside (`barrier_answers`): kept before RUNNING; begun, one at a time, in
 RUNNING, and in CANCELLING where they had come before; declined when they come during a stop or a
-cancel, and when the attempt ends. A snapshot that is under way is always answered before the
-ending is reported, so nothing is acked after that.
+cancel, and when the attempt ends. A snapshot that is under way is answered before the ending is
+reported; a failure does not wait for it, breaks it off, and whatever comes of it is not acked.
 
 Events (`events`), and what they answer:
 
@@ -53,11 +53,11 @@ Events (`events`), and what they answer:
     OutputShown | OutputNotShown       ShowOutput
     AllOutputShown | AllOutputNotShown ShowAllOutput
 
-Instructions without an answer: StopWatching, Report, End. An instruction that is under way when
-another comes for the same thread may be abandoned without an answer where `instructions` says that
-it can be interrupted. Whoever carries out an instruction may find out that the attempt was
-superseded (then `Replaced` comes in the place of the answer) or the runner dismissed (then
-`Dismissed` comes before the answer, which is that nothing was delivered).
+Instructions without an answer: StopWatching, BreakOffSnapshot, Report, End. An instruction that is
+under way when another comes for the same thread may be abandoned without an answer where
+`instructions` says that it can be interrupted. Whoever carries out an instruction may find out that
+the attempt was superseded (then `Replaced` comes in the place of the answer) or the runner
+dismissed (then `Dismissed` comes before the answer, which is that nothing was delivered).
 """
 
 from dataclasses import replace

@@ -54,8 +54,9 @@ def with_answers(state: AttemptState, answered: Answered) -> Stepped:
 
 
 def end_silently(state: AttemptState) -> Stepped:
+    state, broken_off = with_answers(state, barriers.abandon(state.answers))
     stopping = (StopRegionsAtOnce(),) if state.has_queries else ()
-    return enter(state, Ended(None)), (*stopping, End())
+    return enter(state, Ended(None)), (*broken_off, *stopping, End())
 
 
 def end_with(state: AttemptState, report: EndingReport, keeps_runner: bool = False) -> Stepped:
@@ -68,7 +69,12 @@ def end_with(state: AttemptState, report: EndingReport, keeps_runner: bool = Fal
 
 
 def fail(state: AttemptState, failure: FailureReport) -> Stepped:
-    return end_with(state, AttemptFailedReport(failure=failure))
+    """A failure is reported as soon as nothing runs: no upload delays the next attempt."""
+    state, broken_off = with_answers(state, barriers.abandon(state.answers))
+    if broken_off:
+        state = replace(state, stop=None)
+    state, instructions = end_with(state, AttemptFailedReport(failure=failure))
+    return state, (*broken_off, *instructions)
 
 
 # ── cancel ────────────────────────────────────────────────────────────────────

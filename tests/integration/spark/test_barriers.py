@@ -22,6 +22,7 @@ from jobmanager.protocol.messages import (
     BarrierAcks,
     BarrierDecline,
     CheckpointCompleted,
+    FailureReport,
     SavepointTarget,
     Stop,
 )
@@ -32,6 +33,7 @@ from taskrunner.control.client import JobManagerClient
 from taskrunner.core.attempt import events
 from taskrunner.core.attempt.instructions import (
     AskRegionsToStop,
+    BreakOffSnapshot,
     EndingReport,
     Instruction,
     Prepare,
@@ -104,6 +106,17 @@ class Site:
                 case CheckpointCompleted():
                     self._loop.tell(one)
 
+    def fail(self) -> None:
+        """A query fails."""
+        failure = FailureReport(
+            kind="user_code", is_restartable=True, message="boom", stack="Traceback"
+        )
+        self._loop.tell(events.QueryFailed(OUT, failure))
+
+    def await_barriers(self) -> None:
+        """Returns when the thread that answers barriers has ended."""
+        self._barriers.end()
+
     def begin(self, batch: int) -> None:
         """A batch is planned, and under way."""
         offsets = self._spark.path / "offsets"
@@ -137,6 +150,8 @@ class Site:
                 self._loop.tell(events.QueryEnded(OUT))
             case StopRegionsAtOnce():
                 self._loop.tell(events.RegionsStopped())
+            case BreakOffSnapshot(checkpoint=checkpoint):
+                self._barriers.break_off(checkpoint)
             case Report(body=AttemptStoppedReport() | AttemptFailedReport() as body):
                 self.endings.put(body)
             case (
@@ -303,3 +318,18 @@ def test_a_batch_that_outlasts_its_checkpoint_declines_the_barrier_on_time(site:
 
     assert site.wait_for(BarrierDecline).reason == "no_boundary_in_time"
     assert 0.2 < time.monotonic() - begun < 5
+
+
+def test_a_failure_is_reported_while_the_store_hangs_and_the_upload_ends_after_its_file(
+    far_site: Site,
+) -> None:
+    with stores.hanging() as is_waited_for:
+        far_site.tell(Barrier(checkpoint=1, expires_at=in_a_minute(), savepoint=None))
+        assert is_waited_for.wait(30)
+        far_site.fail()
+
+        assert isinstance(far_site.ending(), AttemptFailedReport)
+        assert stores.uploaded() == []
+    far_site.await_barriers()
+    assert len(stores.uploaded()) == 1
+    assert not [one for one in far_site.jobmanager.said if isinstance(one, BarrierAcks)]

@@ -39,7 +39,7 @@ def test_a_lock_that_was_broken_can_be_had_by_one_at_a_time(frozen: Path) -> Non
     locks.break_lock(frozen, SOON)
     with locks.held(frozen, SOON):
         refuses(frozen)
-    with pool_locked(LocalStorage(frozen.parent)):
+    with pool_locked(LocalStorage(frozen.parent), SOON):
         refuses(frozen)
     assert [one.name for one in frozen.parent.iterdir()] == ["pool.lock"]
 

@@ -14,6 +14,7 @@ from taskrunner.core.attempt import events, machine
 from taskrunner.core.attempt.events import BatchesOfRegion, TimePassed
 from taskrunner.core.attempt.instructions import (
     AskRegionsToStop,
+    BreakOffSnapshot,
     End,
     SendAcks,
     SendDecline,
@@ -30,6 +31,7 @@ from tests.unit.taskrunner.attempts import (
     OUT,
     PREPARED,
     RAW,
+    REPLACED,
     STARTED,
     STOPPED,
     a_barrier,
@@ -162,13 +164,32 @@ def test_a_barrier_that_is_aborted_is_declined() -> None:
     ]
 
 
-def test_a_snapshot_that_is_under_way_when_its_checkpoint_is_aborted_is_acked_all_the_same() -> (
-    None
-):
+def test_a_snapshot_whose_checkpoint_is_aborted_is_broken_off_and_the_next_is_begun() -> None:
+    attempt = running()
+    attempt.tell(a_barrier(1), seen(1, 3, 3), a_barrier(2))
+
+    aborted = CheckpointAborted(checkpoint=1, reason="expired")
+    assert attempt.tell(aborted) == [BreakOffSnapshot(1)]
+    broken_off = events.SnapshotFailed(1, "no_boundary_in_time", "broken off")
+    assert attempt.tell(broken_off) == [
+        declined(1, "no_boundary_in_time", "broken off"),
+        WatchBatches(2),
+    ]
+
+
+def test_a_checkpoint_that_is_aborted_while_another_is_uploaded_breaks_nothing_off() -> None:
+    attempt = running()
+    attempt.tell(a_barrier(1), seen(1, 3, 3), a_barrier(2))
+
+    (decline,) = attempt.tell(CheckpointAborted(checkpoint=2, reason="expired"))
+    assert isinstance(decline, SendDecline)
+
+
+def test_a_snapshot_that_was_just_done_when_it_was_to_be_broken_off_is_acked_too_late() -> None:
     attempt = running()
     attempt.tell(a_barrier(1), seen(1, 3, 3))
 
-    assert attempt.tell(CheckpointAborted(checkpoint=1, reason="expired")) == []
+    attempt.tell(CheckpointAborted(checkpoint=1, reason="expired"))
     assert attempt.tell(taken(1)) == [SendAcks(acks(1), deadline=60)]
     assert attempt.tell(acked(1, AckOutcome.TOO_LATE)) == []
     assert attempt.tell(CheckpointCompleted(checkpoint=1)) == []
@@ -287,21 +308,46 @@ def test_a_stop_that_expires_while_it_waits_for_a_snapshot_leaves_the_job_alone(
     assert attempt.phase == "Running"
 
 
-def test_a_snapshot_is_acked_before_a_failure_is_reported() -> None:
+def test_a_failure_is_reported_before_the_upload_under_way_has_ended() -> None:
     attempt = running()
     attempt.tell(a_barrier(1), seen(1, 3, 3), a_barrier(2))
+
+    assert attempt.tell(FAILED) == [BreakOffSnapshot(1), StopRegionsAtOnce()]
+    assert attempt.endings == []  # something may still run
+    attempt.tell(STOPPED)
+
+    assert attempt.endings == [AttemptFailedReport(failure=FAILED.failure)]
+    assert attempt.tell(taken(1)) == []  # nothing is acked after that
+
+
+def test_acks_that_are_being_sent_go_before_a_failure() -> None:
+    attempt = running()
+    attempt.tell(a_barrier(1), seen(1, 3, 3), taken(1), a_barrier(2))
 
     assert attempt.tell(FAILED) == [
         declined(2, "not_running", "the attempt is ending"),
         StopRegionsAtOnce(),
     ]
-    attempt.tell(STOPPED, events.DeclineAnswered(2))
-    assert attempt.tell(taken(1)) == [SendAcks(acks(1), deadline=60)]
-    attempt.tell(acked(1))
+    attempt.tell(STOPPED, events.DeclineAnswered(2), acked(1))
     assert attempt.endings == []
     attempt.tell(events.OutputShown(1))
 
     assert attempt.endings == [AttemptFailedReport(failure=FAILED.failure)]
+
+
+def test_who_is_replaced_breaks_off_what_it_uploads() -> None:
+    attempt = running()
+    attempt.tell(a_barrier(1), seen(1, 3, 3))
+
+    assert attempt.tell(REPLACED) == [BreakOffSnapshot(1), StopRegionsAtOnce(), End()]
+
+
+def test_a_savepoint_that_is_not_confirmed_in_time_is_not_uploaded_any_longer() -> None:
+    attempt = saving()
+
+    late = attempt.tell(TimePassed(1_000))
+    assert BreakOffSnapshot(5) in late
+    assert isinstance(attempt.endings[0], AttemptFailedReport)
 
 
 def test_a_barrier_that_comes_when_the_ending_is_decided_is_left_to_the_jobmanager() -> None:

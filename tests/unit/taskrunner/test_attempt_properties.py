@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from jobmanager.core.life.checkpoint import AckOutcome
 from jobmanager.protocol.messages import (
+    AttemptFailedReport,
     AttemptPrepared,
     AttemptRunning,
     CheckpointAborted,
@@ -16,6 +17,7 @@ from taskrunner.core.attempt import events, machine
 from taskrunner.core.attempt.events import Event, TimePassed
 from taskrunner.core.attempt.instructions import (
     AskRegionsToStop,
+    BreakOffSnapshot,
     DrainRegions,
     End,
     Instruction,
@@ -100,6 +102,7 @@ class Watched:
         self.answered: list[int] = []
         self.snapshots: set[int] = set()
         """Under way."""
+        self.broken_off: set[int] = set()
         self.replaced = self.reported = self.ended = False
         self.runs = False
         self._check(first)
@@ -141,6 +144,9 @@ class Watched:
                 case TakeSnapshot(barrier=barrier):
                     assert not self.snapshots, "two snapshots at a time"
                     self.snapshots.add(barrier.checkpoint)
+                case BreakOffSnapshot(checkpoint=checkpoint):
+                    assert checkpoint in self.snapshots, "nothing to break off"
+                    self.broken_off.add(checkpoint)
                 case StartQueries():
                     assert self.given.count(one) == 1
                     self.runs = True
@@ -157,7 +163,10 @@ class Watched:
             return
         assert not self.reported, "two endings"
         assert not self.runs, "reported while queries may run"
-        assert not self.snapshots, "reported while a snapshot is under way"
+        if isinstance(body, AttemptFailedReport):
+            assert self.snapshots <= self.broken_off, "a snapshot goes on after a failure"
+        else:
+            assert not self.snapshots, "reported while a snapshot is under way"
         self.reported = True
 
     def _answer(self, checkpoint: int) -> None:
