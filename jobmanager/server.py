@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import IO
 from uuid import UUID, uuid4
 
@@ -33,6 +34,7 @@ from jobmanager.core.ids import JobManagerId
 from jobmanager.core.life.lease import Term
 from jobmanager.core.snapshots.layout import INSPECTOR
 from jobmanager.core.snapshots.storage_uri import local_path
+from jobmanager.files.own_threads import in_own_thread
 from jobmanager.files.snapshot_storage import FileSnapshotStorage
 from jobmanager.launchers.inspector import LocalInspector
 from jobmanager.launchers.local import LocalLauncher
@@ -57,6 +59,7 @@ _log = structlog.get_logger(__name__)
 _KEEP_ALIVE = 60
 """Seconds: longer than runners are silent, so that they need no new connection each time."""
 _STOP_JOBS_WITHIN = 60.0
+_ADDRESS_WITHIN = 1.0
 _BACKLOG = 2048
 _EVERY_ADDRESS = ("0.0.0.0", "::")
 _TO_LEADER = httpx.Limits(max_connections=1000, max_keepalive_connections=50)
@@ -79,6 +82,7 @@ async def _serve(settings: Settings, announce: Callable[["ServerReady"], None]) 
     stop = _stop_on_signals()
     myself = JobManagerId(uuid4())
     async with AsyncExitStack() as stack:
+        await asyncio.to_thread(settings.directory.mkdir, parents=True, exist_ok=True)
         predecessor = stack.enter_context(_only_server(settings, myself))
         listener = stack.enter_context(_listen(settings))
         database = await stack.enter_async_context(_database(settings))
@@ -212,12 +216,11 @@ class Server:
     async def peers_changed(self, urls: Sequence[str]) -> None:
         """Runners look here when they cannot reach a server: it may have moved."""
         path = self._settings.address_file
-        new = path.with_suffix(".new")
         try:
-            new.write_text(json.dumps({"urls": list(urls)}))
-            new.replace(path)
-        except OSError as error:  # a full disk must not cost the lead
-            _log.warning("address file not written", error=str(error))
+            async with asyncio.timeout(_ADDRESS_WITHIN):
+                await in_own_thread(lambda: _write_addresses(path, urls))
+        except (OSError, TimeoutError) as error:  # a bad disk must not cost the lead
+            _log.warning("address file not written", error=repr(error))
 
     def _context(self, to_leader: httpx.AsyncClient) -> ApiContext:
         units = self._database.unit_of_work
@@ -283,6 +286,12 @@ class Server:
         _log.warning("jobs are still running", waited_seconds=_STOP_JOBS_WITHIN)
 
 
+def _write_addresses(path: Path, urls: Sequence[str]) -> None:
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps({"urls": list(urls)}))
+    new.replace(path)
+
+
 def _http(app: FastAPI, most_connections: int) -> uvicorn.Server:
     return _Http(
         uvicorn.Config(
@@ -311,7 +320,6 @@ def _only_server(settings: Settings, myself: JobManagerId) -> Iterator[JobManage
 
     Gives the one that had the directory before: it is gone, because we have its lock.
     """
-    settings.directory.mkdir(parents=True, exist_ok=True)
     lock: IO[str] = (settings.directory / "server.lock").open("a+")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

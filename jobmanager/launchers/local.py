@@ -111,7 +111,7 @@ class LocalLauncher:
         child = self._warm.pop(runner_id)
         await asyncio.to_thread(processes.kill_all_of, str(runner_id))
         await asyncio.to_thread(child.wait)
-        shutil.rmtree(self._directory / str(runner_id), ignore_errors=True)
+        await _delete(self._directory / str(runner_id))
 
     async def find(self, runner: Runner) -> Launched | None:
         if runner.host != self.host():
@@ -184,14 +184,21 @@ class LocalLauncher:
         code = await asyncio.to_thread(child.wait) if child else None
         description = processes.describe_exit(code)
         # Only one that gave up by itself had something to say at the end.
-        if code and code > 0 and (said := processes.last_line(Path(runner.log_path))):
-            description += f"; last line of its log: {said}"
+        if code and code > 0:
+            said = await asyncio.to_thread(processes.last_line, Path(runner.log_path))
+            description += f"; last line of its log: {said}" if said else ""
         # What it started must not live on: Spark's JVM or its Python workers.
         await asyncio.to_thread(processes.kill_all_of, str(runner.id))
-        shutil.rmtree(Path(runner.log_path).parent / "tmp", ignore_errors=True)
         _log.info("runner exited", runner=str(runner.id), how=description)
         if self._on_exit is not None:
             await self._on_exit(runner.id, description)
+        # Gigabytes, perhaps: nobody waits for it.
+        await _delete(Path(runner.log_path).parent / "tmp")
+
+
+async def _delete(directory: Path) -> None:
+    """On the event loop a large directory would cost the lease."""
+    await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
 
 
 def _hand_over(child: subprocess.Popen[bytes], token: str) -> None:
