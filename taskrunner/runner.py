@@ -154,9 +154,9 @@ class RunnerProcess:
         reporter.send(_report(attempt, body))
 
     def _report_ending(self, attempt: AttemptRun, ending: EndingReport) -> bool:
-        """Reports the end of the attempt; returns whether the JobManager may know this runner. A
-        refusal is no proof that it does not: the runner may already have its next attempt, if the
-        answer to an earlier try was lost.
+        """Reports the end of the attempt; returns whether to wait for a next attempt. After a
+        refusal too: the runner may already have its next attempt, if an earlier try of this
+        report arrived and only its answer was lost.
         """
         report = _report(attempt, ending)
         try:
