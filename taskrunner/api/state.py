@@ -20,8 +20,8 @@ from typing import Any, Generic, TypeVar
 from jobmanager.core import durations
 
 TTL_MARK = "~ttl"
-"""Behind the name of a state with a time to live, where each thing is a pair of what it is and
-when it expires.
+"""Suffix of the name of a state with a time to live, in which each value is a pair of the value
+and its expiry.
 """
 K = TypeVar("K")
 T = TypeVar("T")
