@@ -1,4 +1,4 @@
-"""The outbox: effects that were decided and are not known to be carried out."""
+"""The outbox: effects that were decided and are not known to have been carried out."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class OutboxEntry:
 
 @dataclass(frozen=True, slots=True)
 class Mailbox:
-    """What waits for a runner."""
+    """The directives that wait for a runner."""
 
     job_id: JobId
     attempt: AttemptNumber
@@ -37,17 +37,21 @@ class Outbox(Protocol):
     async def add(
         self, job_id: JobId, effects: Iterable[Effect], at: datetime, *, wakes: bool = True
     ) -> None:
-        """To be written when the transaction is committed. `wakes`: who waits is woken."""
+        """Add effects, written when the transaction is committed. With `wakes`, waiting polls are
+        woken.
+        """
 
     async def due(
         self, lane: OutboxLane, now: datetime, busy: Set[JobId], limit: int
     ) -> Sequence[OutboxEntry]:
-        """The oldest of what `core.life.lanes.ready` says."""
+        """The oldest effects that `core.life.lanes.ready` allows to begin."""
 
     async def done(self, entries: Sequence[int]) -> None: ...
     async def postpone(self, entry_id: int, until: datetime, error: str) -> None: ...
     async def mailboxes(self, runners: Sequence[RunnerId]) -> Mapping[RunnerId, Mailbox]: ...
     async def taken(self, up_to: Mapping[tuple[JobId, AttemptNumber], int]) -> None:
-        """The runners of these attempts have their directives up to there."""
+        """Note that the runners of these attempts have taken their directives up to the given
+        ones.
+        """
 
     async def forget(self, job_id: JobId, attempt: AttemptNumber) -> None: ...
