@@ -12,6 +12,7 @@ import structlog
 from jobmanager.core.ids import RunnerId
 from jobmanager.core.life.lanes import OutboxLane
 from jobmanager.core.life.lease import Term
+from jobmanager.core.life.overdue import RunnerLimits
 from jobmanager.core.life.records import HistoryEntry
 from jobmanager.launchers.local import LocalLauncher
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
@@ -23,10 +24,11 @@ from jobmanager.loops.ticker import tick
 from jobmanager.loops.warm_pool import WarmPool
 from jobmanager.loops.watchdog import Watchdog
 from jobmanager.services import runners
-from jobmanager.services.clock import utc_now
+from jobmanager.services.clock import Clock
 from jobmanager.services.dispatch import Dispatcher
 from jobmanager.services.ports.storage import SnapshotStorage
 from jobmanager.services.ports.unit_of_work import UnitsOfWork
+from jobmanager.services.start_progress import StartProgress
 from jobmanager.services.wakeups import Wakeups
 from jobmanager.settings import Settings
 
@@ -49,7 +51,11 @@ class LeaderTasks:
         storage: SnapshotStorage,
         wakeups: Wakeups,
         settings: Settings,
+        clock: Clock,
+        starts: StartProgress,
     ) -> None:
+        self._clock = clock
+        self._starts = starts
         self._units = units
         self._launcher = launcher
         self._storage = storage
@@ -63,6 +69,7 @@ class LeaderTasks:
     def begin(self, term: Term, url: str) -> None:
         self._stop = stop = asyncio.Event()
         units, launcher, settings = self._units, self._launcher, self._settings
+        clock = self._clock
         timeout = settings.heartbeat_timeout
         dispatcher = Dispatcher(units, launcher, self._storage)
         workers = {
@@ -70,15 +77,16 @@ class LeaderTasks:
             OutboxLane.STORAGE: settings.storage_workers,
         }
         self._lanes = [
-            DispatchLoop(units, dispatcher, utc_now, lane, workers[lane], wake)
+            DispatchLoop(units, dispatcher, clock, lane, workers[lane], wake)
             for lane, wake in self._wakeups.lanes.items()
         ]
-        timer = CheckpointTimer(units, utc_now)
+        timer = CheckpointTimer(units, clock)
         # Made now: silence before this leadership began does not count.
-        reaper = Reaper(units, launcher, utc_now, timeout, settings.start_timeout)
-        watchdog = Watchdog(units, utc_now, timeout, settings.stall_after)
-        pruner = Pruner(units, utc_now, settings.keep_checkpoint_rows, settings.keep_history)
-        warm = WarmPool(launcher, settings.warm_runners, utc_now)
+        limits = RunnerLimits(timeout, settings.start_timeout, settings.idle_start_timeout)
+        reaper = Reaper(units, launcher, clock, limits, self._starts)
+        watchdog = Watchdog(units, clock, timeout, settings.stall_after)
+        pruner = Pruner(units, clock, settings.keep_checkpoint_rows, settings.keep_history)
+        warm = WarmPool(launcher, settings.warm_runners, clock)
         self._tasks = [
             asyncio.create_task(self._adopt(term, url), name="adopt"),
             *(
@@ -91,8 +99,8 @@ class LeaderTasks:
             asyncio.create_task(tick("reaper", reaper, 0.5, stop, share=_SHARE)),
             asyncio.create_task(tick("watchdog", watchdog, 1.0, stop, share=_SHARE)),
             asyncio.create_task(tick("pruner", pruner, _PRUNE_EVERY, stop)),
-            asyncio.create_task(tick("sampler", Sampler(units, utc_now), EVERY_SECONDS, stop)),
-            asyncio.create_task(tick("aging", SampleAging(units, utc_now), _PRUNE_EVERY, stop)),
+            asyncio.create_task(tick("sampler", Sampler(units, clock), EVERY_SECONDS, stop)),
+            asyncio.create_task(tick("aging", SampleAging(units, clock), _PRUNE_EVERY, stop)),
             asyncio.create_task(tick("warm pool", warm, 1.0, stop)),
         ]
 
@@ -133,7 +141,8 @@ class LeaderTasks:
     async def _note_leader(self, term: Term, url: str) -> None:
         async with self._units() as uow:
             for job_id in await uow.jobs.live():
-                entry = HistoryEntry(utc_now(), "leader_changed", f"{url} leads, in term {term}")
+                said = f"{url} leads, in term {term}"
+                entry = HistoryEntry(self._clock(), "leader_changed", said)
                 await uow.history.add(job_id, entry)
             await uow.commit()
 
@@ -146,7 +155,8 @@ class LeaderTasks:
                 async with self._units() as uow:
                     runner = await uow.runners.get(runner_id)
                 last_word = await self._storage.last_word(runner.job_id, runner.attempt)
-                await runners.exited(self._units(), runner_id, description, last_word, utc_now())
+                now = self._clock()
+                await runners.exited(self._units(), runner_id, description, last_word, now)
                 return
             except Exception as error:
                 _log.warning("exit not recorded yet", runner=str(runner_id), error=str(error))

@@ -43,12 +43,13 @@ from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.loops.ticker import tick
 from jobmanager.services import jobs
 from jobmanager.services.batched_checkpoints import Acks
-from jobmanager.services.clock import utc_now
+from jobmanager.services.clock import SteadyClock, boot_seconds, utc_now
 from jobmanager.services.directive_polls import DirectivePolls
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL, EventHub
 from jobmanager.services.heartbeats import Heartbeats
 from jobmanager.services.ports.leadership import JobManager
+from jobmanager.services.start_progress import StartProgress
 from jobmanager.services.wakeups import Wakeups
 from jobmanager.settings import Settings
 from jobmanager.store.database import Database, open_database
@@ -115,6 +116,8 @@ class Server:
         self._database = database
         self._listener = listener
         self._me = myself
+        self._clock = SteadyClock()
+        self._starts = StartProgress()
         self._wakeups = Wakeups()
         self._events = EventHub(database.unit_of_work)
         root = local_path(settings.storage_uri)
@@ -141,6 +144,8 @@ class Server:
             self._storage,
             self._wakeups,
             settings,
+            self._clock,
+            self._starts,
         )
         self._leadership = Leadership(
             database.leases,
@@ -149,11 +154,13 @@ class Server:
             self,
             predecessor,
             warm=self._warm,
+            hear_time=self._clock.hear,
         )
         database.on_commit = self._wakeups.wake
         database.leader = lambda: self._leadership.term
 
     async def run(self, stop: asyncio.Event, announce: Callable[[ServerReady], None]) -> None:
+        self._clock.hear(await self._database.time(), boot_seconds())
         asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._launcher.reap)
         async with httpx.AsyncClient(timeout=PATIENCE, limits=_TO_LEADER, trust_env=False) as http:
             app = make_app(host_names=self._host_names())
@@ -241,17 +248,18 @@ class Server:
             wakeups=self._wakeups,
             events=self._events,
             meters=Meters(units, self._events),
-            clock=utc_now,
+            clock=self._clock,
             run_settings=places,
             heartbeats=Heartbeats(
                 units,
-                utc_now,
+                self._clock,
                 self._settings.heartbeat_interval,
                 longest=self._settings.heartbeat_timeout / 6,
+                starts=self._starts,
             ),
-            directive_polls=DirectivePolls(units, self._wakeups, places),
+            directive_polls=DirectivePolls(units, self._wakeups, places, self._clock),
             acks=Acks(units),
-            started_at=utc_now(),
+            started_at=self._clock(),
             ping=self._database.ping,
             me=self._me,
             leadership=self._leadership,
@@ -279,7 +287,10 @@ class Server:
         for job_id in live:
             with contextlib.suppress(Exception):
                 await jobs.cancel(
-                    self._database.unit_of_work(), job_id, "the server stops its jobs", utc_now()
+                    self._database.unit_of_work(),
+                    job_id,
+                    "the server stops its jobs",
+                    self._clock(),
                 )
         deadline = asyncio.get_running_loop().time() + _STOP_JOBS_WITHIN
         while asyncio.get_running_loop().time() < deadline:

@@ -45,6 +45,10 @@ class Settings(BaseSettings):
     heartbeat_interval: timedelta = timedelta(seconds=1)
     heartbeat_timeout: timedelta = timedelta(seconds=30)
     start_timeout: timedelta = timedelta(minutes=3)
+    idle_start_timeout: timedelta = Field(
+        timedelta(minutes=10),
+        description="How long a starting attempt may neither read nor write data.",
+    )
     inspector_idle: timedelta = Field(
         timedelta(minutes=5), description="Idle time after which the process that reads state ends."
     )

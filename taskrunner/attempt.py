@@ -8,7 +8,7 @@ The phases of an attempt, and the precedence of events, are in `taskrunner.core.
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from jobmanager.core.ids import AttemptNumber, JobId
@@ -47,6 +47,7 @@ from taskrunner.core.attempt.instructions import (
     TakeSnapshot,
     WatchBatches,
 )
+from taskrunner.core.attempt.phases import Preparing, Starting
 from taskrunner.preparation import Preparation
 from taskrunner.region_driver import RegionDriver
 from taskrunner.reports import failure_of
@@ -84,6 +85,11 @@ class AttemptRun:
     def layout(self) -> JobLayout:
         return self._preparation.layout
 
+    @property
+    def is_starting(self) -> bool:
+        """Whether its queries are yet to be started."""
+        return isinstance(self._loop.state.phase, Preparing | Starting)
+
     def run(self, report: ReportProgress) -> EndingReport | None:
         """Runs the job to its end. None: the attempt was replaced or dismissed: no report."""
         self._report = report
@@ -106,11 +112,9 @@ class AttemptRun:
         """Passes a message of the JobManager about a checkpoint to the attempt."""
         match body:
             case Barrier():
-                time_left = body.expires_at - datetime.now(UTC)
-                self._loop.tell(events.BarrierArrived(body, time_left))
+                self._loop.tell(events.BarrierArrived(body, _time_left(body)))
             case Stop():
-                time_left = body.expires_at - datetime.now(UTC)
-                self._loop.tell(events.StopAsked(body, time_left))
+                self._loop.tell(events.StopAsked(body, _time_left(body)))
             case CheckpointCompleted() | CheckpointAborted():
                 self._loop.tell(body)
 
@@ -155,3 +159,9 @@ class AttemptRun:
         self._ending = AttemptFailedReport(failure=failure_of(error))
         self._driver.do(StopRegionsAtOnce())
         self._driver.do(End())
+
+
+def _time_left(body: Barrier | Stop) -> timedelta:
+    if body.time_left_ms is not None:
+        return timedelta(milliseconds=body.time_left_ms)
+    return body.expires_at - datetime.now(UTC)  # from a JobManager of an older version

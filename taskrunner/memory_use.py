@@ -7,6 +7,9 @@ import psutil
 from jobmanager.protocol.messages import RunnerMemory
 from taskrunner.spark.session.session import WarmSession
 
+_DATA_STEP = 16 * 2**20
+"""Larger than all that a runner writes that only waits: logs, heartbeats."""
+
 
 class MemoryUse:
     """Measured when asked."""
@@ -29,9 +32,29 @@ class MemoryUse:
             slots=heap.slots if heap else None,
         )
 
+    def data_moved(self) -> int | None:
+        """How much data all processes have read and written, in steps of 16 MiB."""
+        try:
+            total = sum(_data_of(one) for one in self._processes())
+        except psutil.Error:
+            return None
+        return total // _DATA_STEP
+
+    def _processes(self) -> list[psutil.Process]:
+        return [self._myself, *self._myself.children(recursive=True)]
+
     def _resident(self) -> int:
         total: int = self._myself.memory_info().rss
         for child in self._myself.children(recursive=True):
             with suppress(psutil.Error):  # the process has ended meanwhile
                 total += child.memory_info().rss
         return total
+
+
+def _data_of(process: psutil.Process) -> int:
+    """Also through pipes and sockets, and from memory where the kernel has a file already."""
+    try:
+        counted = process.io_counters()
+    except psutil.Error:  # it has ended meanwhile
+        return 0
+    return int(counted.read_chars + counted.write_chars)

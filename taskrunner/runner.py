@@ -195,6 +195,7 @@ class RunnerProcess:
             attempt=attempt.number,
             regions=attempt.progress(),
             memory=self._memory(),
+            data_moved=self._memory_use.data_moved() if attempt.is_starting else None,
         )
 
     def _memory(self) -> RunnerMemory | None:

@@ -13,15 +13,29 @@ MARKER = "HEADGATE_RUNNER_ID"
 """Set in a runner's environment; its JVM and Python workers inherit it."""
 
 
+_EPOCH_SECONDS = 1e9
+"""Larger start times are seconds since 1970, as earlier versions wrote them."""
+
+
 def started_at(pid: int) -> float:
-    return float(psutil.Process(pid).create_time())
+    """Return when a process started, in seconds since the machine did. The time of day would change
+    when somebody sets the machine's clock. Raises `NoSuchProcess`.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        raise NoSuchProcess(pid) from None
+    after_name = stat.rpartition(")")[2].split()
+    return int(after_name[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def is_same(pid: int, process_started_at: float) -> bool:
     """Whether `pid` is still the process that started then, and not another or a zombie."""
     try:
         process = psutil.Process(pid)
-        same = abs(process.create_time() - process_started_at) < 1.0
+        is_old = process_started_at > _EPOCH_SECONDS
+        born = process.create_time() if is_old else started_at(pid)
+        same = abs(born - process_started_at) < (1.0 if is_old else 0.001)
         return same and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False

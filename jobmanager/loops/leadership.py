@@ -5,11 +5,10 @@ answer, a leader leads on until its time is over by its own clock, and then stop
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 import structlog
@@ -24,9 +23,11 @@ from jobmanager.core.life.lease import (
     LeaseTaken,
     LeaseTimePassed,
     RenewalRefused,
+    SeenLease,
     Standing,
     Term,
 )
+from jobmanager.services.clock import boot_seconds
 from jobmanager.services.ports.leadership import Election, JobManager, Leases
 
 _log = structlog.get_logger(__name__)
@@ -54,11 +55,6 @@ class Listener(Protocol):
     async def peers_changed(self, urls: Sequence[str]) -> None: ...
 
 
-def _seconds() -> float:
-    """Goes on while the machine sleeps, as the lease does."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
 class Leadership:
     def __init__(
         self,
@@ -67,9 +63,13 @@ class Leadership:
         timing: Timing,
         listener: Listener | None = None,
         predecessor: JobManagerId | None = None,
-        clock: Callable[[], float] = _seconds,
+        clock: Callable[[], float] = boot_seconds,
         warm: Callable[[], Mapping[str, int] | None] = lambda: None,
+        hear_time: Callable[[datetime, float], None] = lambda read, seconds: None,
     ) -> None:
+        self._hear_time = hear_time
+        """Told what the database's clock shows, at which moment of `clock`."""
+        self._unchanged: SeenLease | None = None
         self._warm = warm
         """What is said of warm runners, to who asks any JobManager."""
         self._store = store
@@ -162,18 +162,27 @@ class Leadership:
 
     async def _stand(self) -> None:
         """Takes the lease where nobody leads."""
-        seen = self._seen = await self._store.look()
-        if not leases.may_take(seen.lease, self._candidate, seen.at):
+        seen = await self._see()
+        asked_at, duration = self._clock(), self._timing.lease
+        self._unchanged = leases.see(self._unchanged, seen.lease, asked_at)
+        abandoned = leases.abandoned(self._unchanged, duration, asked_at)
+        if not leases.may_take(seen.lease, self._candidate, seen.at, abandoned):
             return
-        asked_at = self._clock()
-        term = await self._store.take(self._candidate, seen.lease.term, self._timing.lease)
+        term = await self._store.take(self._candidate, seen.lease.term, duration, abandoned)
         if term is not None:
             taken = LeaseTaken(term, asked_at, self._timing.lease)
             self._standing = leases.transition(self._standing, taken)
 
     async def _look_around(self) -> None:
         await self._store.attend(replace(self._myself, warm=self._warm()))
-        self._seen = await self._store.look()
+        await self._see()
+
+    async def _see(self) -> Election:
+        """Look who leads, and what time it is."""
+        asked_at = self._clock()
+        seen = self._seen = await self._store.look()
+        self._hear_time(seen.at, (asked_at + self._clock()) / 2)
+        return seen
 
     async def _tell(self, *, is_meant: bool = False) -> None:
         """Tells what has changed since it was last told."""

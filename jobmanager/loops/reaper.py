@@ -4,10 +4,12 @@ from datetime import datetime, timedelta
 
 from jobmanager.core.life.attempt import Attempt
 from jobmanager.core.life.operation import SAVEPOINT
+from jobmanager.core.life.overdue import RunnerLimits, RunnerTimes, overdue
 from jobmanager.services import changes, checkpoints, jobs, runners
 from jobmanager.services.clock import Clock
 from jobmanager.services.ports.runners import Launcher, Runner
 from jobmanager.services.ports.unit_of_work import UnitsOfWork
+from jobmanager.services.start_progress import StartProgress
 
 LINGER = timedelta(seconds=20)
 """How long a runner may take to leave after its attempt has ended."""
@@ -19,14 +21,14 @@ class Reaper:
         units: UnitsOfWork,
         launcher: Launcher,
         clock: Clock,
-        heartbeat_timeout: timedelta,
-        start_timeout: timedelta,
+        limits: RunnerLimits,
+        starts: StartProgress,
     ) -> None:
         self._units = units
         self._launcher = launcher
         self._clock = clock
-        self._heartbeat_timeout = heartbeat_timeout
-        self._start_timeout = start_timeout
+        self._limits = limits
+        self._starts = starts
         self._listening_since = clock()
 
     async def run_once(self) -> None:
@@ -57,16 +59,17 @@ class Reaper:
         if attempt.ended_at is not None:
             await self._see_off(runner, now - attempt.ended_at, now)
             return
-        heard = runner.heartbeat_at or runner.launched_at
-        limit = self._heartbeat_timeout if runner.heartbeat_at else self._start_timeout
-        silence = now - max(heard, self._listening_since)
-        if silence > limit:
-            await runners.went_silent(self._units(), runner.id, silence, now)
+        moved_at = self._starts.moved_at(runner.id)
+        heard = RunnerTimes(
+            runner.launched_at, runner.heartbeat_at, moved_at, self._listening_since
+        )
+        if late := overdue(attempt, heard, self._limits, now):
+            await runners.overdue(self._units(), runner, late)
 
     async def _see_off(self, runner: Runner, ended_ago: timedelta, now: datetime) -> None:
         """A runner whose attempt has ended leaves by itself, or is made to."""
         if runner.host != self._launcher.host():
-            if ended_ago > LINGER + self._heartbeat_timeout:
+            if ended_ago > LINGER + self._limits.heartbeat:
                 await runners.given_up(self._units(), runner.id, now)
         elif ended_ago > LINGER and runner.pid is not None:
             await self._launcher.kill(runner)

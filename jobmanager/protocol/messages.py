@@ -105,6 +105,9 @@ class Barrier(Message):
     kind: Literal["barrier"] = "barrier"
     checkpoint: int
     expires_at: AwareDatetime
+    """By the JobManager's clock: to be shown."""
+    time_left_ms: int | None = None
+    """Until then, when the directive was sent: the runner's wall clock may be another."""
     savepoint: SavepointTarget | None = None
     """Not None: all files go into this directory of its own, with the manifest."""
 
@@ -120,6 +123,8 @@ class Stop(Message):
     kind: Literal["stop"] = "stop"
     checkpoint: int
     expires_at: AwareDatetime
+    time_left_ms: int | None = None
+    """As in `Barrier`."""
     savepoint: SavepointTarget
     drain: bool
     """First let the watermark go to the end of time: every open window is emitted."""
@@ -190,6 +195,9 @@ class Heartbeat(Message):
     attempt: int | None
     regions: list[RegionProgress]
     memory: RunnerMemory | None = None
+    data_moved: int | None = None
+    """While the attempt starts: how much data the runner's processes have read and written, in
+    steps of 16 MiB. None: it runs, or there is no attempt."""
 
 
 class HeartbeatReply(Message):

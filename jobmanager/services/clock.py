@@ -1,10 +1,41 @@
-"""The only place that reads the clock."""
+"""The one place that looks at the clock."""
 
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+
+from jobmanager.core.steady_time import SteadyTime, corrected
 
 Clock = Callable[[], datetime]
 
 
 def utc_now() -> datetime:
+    """The wall clock of this machine: to show, never to compare."""
     return datetime.now(UTC)
+
+
+def boot_seconds() -> float:
+    """A monotonic clock that also counts while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class SteadyClock:
+    """The database's time, continued by a monotonic clock: steps of wall clocks do not change it.
+
+    Before the database's time was heard, it is the wall clock's.
+    """
+
+    def __init__(
+        self, seconds: Callable[[], float] = boot_seconds, wall_clock: Clock = utc_now
+    ) -> None:
+        self._seconds = seconds
+        self._wall_clock = wall_clock
+        self._time: SteadyTime | None = None
+
+    def __call__(self) -> datetime:
+        return self._time.at(self._seconds()) if self._time else self._wall_clock()
+
+    def hear(self, read: datetime, seconds: float) -> None:
+        """The database's clock showed `read` at `seconds` of the monotonic clock."""
+        known = self._time
+        self._time = corrected(known, read, seconds) if known else SteadyTime(read, seconds)

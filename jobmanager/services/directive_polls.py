@@ -8,6 +8,7 @@ from jobmanager.core.errors import RunnerNotFound, WrongRunnerToken
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.protocol.messages import Directive
 from jobmanager.services import directives
+from jobmanager.services.clock import Clock
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports.outbox import Mailbox
 from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
@@ -33,8 +34,11 @@ class _Found:
 
 
 class DirectivePolls:
-    def __init__(self, units: UnitsOfWork, wakeups: Wakeups, settings: RunSettings) -> None:
+    def __init__(
+        self, units: UnitsOfWork, wakeups: Wakeups, settings: RunSettings, clock: Clock
+    ) -> None:
         self._units = units
+        self._clock = clock
         self._wakeups = wakeups
         self._settings = settings
         self._looking: RequestBatcher[_Question, _Found] = RequestBatcher(
@@ -87,8 +91,10 @@ class DirectivePolls:
 
     async def _found(self, uow: UnitOfWork, box: Mailbox, after: int) -> _Found:
         new = [entry for entry in box.entries if entry.id > after]
+        now = self._clock()
         told = [
-            await directives.directive(uow, entry, box.attempt, self._settings) for entry in new
+            await directives.directive(uow, entry, box.attempt, self._settings, now)
+            for entry in new
         ]
         return _Found(box.job_id, told)
 

@@ -1,6 +1,7 @@
 """Turns an effect for a runner into the directive that the runner fetches."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import assert_never
 from uuid import UUID
 
@@ -31,18 +32,22 @@ class RunSettings:
 
 
 async def directive(
-    uow: UnitOfWork, entry: OutboxEntry, attempt: AttemptNumber, settings: RunSettings
+    uow: UnitOfWork,
+    entry: OutboxEntry,
+    attempt: AttemptNumber,
+    settings: RunSettings,
+    now: datetime,
 ) -> messages.Directive:
     return messages.Directive(
         id=entry.id,
         job=entry.job_id,
         attempt=attempt,
-        body=await _body(uow, entry, settings),
+        body=await _body(uow, entry, settings, now),
     )
 
 
 async def _body(
-    uow: UnitOfWork, entry: OutboxEntry, settings: RunSettings
+    uow: UnitOfWork, entry: OutboxEntry, settings: RunSettings, now: datetime
 ) -> messages.DirectiveBody:
     effect = entry.effect
     match effect:
@@ -54,12 +59,16 @@ async def _body(
             if effect.savepoint is not None and effect.directory is not None:
                 savepoint = _target(effect.savepoint, effect.directory)
             return messages.Barrier(
-                checkpoint=effect.checkpoint, expires_at=effect.expires_at, savepoint=savepoint
+                checkpoint=effect.checkpoint,
+                expires_at=effect.expires_at,
+                time_left_ms=_time_left_ms(effect.expires_at, now),
+                savepoint=savepoint,
             )
         case effects.StopAttempt():
             return messages.Stop(
                 checkpoint=effect.checkpoint,
                 expires_at=effect.expires_at,
+                time_left_ms=_time_left_ms(effect.expires_at, now),
                 savepoint=_target(effect.savepoint, effect.directory),
                 drain=effect.drain,
                 keep_runner=effect.keep_runner,
@@ -107,6 +116,10 @@ async def _run(uow: UnitOfWork, stored: StoredJob, settings: RunSettings) -> mes
         restore_point=_restore_point(stored) if checkpoint is None else None,
         base_attempt=stored.base_attempt,
     )
+
+
+def _time_left_ms(expires_at: datetime, now: datetime) -> int:
+    return max(0, milliseconds(expires_at - now))
 
 
 def _target(savepoint: str, directory: str) -> messages.SavepointTarget:

@@ -26,6 +26,7 @@ from jobmanager.services.ports.jobs import NotedProgress
 from jobmanager.services.ports.runners import RunnerAtWork
 from jobmanager.services.ports.unit_of_work import UnitsOfWork
 from jobmanager.services.request_batching import PendingRequest, RequestBatcher
+from jobmanager.services.start_progress import StartProgress
 
 _GATHER_SECONDS = 0.2
 _A_SECOND = 100
@@ -45,9 +46,15 @@ _Waiting = PendingRequest[_Beat, bool]
 
 class Heartbeats:
     def __init__(
-        self, units: UnitsOfWork, clock: Clock, interval: timedelta, longest: timedelta
+        self,
+        units: UnitsOfWork,
+        clock: Clock,
+        interval: timedelta,
+        longest: timedelta,
+        starts: StartProgress,
     ) -> None:
         self._units = units
+        self._starts = starts
         self._clock = clock
         self._interval = interval
         self._longest = max(interval, longest)
@@ -72,6 +79,8 @@ class Heartbeats:
         async with self._units(Actor.RUNNER) as uow:
             known = await uow.runners.at_work([one.asked.runner for one in batch])
             good = [one for one in batch if _is_taken(one, known)]
+            for one in good:
+                self._starts.note(one.asked.runner, one.asked.said.data_moved, now)
             progress = []
             for beat in (one.asked for one in good):
                 runner, heard = known[beat.runner].runner, _hear(beat, known[beat.runner])

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from jobmanager.core.errors import WrongRunnerToken
@@ -109,13 +109,19 @@ async def exited(
         await uow.commit()
 
 
-async def went_silent(
-    uow: UnitOfWork, runner_id: RunnerId, silence: timedelta, now: datetime
+async def overdue(
+    uow: UnitOfWork, judged: Runner, late: attempts.RunnerWentSilent | attempts.StartTimedOut
 ) -> None:
+    """Note what a runner did not do in time, unless a heartbeat came since it was judged."""
     async with uow:
-        runner = await _locked(uow, runner_id)
-        silent = AttemptNews(runner.attempt, attempts.RunnerWentSilent(now, silence))
-        await lives.move(uow, runner.job_id, silent)
+        await uow.jobs.get_for_update(judged.job_id)
+        runner = await uow.runners.get_for_update(judged.id)
+        is_silence = isinstance(late, attempts.RunnerWentSilent)
+        if runner.attempt != judged.attempt:
+            return
+        if is_silence and runner.heartbeat_at != judged.heartbeat_at:
+            return
+        await lives.move(uow, runner.job_id, AttemptNews(runner.attempt, late))
         await uow.commit()
 
 

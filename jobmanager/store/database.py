@@ -1,6 +1,7 @@
 """Connection pools to one Postgres: one for the work, a small one for the lease."""
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 
 from sqlalchemy import text
 from sqlalchemy.engine import URL, make_url
@@ -18,6 +19,12 @@ from jobmanager.store.leases import PostgresLeases
 from jobmanager.store.outages import outages_named
 from jobmanager.store.unit_of_work import Leader, PostgresUnitOfWork
 
+_TIME = """
+SELECT greatest(
+    clock_timestamp(),
+    (SELECT max(heartbeat_at) FROM runners WHERE exited_at IS NULL),
+    (SELECT max(at) FROM (SELECT at FROM history ORDER BY id DESC LIMIT 100) AS newest))
+"""
 _MOST_IDLE_MS = 4_000
 
 
@@ -46,6 +53,17 @@ class Database:
         with outages_named():
             async with self.engine.connect() as connection:
                 await connection.execute(text("SELECT 1"))
+
+    async def time(self) -> datetime:
+        """What time it is: by the database's clock, and no earlier than what the last leader wrote
+        in heartbeats and in the history. After the clock was set back, restarts and checkpoints
+        that are due soon would not be due for as long.
+        """
+        with outages_named():
+            async with self.engine.connect() as connection:
+                found = await connection.execute(text(_TIME))
+                now: datetime = found.scalar_one()
+                return now
 
     async def close(self) -> None:
         await self._for_lease.dispose()

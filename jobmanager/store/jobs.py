@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, func, insert, select, text, update
+from sqlalchemy import Select, and_, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
@@ -243,10 +243,14 @@ class PostgresRunners:
         await self._session.execute(insert(RunnerRow).values(**mapping.runner_values(runner)))
 
     async def get(self, runner_id: RunnerId) -> Runner:
+        return await self._get(runner_id, select(RunnerRow))
+
+    async def get_for_update(self, runner_id: RunnerId) -> Runner:
+        return await self._get(runner_id, select(RunnerRow).with_for_update(key_share=True))
+
+    async def _get(self, runner_id: RunnerId, query: Select[RunnerRow]) -> Runner:
         row = await self._session.scalar(
-            select(RunnerRow)
-            .where(RunnerRow.id == runner_id)
-            .execution_options(populate_existing=True)
+            query.where(RunnerRow.id == runner_id).execution_options(populate_existing=True)
         )
         if row is None:
             raise RunnerNotFound(f"runner {runner_id} not found")

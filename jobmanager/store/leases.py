@@ -7,7 +7,7 @@ is.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Row, delete, func, or_, select, update
@@ -51,12 +51,19 @@ class PostgresLeases:
                 jobmanagers=[_jobmanager(row) for row in rows],
             )
 
-    async def take(self, candidate: Candidate, seen: Term, duration: timedelta) -> Term | None:
+    async def take(
+        self,
+        candidate: Candidate,
+        seen: Term,
+        duration: timedelta,
+        abandoned: datetime | None = None,
+    ) -> Term | None:
         """The new term; None where another was quicker or the lease is in force."""
         free = or_(
             LeaseRow.holder.is_(None),
             LeaseRow.expires_at <= func.now(),
             LeaseRow.holder == candidate.predecessor,
+            LeaseRow.expires_at == abandoned,
         )
         async with self._transaction() as connection:
             term = await connection.scalar(

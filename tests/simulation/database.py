@@ -66,11 +66,15 @@ class Database:
         self._scheduler = scheduler
         self._choices = choices
         self._last_entry = 0
+        self._last_event_at = EPOCH
+        """As the history tells."""
         self.clock_offset_ms = 0
         self.one_in_outages = 0
         self.lease = Lease(Term(0), None, None, EPOCH)
         self.lives: dict[JobId, Life] = {}
         self.runners: dict[RunnerId, Runner] = {}
+        self.heard_ms: dict[RunnerId, int] = {}
+        """When the last heartbeat of a runner was really written: for the invariants only."""
         self.outbox: dict[int, OutboxRow] = {}
         self.tries: dict[int, int] = {}
         """Of entries of the outbox that could not be carried out."""
@@ -94,9 +98,20 @@ class Database:
 
     # ── the lease ─────────────────────────────────────────────────────────────
 
-    def take_lease(self, candidate: Candidate, seen: Term, duration: timedelta) -> Term | None:
+    def time(self) -> datetime:
+        """As `jobmanager.store.database.Database.time`."""
+        heard = [row.heartbeat_at for row in self.runners.values() if row.exited_at is None]
+        return max([self.now(), self._last_event_at, *(at for at in heard if at is not None)])
+
+    def take_lease(
+        self,
+        candidate: Candidate,
+        seen: Term,
+        duration: timedelta,
+        abandoned: datetime | None = None,
+    ) -> Term | None:
         now = self.now()
-        if self.lease.term != seen or not leases.may_take(self.lease, candidate, now):
+        if self.lease.term != seen or not leases.may_take(self.lease, candidate, now, abandoned):
             return None
         self.lease = leases.taken(self.lease, candidate, now, duration)
         return self.lease.term
@@ -231,9 +246,14 @@ class Database:
         attempt: AttemptNumber,
         at: datetime,
         regions: Sequence[RegionProgress] | None,
+        received_ms: int,
     ) -> None:
+        """Not written where somebody has the lock: the next heartbeat will be."""
         row = self.runners[runner]
+        if self.lock_of(row.job_id).holder is not None:
+            return
         self.runners[runner] = replace(row, heartbeat_at=at)
+        self.heard_ms[runner] = received_ms
         if regions is not None:
             life = self.lives[row.job_id]
             noted = replace(life.attempts[attempt], progress=regions, progress_at=at)
@@ -347,6 +367,8 @@ class Transaction:
         database, job = self.database, step.life.job.id
         saved = step if before is None else whole(before, step)
         database.write_life(_with_progress(saved.life, before, database.lives.get(job)))
+        if event is not None:
+            database._last_event_at = max(database._last_event_at, event.at)
         database.on_step(before, event, saved)
 
 

@@ -5,10 +5,11 @@ books (what was awaited, acked, completed; how far a job had come), made of what
 """
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from jobmanager.core.ids import CheckpointNumber, JobId, RegionId, SubtaskRef
-from jobmanager.core.life.attempt import AttemptStatus
+from jobmanager.core.life.attempt import AttemptStatus, RunnerWentSilent
 from jobmanager.core.life.checkpoint import Checkpoint, CheckpointStatus
 from jobmanager.core.life.draft import Life, Step
 from jobmanager.core.life.events import AttemptNews, LifeEvent
@@ -18,6 +19,7 @@ from jobmanager.core.life.operation import OperationKind, OperationStatus
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.plan.job_plan import SnapshotKind
 from jobmanager.core.snapshots.manifest import Manifest
+from jobmanager.core.steady_time import MOST_CORRECTION
 from jobmanager.protocol.messages import BarrierAcks, RestorePointMessage
 from taskrunner.core.restore import Restore
 from tests.simulation import snapshots, stream
@@ -37,6 +39,11 @@ OPERATIONS = "6 operations survive"
 RUNNING = "7 RUNNING means running"
 EXACTLY_ONCE = "8 output is exactly once"
 MAP = "9 the map is the territory"
+SILENT = "10 a runner counts as silent only if it was"
+
+
+_REALLY_SILENT = 1 - MOST_CORRECTION
+HEARTBEAT_TIMEOUT = timedelta(seconds=9)
 
 
 class InvariantBroken(BaseException):
@@ -177,12 +184,26 @@ class Invariants:
     def _check_news(self, before: Life, event: AttemptNews, life: Life) -> None:
         """News of an attempt that was replaced is news of nothing else."""
         current = before.job.job.attempt
+        if isinstance(event.event, RunnerWentSilent):
+            self._check_silence(before.job.id, event)
         if event.attempt != current and (
             life.job.job != before.job.job or life.attempts[current] != before.attempts[current]
         ):
             raise InvariantBroken(
                 FENCED, f"news of attempt {event.attempt} has changed attempt {current}"
             )
+
+    def _check_silence(self, job: JobId, event: AttemptNews) -> None:
+        """By the simulation's own clock, which nobody steps."""
+        database = self._world.database
+        runner = database.runner_of(job, event.attempt)
+        heard = database.heard_ms.get(runner.id) if runner is not None else None
+        if heard is None:
+            return
+        silence = timedelta(milliseconds=self._world.scheduler.now - heard)
+        if silence < _REALLY_SILENT * HEARTBEAT_TIMEOUT:
+            said = event.event
+            raise InvariantBroken(SILENT, f"{silence} after its last heartbeat: {said}")
 
     def _triggered(self, life: Life, checkpoint: Checkpoint) -> None:
         """The awaited set is written down before the barrier can be sent."""

@@ -36,15 +36,20 @@ from jobmanager.core.life.lease import (
     LeaseTaken,
     LeaseTimePassed,
     RenewalRefused,
+    SeenLease,
     Standing,
     Term,
 )
+from jobmanager.core.life.overdue import RunnerLimits
 from jobmanager.loops.reaper import Reaper
 from jobmanager.services import lives as lives_of_jobs
 from jobmanager.services import runners
+from jobmanager.services.clock import SteadyClock
 from jobmanager.services.dispatch import Dispatcher
 from jobmanager.services.ports.runners import Runner
+from jobmanager.services.start_progress import StartProgress
 from tests.simulation.database import EPOCH, NotLeading, Outage, OutboxRow
+from tests.simulation.invariants import HEARTBEAT_TIMEOUT
 from tests.simulation.network import Call, Refused
 from tests.simulation.ports import LaunchFailure, SimulatedLauncher, SimulatedStorage
 from tests.simulation.requests import Request, answer_to
@@ -59,8 +64,8 @@ if TYPE_CHECKING:
 
 LEASE = timedelta(seconds=6)
 RENEW_EVERY_MS = 2_000
-HEARTBEAT_TIMEOUT = timedelta(seconds=9)
 START_TIMEOUT = timedelta(seconds=30)
+IDLE_START = timedelta(seconds=60)
 STALL_AFTER = timedelta(seconds=30)
 _LAUNCH_TRIES = 3
 _TICK_MS = 1_000
@@ -93,6 +98,9 @@ class JobManagerParty(Party):
         identity = JobManagerId(UUID(int=self.world.next_number()))
         self._candidate = Candidate(identity, f"http://{self.name}")
         self._standing, self._led_term, self._watched = Following(), None, set()
+        self._unchanged: SeenLease | None = None
+        self._clock = SteadyClock(lambda: self.seconds, self.wall_clock)
+        self._clock.hear(self.database.time(), self.seconds)
         self.spawn("leadership", self._lead())
 
     @property
@@ -100,6 +108,9 @@ class JobManagerParty(Party):
         return self.is_up
 
     def now(self) -> datetime:
+        return self._clock()
+
+    def wall_clock(self) -> datetime:
         """The wall clock of this machine, which can be stepped."""
         return EPOCH + timedelta(milliseconds=self.scheduler.now + self.clock_offset_ms)
 
@@ -146,6 +157,7 @@ class JobManagerParty(Party):
             standing = self._standing
             yield from self.world.maybe_pause()
             asked_at = self.seconds
+            self._clock.hear(self.database.now(), asked_at)
             if isinstance(standing, Leading):
                 event: leases.LeaseEvent = RenewalRefused()
                 yield from self.world.maybe_pause()
@@ -160,12 +172,13 @@ class JobManagerParty(Party):
             yield self.scheduler.now + RENEW_EVERY_MS
 
     def _stand(self) -> Steps[None]:
-        seen = self.database.lease
-        if not leases.may_take(seen, self._candidate, self.database.now()):
+        seen, asked_at = self.database.lease, self.seconds
+        self._unchanged = leases.see(self._unchanged, seen, asked_at)
+        abandoned = leases.abandoned(self._unchanged, LEASE, asked_at)
+        if not leases.may_take(seen, self._candidate, self.database.now(), abandoned):
             return
-        asked_at = self.seconds
         yield from self.world.maybe_pause()
-        term = self.database.take_lease(self._candidate, seen.term, LEASE)
+        term = self.database.take_lease(self._candidate, seen.term, LEASE, abandoned)
         yield from self.world.maybe_pause()
         if term is not None:
             taken = LeaseTaken(term, asked_at, LEASE)
@@ -338,7 +351,8 @@ class JobManagerParty(Party):
         """What the real reaper notices; what fails is looked at again at the next tick."""
         units: Any = self.unit_of_work
         launcher: Any = self._launcher
-        reaper = Reaper(units, launcher, self.now, HEARTBEAT_TIMEOUT, START_TIMEOUT)
+        limits = RunnerLimits(HEARTBEAT_TIMEOUT, START_TIMEOUT, IDLE_START)
+        reaper = Reaper(units, launcher, self.now, limits, StartProgress())
         while self.leads_in(term):
             try:
                 yield from running(reaper.run_once())

@@ -365,6 +365,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         (attempt, "transition", _hear_no_silence),
     ),
     _mutation(
+        "a leader goes by the wall clock of its machine",
+        "simulated JobManager, `now`",
+        (JobManagerParty, "now", JobManagerParty.wall_clock),
+    ),
+    _mutation(
         "effects are done after the commit, from memory",
         "simulated Postgres, the outbox",
         (Database, "add_to_outbox", _remember_effects),

@@ -82,6 +82,7 @@ class RunnerParty(Party):
         self._said_goodbye: AttemptThreads | None = None
         """The last attempt that has reported how it ended, or is about to."""
         self._address = 0
+        self._hours_off = 7 * (world.choices.below(3) - 1)
         self.spawn("main", self._main())
 
     @property
@@ -89,7 +90,8 @@ class RunnerParty(Party):
         return self.scheduler.now / 1000
 
     def wall_clock(self) -> datetime:
-        return EPOCH + timedelta(milliseconds=self.scheduler.now)
+        """Which nobody has set right."""
+        return EPOCH + timedelta(milliseconds=self.scheduler.now, hours=self._hours_off)
 
     def note(self, what: str, *details: Any) -> None:
         self.world.story.add(self.scheduler.now, self.name, what, *details)
@@ -182,16 +184,13 @@ class RunnerParty(Party):
                 grace = timedelta(milliseconds=grace_ms)
                 newest.tell(events.CancelAsked(grace, "the JobManager asked for it"))
             case messages.Stop():
-                newest.tell(events.StopAsked(body, self._time_left(body.expires_at)))
+                newest.tell(events.StopAsked(body, _time_left(body)))
             case messages.Barrier():
-                newest.tell(events.BarrierArrived(body, self._time_left(body.expires_at)))
+                newest.tell(events.BarrierArrived(body, _time_left(body)))
             case messages.CheckpointCompleted() | messages.CheckpointAborted():
                 newest.tell(body)
             case _:
                 assert_never(body)
-
-    def _time_left(self, expires_at: datetime) -> timedelta:
-        return expires_at - self.wall_clock()
 
     def _take_run(self, directive: Directive, run: messages.Run) -> None:
         assert directive.job is not None
@@ -286,3 +285,9 @@ class RunnerParty(Party):
                 break
             yield self._next_attempt, self.scheduler.now + _TICK_MS
         self._leave("no next attempt came")
+
+
+def _time_left(body: messages.Barrier | messages.Stop) -> timedelta:
+    """As `taskrunner.attempt`: the runner's own date says nothing."""
+    assert body.time_left_ms is not None
+    return timedelta(milliseconds=body.time_left_ms)

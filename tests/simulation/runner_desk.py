@@ -71,6 +71,7 @@ def _heartbeat(
 ) -> Steps[messages.HeartbeatReply]:
     """As `services/heartbeats.py`: without a lock, as long as nothing is to be decided."""
     database, now = jobmanager.database, jobmanager.now()
+    received_ms = jobmanager.scheduler.now
     attempt = database.lives[row.job_id].attempts[row.attempt].attempt
     spoken_of = AttemptNumber(beat.attempt) if beat.attempt is not None else None
     heard = hear(attempt, spoken_of, has_progress=bool(beat.regions))
@@ -80,7 +81,7 @@ def _heartbeat(
     transaction = database.begin(jobmanager.term)
     transaction.write(
         lambda: database.note_heartbeat(
-            row.id, row.attempt, now, regions if heard is Heard.PROGRESS else None
+            row.id, row.attempt, now, regions if heard is Heard.PROGRESS else None, received_ms
         )
     )
     yield None
@@ -113,6 +114,7 @@ def _look(jobmanager: "JobManagerParty", call: RunnerCall, after: int) -> list[m
                 OutboxEntry(entry.id, entry.job_id, entry.effect, 0),
                 row.attempt,
                 _SETTINGS,
+                jobmanager.now(),
             )
         )
         for entry in database.mailbox(row.job_id, row.attempt)

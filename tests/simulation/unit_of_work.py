@@ -195,6 +195,9 @@ class _Runners:
             raise RunnerNotFound(f"runner {runner} not found")
         return found
 
+    async def get_for_update(self, runner: RunnerId) -> Runner:
+        return await self.get(runner)
+
     async def at_work(self) -> dict[RunnerId, RunnerAtWork]:
         database = self._transaction.database
         return {

@@ -25,6 +25,9 @@ from tests.simulation.story import Story
 from tests.simulation.stream import StateFile
 from tests.simulation.user import UserParty
 
+_HOURS_IN_STEPS = 2_400
+"""A step of half a second becomes one of twenty minutes, and the longest five hours."""
+
 
 @dataclass(slots=True)
 class Faults:
@@ -228,6 +231,8 @@ class World:
 
     def _step_clock(self, victim: Party) -> None:
         step = 500 * (self.choices.below(31) - 15)
+        if self.choices.below(2):
+            step *= _HOURS_IN_STEPS
         if isinstance(victim, JobManagerParty):
             self.story.add(self.scheduler.now, victim.name, "✗ clock stepped by {} ms", step)
             victim.clock_offset_ms += step

@@ -23,6 +23,7 @@ from jobmanager.api.context import ApiContext
 from jobmanager.api.metrics import Meters
 from jobmanager.core.errors import InspectorUnavailable
 from jobmanager.core.ids import AttemptNumber, JobId, JobManagerId, RunnerId
+from jobmanager.core.life.overdue import RunnerLimits
 from jobmanager.files.snapshot_storage import FileSnapshotStorage
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
@@ -40,6 +41,7 @@ from jobmanager.services.heartbeats import Heartbeats
 from jobmanager.services.ports.inspection import InspectorStatus
 from jobmanager.services.ports.leadership import JobManager
 from jobmanager.services.ports.runners import Launched, Runner
+from jobmanager.services.start_progress import StartProgress
 from jobmanager.services.wakeups import Wakeups
 from jobmanager.store.database import Database
 from tests.support.builders import NOW
@@ -210,6 +212,11 @@ class PlayedRunner:
         return str(answer.json()["outcome"])
 
 
+LIMITS = RunnerLimits(
+    heartbeat=timedelta(seconds=30),
+    registration=timedelta(minutes=3),
+    idle_start=timedelta(minutes=10),
+)
 EVERYONE = (
     ("bids", 0, "offsets"),
     ("revenue", 0, "state"),
@@ -304,7 +311,7 @@ def a_jobmanager(url: str) -> JobManager:
 async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluster]:
     clock, bench, wakeups, inspector = Clock(), Bench(), Wakeups(), PlayedInspector()
     database.on_commit = wakeups.wake
-    storage = FileSnapshotStorage(directory)
+    storage, starts = FileSnapshotStorage(directory), StartProgress()
     units = database.unit_of_work
     events = EventHub(units)
     places = RunSettings("local[2]", directory.as_uri(), str(directory / "data"))
@@ -329,8 +336,8 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
             clock=clock,
             run_settings=places,
             inspector=inspector,
-            heartbeats=Heartbeats(units, clock, timedelta(seconds=1), timedelta(seconds=5)),
-            directive_polls=DirectivePolls(units, wakeups, places),
+            heartbeats=Heartbeats(units, clock, timedelta(seconds=1), timedelta(seconds=5), starts),
+            directive_polls=DirectivePolls(units, wakeups, places, clock),
             acks=Acks(units),
             started_at=NOW,
             ping=database.ping,
@@ -353,9 +360,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
                     ]
                 ),
                 timer=CheckpointTimer(units, clock),
-                reaper=Reaper(
-                    units, bench, clock, timedelta(seconds=30), start_timeout=timedelta(minutes=3)
-                ),
+                reaper=Reaper(units, bench, clock, LIMITS, starts),
                 watchdog=Watchdog(units, clock, timedelta(seconds=30), timedelta(seconds=60)),
                 leadership=leadership,
                 app=app,

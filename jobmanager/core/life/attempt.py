@@ -142,6 +142,14 @@ class RunnerWentSilent:
 
 
 @dataclass(frozen=True, slots=True)
+class StartTimedOut:
+    """The attempt does not begin to run, and its runner moves no data for too long."""
+
+    at: datetime
+    idle: timedelta
+
+
+@dataclass(frozen=True, slots=True)
 class GraceEnded:
     at: datetime
 
@@ -157,6 +165,7 @@ AttemptEvent = (
     | AttemptFailed
     | RunnerExited
     | RunnerWentSilent
+    | StartTimedOut
     | GraceEnded
 )
 
@@ -214,6 +223,16 @@ def transition(attempt: Attempt, event: AttemptEvent) -> AttemptTransition:
         case RunnerWentSilent():
             seconds = event.silence.total_seconds()
             return _fail(attempt, _lost(f"no heartbeat for {seconds:.0f} s"), event.at)
+        case StartTimedOut():
+            if attempt.status not in (AttemptStatus.LAUNCHING, AttemptStatus.STARTING):
+                return AttemptTransition(attempt)  # it has begun to run meanwhile
+            seconds = event.idle.total_seconds()
+            message = (
+                f"the attempt did not begin to run, and its runner has read and written nothing "
+                f"for {seconds:.0f} s: look at the runner's log, and whether Spark's master has "
+                "free slots"
+            )
+            return _fail(attempt, Failure(FailureKind.INFRASTRUCTURE, message), event.at)
         case GraceEnded():
             return _kill(attempt, event)
         case _:

@@ -54,9 +54,13 @@ class Candidate:
 # `tests/integration/store/test_lease_rules.py` compares these functions with those statements.
 
 
-def may_take(lease: Lease, candidate: Candidate, now: datetime) -> bool:
-    """Whether nobody leads any more. `now` is the database's."""
-    if not lease.is_in_force(now):
+def may_take(
+    lease: Lease, candidate: Candidate, now: datetime, abandoned: datetime | None = None
+) -> bool:
+    """Whether nobody leads any more. `now` is the database's. A lease that expires at `abandoned`
+    has not been renewed for long, by the candidate's own clock.
+    """
+    if not lease.is_in_force(now) or lease.expires_at == abandoned:
         return True
     return candidate.predecessor is not None and lease.holder == candidate.predecessor
 
@@ -76,6 +80,30 @@ def renewed(lease: Lease, now: datetime, duration: timedelta) -> Lease:
 
 
 # ── what one JobManager believes ──────────────────────────────────────────────
+
+ABANDONED_AFTER = 5
+"""How many lease durations a lease stays unchanged before it is taken, whatever time it has left.
+Only the database's clock going back by more than that makes a difference: a lease that was written
+before would be in force until the clock is there again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenLease:
+    """A lease as a candidate sees it, and since when it is the same."""
+
+    lease: Lease
+    since: float
+    """Seconds, by this process's own clock."""
+
+
+def see(before: SeenLease | None, lease: Lease, at: float) -> SeenLease:
+    return before if before is not None and before.lease == lease else SeenLease(lease, at)
+
+
+def abandoned(seen: SeenLease, duration: timedelta, at: float) -> datetime | None:
+    """When the lease expires, if its holder has not renewed it for long; None: it has."""
+    is_abandoned = at - seen.since > ABANDONED_AFTER * duration.total_seconds()
+    return seen.lease.expires_at if is_abandoned else None
 
 
 @dataclass(frozen=True, slots=True)

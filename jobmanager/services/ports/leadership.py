@@ -41,7 +41,15 @@ class Leases(Protocol):
     """The lease, and the list of JobManagers. Each call is a transaction."""
 
     async def look(self) -> Election: ...
-    async def take(self, candidate: Candidate, seen: Term, duration: timedelta) -> Term | None: ...
+    async def take(
+        self,
+        candidate: Candidate,
+        seen: Term,
+        duration: timedelta,
+        abandoned: datetime | None = None,
+    ) -> Term | None:
+        """Take the lease, if `core.life.lease.may_take` allows it."""
+
     async def renew(self, term: Term, duration: timedelta) -> bool: ...
     async def release(self, term: Term) -> None: ...
     async def attend(self, jobmanager: JobManager) -> None: ...

@@ -54,10 +54,11 @@ async def test_a_lease_is_taken_in_sql_as_the_core_says(database: Database) -> N
         seen = chance.choice((before.term, before.term, Term(before.term + 1)))
         now = (await database.leases.look()).at
 
-        term = await database.leases.take(candidate, seen, DURATION)
+        abandoned = chance.choice((None, None, before.expires_at, before.expires_at + SOON))
+        term = await database.leases.take(candidate, seen, DURATION, abandoned)
 
         after = (await database.leases.look()).lease
-        if seen == before.term and rules.may_take(before, candidate, now):
+        if seen == before.term and rules.may_take(before, candidate, now, abandoned):
             expected = rules.taken(before, candidate, now, DURATION)
             assert term == expected.term
             assert is_like(after, expected)

@@ -21,9 +21,11 @@ from jobmanager.core.life.lease import (
     RenewalRefused,
     Standing,
     Term,
+    abandoned,
     may_renew,
     may_take,
     renewed,
+    see,
     taken,
     transition,
 )
@@ -197,3 +199,22 @@ def test_a_leader_that_renews_in_time_leads_on(every: float, delay: float) -> No
         world.ask(world.members[0], delay)
         world.read(world.members[0])
         assert world.members[0].believes_to_lead(world.now) == 1
+
+
+def test_a_lease_that_nobody_renews_is_taken_though_the_databases_clock_went_back() -> None:
+    """It was written at six, and the database believes that it is one o'clock."""
+    lease, before = taken(NOBODYS, ONE, at(5 * 3600), SIX), at(0)
+    seen = see(None, lease, 100.0)
+    assert see(seen, lease, 130.0) is seen
+    assert abandoned(seen, SIX, 129.9) is None
+    stale = abandoned(seen, SIX, 130.1)
+    assert not may_take(lease, TWO, before)
+    assert may_take(lease, TWO, before, stale)
+
+
+def test_a_lease_that_is_renewed_is_not_abandoned() -> None:
+    lease = taken(NOBODYS, ONE, at(0), SIX)
+    seen = see(None, lease, 100.0)
+    again = renewed(lease, at(2), SIX)
+    assert abandoned(see(seen, again, 131.0), SIX, 132.0) is None
+    assert not may_take(again, TWO, at(3), lease.expires_at)
