@@ -11,6 +11,7 @@ from uuid import UUID
 
 from jobmanager.core.errors import CheckpointNotFound, StorageUnavailable
 from jobmanager.core.ids import CheckpointNumber, JobId
+from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.records import Savepoint
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.snapshots import garbage
@@ -108,6 +109,9 @@ async def _job(
             ended_at=stored.ended_at,
             has_runner=any(one.job_id == job_id for one in await uow.runners.alive()),
             over=over,
+            has_checkpoint_under_way=bool(
+                (await uow.checkpoints.counts(job_id)).get(CheckpointStatus.IN_PROGRESS)
+            ),
         )
     return await sweep.job(job_id, facts, limits, deletes=deletes)
 

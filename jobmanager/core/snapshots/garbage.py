@@ -68,6 +68,8 @@ class JobFacts:
     """A process of it may still be there, whatever the status is."""
     over: Mapping[CheckpointNumber, str]
     """Checkpoints that are not needed any more, each with the reason."""
+    has_checkpoint_under_way: bool = False
+    """A runner may be uploading files that no manifest names yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +107,23 @@ def judge(facts: JobFacts, found: JobFound, limits: GarbageLimits) -> Judgement:
         )
         for number in gone
     ]
-    garbage += [
-        Garbage(location, GarbageKind.POOL_FILE, size, "no retained checkpoint refers to this file")
+    why = "no retained checkpoint refers to this file"
+    if facts.has_checkpoint_under_way:
+        why += " yet: the checkpoint under way may be about to"
+    unnamed = [
+        Garbage(location, GarbageKind.POOL_FILE, size, why)
         for location, size in sorted(found.pool.items())
         if location not in named
     ]
+    left = unnamed if facts.has_checkpoint_under_way else []
+    garbage += [] if facts.has_checkpoint_under_way else unnamed
     attempts = _attempts(facts, found, limits)
     kept = {
         "checkpoints": len(found.checkpoints) - len(gone),
         "pool_files": sum(location in named for location in found.pool),
         "attempts": len(found.attempts) - len(attempts.garbage),
     }
-    return Judgement((*garbage, *attempts.garbage), attempts.left, kept)
+    return Judgement((*garbage, *attempts.garbage), (*left, *attempts.left), kept)
 
 
 def why_over(checkpoint: Checkpoint, discarded_at: datetime | None) -> str | None:

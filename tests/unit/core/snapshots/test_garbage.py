@@ -48,6 +48,16 @@ def paths(judged: Judgement) -> list[str]:
     return [one.path for one in judged.garbage]
 
 
+def test_a_pool_file_that_a_checkpoint_under_way_may_name_is_left() -> None:
+    there = found({2: {"pool/b"}}, ("pool/a", "pool/b"))
+    uploading = replace(facts(), has_checkpoint_under_way=True)
+
+    judged = judge(uploading, there, GarbageLimits(NOW))
+
+    assert paths(judged) == []
+    assert [one.path for one in judged.left] == ["pool/a"]
+
+
 def test_a_pool_file_goes_when_no_checkpoint_that_stays_names_it() -> None:
     there = found({1: None, 2: {"pool/b", "pool/c"}}, ("pool/a", "pool/b", "pool/c", "pool/d"))
 
