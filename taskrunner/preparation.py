@@ -10,7 +10,6 @@ from jobmanager.core.plan.job_plan import plan_of
 from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.protocol.messages import Run
 from taskrunner.barriers import BarrierThread, SnapshotSources
-from taskrunner.core.restore import FromScratch
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import Clones, Past, read_manifest
 from taskrunner.snapshots.fence import Fence
@@ -91,8 +90,7 @@ class Preparation:
         )
         past = Past(completed, None, AttemptNumber(self.order.base_attempt))
         clones = Clones(self.layout, self.attempt, past)
-        choices = [clones.choose(region.id) for region in plan_of(graph).regions]
-        if point is None or not any(isinstance(one, FromScratch) for one in choices):
+        if point is None or not any(clones.wants_origin(one.id) for one in plan_of(graph).regions):
             return past
         origin = open_restore_source(point, graph)
         write_lineage(self.layout, self.job, origin)

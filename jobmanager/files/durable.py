@@ -65,12 +65,12 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def sync_all(paths: Iterable[Path]) -> None:
-    """Syncs files, then their directories, each once."""
-    directories: set[Path] = set()
+def sync_all(paths: Iterable[Path], inside: Path) -> None:
+    """Syncs files, then their directories up to and with `inside`, each once."""
+    directories = {inside}
     for path in paths:
         sync(path)
-        directories.add(path.parent)
+        directories.update(one for one in path.parents if one.is_relative_to(inside))
     for directory in directories:
         sync(directory)
 

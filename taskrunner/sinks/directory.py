@@ -31,6 +31,7 @@ from taskrunner.core.sink_records import (
     RecordState,
     Recovery,
     final_name,
+    final_prefix,
     recoveries,
 )
 from taskrunner.core.staged_rows import (
@@ -124,6 +125,19 @@ class SinkDirectory:
                 if one <= batch and state in (RecordState.HELD, RecordState.PENDING):
                     self._publish(one)
 
+    def lost_batches(self) -> dict[int, str]:
+        """The batches that are decided and cannot be shown, each with the reason: they have to be
+        run again. What is in place already is the user's, and not looked at.
+        """
+        lost = {}
+        for batch, state in sorted(self._records().items()):
+            if state in (RecordState.HELD, RecordState.PENDING):
+                try:
+                    self._check_sizes(self._read(batch, state))
+                except OutputFileChanged as error:
+                    lost[batch] = str(error)
+        return lost
+
     def recover(self, last_kept: int, last_visible: int | None) -> None:
         """Puts the directory right before an attempt starts after a restore."""
         with self._lock, self._guard():
@@ -171,7 +185,7 @@ class SinkDirectory:
 
     def _sync(self, batch: int, staged: Path, files: Sequence[StagedFile]) -> None:
         try:
-            durable.sync_all(staged / one.path for one in files)
+            durable.sync_all((staged / one.path for one in files), inside=self._staging)
         except FileNotFoundError as error:
             raise self._incomplete(batch, staged, f"{error.filename} is gone") from None
 
@@ -231,17 +245,30 @@ class SinkDirectory:
         state = self.state_of(batch)
         if state is not None and state is not RecordState.WITHDRAWN:
             self._move(batch, state, RecordState.WITHDRAWN)
-        record = self._read(batch, RecordState.WITHDRAWN)
-        for file in record.files:
-            final = self._directory / file.final
+        finals, staged = self._places_of(batch)
+        for final in finals:
             final.unlink(missing_ok=True)
             self._after_step("unlinked")
             if final.parent.exists():
                 durable.sync(final.parent)
-        self._delete_staged(record)
+        for one in staged:
+            self.discard(one)
         self._path(batch, RecordState.WITHDRAWN).unlink()
         durable.sync(self._private)
         self._after_step("withdrawn")
+
+    def _places_of(self, batch: int) -> tuple[list[Path], set[Path]]:
+        """Where the files of a withdrawn batch may be, and its staging directories. A record that
+        is damaged does not tell; the names do, wherever they are.
+        """
+        try:
+            record = self._read(batch, RecordState.WITHDRAWN)
+        except OutputFileChanged:
+            prefix = final_prefix(self._job, self._sink, batch)
+            named = [one for one in self._directory.rglob("*") if one.name.startswith(prefix)]
+            return named, set(self._staging.glob(f"*-{batch}-*"))
+        finals = [self._directory / file.final for file in record.files]
+        return finals, {self._staging_of(file) for file in record.files}
 
     def _move(self, batch: int, before: RecordState, after: RecordState) -> None:
         self._path(batch, before).rename(self._path(batch, after))
@@ -249,9 +276,16 @@ class SinkDirectory:
         self._after_step(after)
 
     def _read(self, batch: int, state: RecordState) -> Record:
-        document = json.loads(self._path(batch, state).read_text(encoding="utf-8"))
-        files = tuple(OutputFile(**file) for file in document.pop("files"))
-        return Record(files=files, **document)
+        path = self._path(batch, state)
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            files = tuple(OutputFile(**file) for file in document.pop("files"))
+            return Record(files=files, **document)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise OutputFileChanged(
+                f"sink {self._sink}, batch {batch}: the record {path} is damaged ({error}). "
+                "Start the job from a checkpoint before this batch"
+            ) from None
 
     def _delete_staged(self, record: Record) -> None:
         for directory in {self._staging_of(file) for file in record.files}:

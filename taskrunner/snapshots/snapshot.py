@@ -37,6 +37,7 @@ from taskrunner.snapshots.pool import SnapshotPool
 from taskrunner.snapshots.savepoint import SavepointDraft
 from taskrunner.snapshots.spark_log import SparkLog, moment_of
 from taskrunner.snapshots.spark_state import PartitionState
+from taskrunner.snapshots.start_files import small_files
 
 
 class StateMismatch(Exception):
@@ -182,7 +183,7 @@ class Snapshots:
         }
         small = [
             keep_small(region, path, path.relative_to(directory).as_posix())
-            for path in _small_files(directory, batch, states)
+            for path in small_files(directory, batch, states)
         ]
         return RegionManifest(
             batch=batch,
@@ -262,26 +263,3 @@ def offsets_by_source(
             f"region {region}: Spark has {len(offsets)} sources, the plan has {len(sources)}"
         )
     return dict(zip(sources, offsets, strict=True))
-
-
-def _small_files(directory: Path, batch: int, states: list[PartitionState]) -> Iterator[Path]:
-    """What a Spark checkpoint directory needs beside state files to start after `batch`.
-
-    Commits are kept as far back as they name state files: the next snapshot needs them.
-    """
-    oldest = spark_state.oldest_version(states, otherwise=batch + 1) - 1
-    for one in sorted(directory.rglob("*")):
-        inside = one.relative_to(directory)
-        if any(part.startswith(".") for part in inside.parts) or not one.is_file():
-            continue
-        match inside.parts:
-            case ("offsets", name):
-                wanted = int(name) in (batch - 1, batch)
-            case ("commits", name):
-                wanted = min(oldest, batch - 1) <= int(name) <= batch
-            case ("state", *_):
-                wanted = not spark_state.is_state_file(one)
-            case _:
-                wanted = True
-        if wanted:
-            yield one

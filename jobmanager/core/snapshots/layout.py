@@ -19,6 +19,8 @@ directory or a URI, and hand it to the port in `jobmanager.files`.
         outputs.json                      the directories it ever wrote to
         attempts/<n>/<region>/            Spark checkpoint directory of that attempt
         attempts/<n>/.<region>.clone/     the same before it is whole
+        attempts/<n>/<region>.restored.json  what the directory was made of, written before it has
+                                          its name and before any output is withdrawn
         attempts/<n>/<region>.drain       the batch that a stop began to drain after
         attempts/<n>/.rounds/<loop>/      of a batch job: what a round of a loop gave
         attempts/<n>/result.json          how the attempt ended
@@ -125,6 +127,11 @@ def spark_checkpoint_dir(number: AttemptNumber, region: RegionId) -> str:
 def clone_draft(number: AttemptNumber, region: RegionId) -> str:
     """A region's Spark checkpoint directory before it is whole."""
     return f"{attempt(number)}/.{region}.clone"
+
+
+def restored(number: AttemptNumber, region: RegionId) -> str:
+    """What a region's Spark checkpoint directory was made of."""
+    return f"{attempt(number)}/{region}.restored.json"
 
 
 def drain(number: AttemptNumber, region: RegionId) -> str:
