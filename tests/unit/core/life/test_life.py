@@ -40,7 +40,7 @@ from jobmanager.core.life.health import Health, HealthLimits
 from jobmanager.core.life.job import JobCancelRequested, JobStatus, RestartDue
 from jobmanager.core.life.life import Announcement
 from jobmanager.core.life.operation import OperationKind, OperationStatus
-from jobmanager.core.life.records import RestorePoint, StoredOperation
+from jobmanager.core.life.records import HistoryEntry, RestorePoint, StoredOperation
 from jobmanager.core.life.request_rules import check_repetition
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.progress import RestoredRegion
@@ -115,7 +115,8 @@ def test_history_says_where_a_later_attempt_went_on_and_why_also_after_a_heartbe
     for _ in range(2):
         story.hears(QueriesStarted(after(12), [restored]), attempt=2)
 
-    [entry] = [one for one in story.history if one.kind == "attempt_restored"]
+    entries = [one for one in story.history if isinstance(one, HistoryEntry)]
+    [entry] = [one for one in entries if one.kind == "attempt_restored"]
     assert (entry.cause, entry.attempt) == (f"out: {why}", 2)
     assert entry.detail["regions"]["out"]["origin"] == "checkpoint"
 
