@@ -56,6 +56,30 @@ def link_or_copy(source: Path, target: Path) -> None:
         sync(target)
 
 
+def link_or_copy_new(source: Path, target: Path) -> bool:
+    """As `link_or_copy`, in one step if nothing is there; False: something was, and is left alone.
+
+    Two who copy to a file system without links at the same time may both be told True.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(temporary_name(target.name, uuid4().hex))
+    try:
+        link_or_copy(source, aside)
+        try:
+            os.link(aside, target)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _NO_LINK:
+                raise
+            if target.exists():
+                return False
+            aside.rename(target)
+    finally:
+        aside.unlink(missing_ok=True)
+    return True
+
+
 def sync(path: Path) -> None:
     """Forces a file, or the names in a directory, to disk."""
     descriptor = os.open(path, os.O_RDONLY)

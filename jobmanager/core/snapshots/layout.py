@@ -28,7 +28,7 @@ directory or a URI, and hand it to the port in `jobmanager.files`.
 
     <root>/jobs/<job>/                    in the same directory, or below a root of its own in
                                           any storage that fsspec reaches
-        pool/<region>/…                   immutable files that checkpoints share
+        pool/<region>/…~<sha256>          immutable files that checkpoints share, by content
         checkpoints/<n>/manifest.json     written last
         checkpoints/<n>/<region>/…        on a file system: the small files of that checkpoint
 
@@ -173,11 +173,12 @@ def pooled(region: RegionId, path: str) -> str:
     return f"{POOL}/{region}/{path}"
 
 
-def pooled_beside(location: str, sha256: str) -> Iterator[str]:
-    """Where the pool may keep a file: the first place that is free, or holds the same bytes."""
-    yield location
-    yield f"{location}~{sha256[:16]}"
-    yield from (f"{location}~{sha256[:16]}~{number}" for number in count(2))
+def pooled_places(location: str, sha256: str) -> Iterator[str]:
+    """Where the pool may keep a file with this content: the first place that is free, or holds the
+    same bytes. Attempts that know nothing of each other never want one place for two contents.
+    """
+    yield f"{location}~{sha256[:32]}"
+    yield from (f"{location}~{sha256[:32]}~{number}" for number in count(2))
 
 
 def is_pooled(location: str) -> bool:

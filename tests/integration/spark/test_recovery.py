@@ -4,6 +4,7 @@ import json
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 import pytest
@@ -82,7 +83,7 @@ def test_what_a_power_cut_left_is_not_gone_on_from(job: JobUnderTest) -> None:
     wait_until_read(job, 4)
     job.stop_at_boundary()
     # When the state of the last batch is empty
-    [state] = _state_files(job, partition=0)
+    state = _last_changelog(job)
     _cut(state, 0)
     started = job.start(manifest)
     # Then the job goes on from the batch before it, and output is as if nothing had been
@@ -106,11 +107,11 @@ def test_what_a_power_cut_left_is_not_gone_on_from(job: JobUnderTest) -> None:
     _check_output(job, 5)
     job.stop_at_boundary()
     # When there is damage that only Spark can see
-    for state in _state_files(job, partition=0):
-        content = state.read_bytes()
-        for one in (state, *state.parent.glob(f"*{state.name}*crc")):
-            one.unlink()
-        state.write_bytes(content[:20] + b"power cut" + content[29:])
+    state = _last_changelog(job)
+    content = state.read_bytes()
+    for one in (state, *state.parent.glob(f"*{state.name}*crc")):
+        one.unlink()
+    state.write_bytes(content[:20] + b"power cut" + content[29:])
     started = job.start(manifest)
     assert isinstance(started.restored[OUT], FromAttempt)
     feed(job, 5, 5)
@@ -129,12 +130,17 @@ def test_what_a_power_cut_left_is_not_gone_on_from(job: JobUnderTest) -> None:
     _check_output(job, 6)
 
 
-def _state_files(job: JobUnderTest, partition: int) -> list[Path]:
-    """Those that a query loads which starts after the last batch; the newest one."""
+def _last_changelog(job: JobUnderTest) -> Path:
+    """The newest state of partition 0, without the snapshot that Spark makes of it by and by."""
+    jvm: Any = job.spark._jvm
+    stores = getattr(jvm.org.apache.spark.sql.execution.streaming.state, "StateStore$")
+    getattr(stores, "MODULE$").stop()  # and with them the thread that writes snapshots
     batch = job.log().last_committed()
     assert batch is not None
-    states = state_of(job.spark_dir(), batch)
-    return [one.files[0] for one in states if one.partition == partition]
+    for snapshot in (job.spark_dir() / "state/0/0").glob(f"*{batch + 1}_*.zip*"):
+        snapshot.unlink()
+    state, _ = state_of(job.spark_dir(), batch)
+    return state.files[0]
 
 
 def _cut(path: Path, size: int) -> None:
