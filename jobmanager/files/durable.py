@@ -14,8 +14,8 @@ from uuid import uuid4
 
 from jobmanager.core.snapshots.layout import temporary_name
 
-# another file system, one that has no links, or too many links
-_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
+# another file system, one that has no links, somebody else's file (protected_hardlinks), too many
+_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 def write(path: Path, content: str | bytes) -> None:
@@ -26,22 +26,15 @@ def write(path: Path, content: str | bytes) -> None:
 
 
 def create(path: Path, content: str | bytes) -> bool:
-    """Writes `path` in one step if nothing is there; False: something was, and is left alone."""
+    """Writes `path` in one step if nothing is there; False: something was, and is left alone.
+
+    Two who create it on a file system without links at the same time may both be told True.
+    """
     temporary = _write_aside(path, content)
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
+    if not _named(temporary, path):
         return False
-    finally:
-        temporary.unlink()
     sync(path.parent)
     return True
-
-
-def link(source: Path, target: Path) -> None:
-    """Makes `target` another name of the file `source`. The parent is not synced."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    os.link(source, target)
 
 
 def link_or_copy(source: Path, target: Path) -> None:
@@ -63,21 +56,24 @@ def link_or_copy_new(source: Path, target: Path) -> bool:
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(temporary_name(target.name, uuid4().hex))
+    link_or_copy(source, aside)
+    return _named(aside, target)
+
+
+def move(source: Path, target: Path) -> None:
+    """Gives the synced file `source` another name in one step, replacing what has it: also on
+    another file system. Repeated after a crash it goes on. The parent is not synced.
+    """
     try:
-        link_or_copy(source, aside)
-        try:
-            os.link(aside, target)
-        except FileExistsError:
-            return False
-        except OSError as error:
-            if error.errno not in _NO_LINK:
-                raise
-            if target.exists():
-                return False
-            aside.rename(target)
-    finally:
-        aside.unlink(missing_ok=True)
-    return True
+        source.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        aside = target.with_name(temporary_name(target.name, "moved"))
+        shutil.copyfile(source, aside)
+        sync(aside)
+        aside.replace(target)
+        source.unlink()
 
 
 def sync(path: Path) -> None:
@@ -123,3 +119,20 @@ def _write_aside(path: Path, content: str | bytes) -> Path:
         file.flush()
         os.fsync(file.fileno())
     return temporary
+
+
+def _named(temporary: Path, path: Path) -> bool:
+    """Gives a file its name if nothing has it; False: something has, and the file is deleted."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        if path.exists():
+            return False
+        temporary.rename(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True

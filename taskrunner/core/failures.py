@@ -43,6 +43,7 @@ _NAMES: Mapping[str, FailureKind] = {
             "BatchIncomplete",
             "DirectoryNotShared",
             "OutputFileChanged",
+            "OutputNotMounted",
         ),
         FailureKind.INFRASTRUCTURE,
     ),

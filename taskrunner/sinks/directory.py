@@ -1,10 +1,11 @@
 """A directory of plain files in which each committed row is seen exactly once.
 
 Spark writes a batch into a private directory next to the sink's own (not below it:
-DuckDB's `**` looks into hidden directories too). Then one record, created whole or not
-at all, decides that the batch counts; then the files are renamed into place, each in
-one step; then the record is renamed from `pending` to done. Whoever finds a record
-only ever finishes what it says. A batch whose files do not hold the rows that Spark
+DuckDB's `**` looks into hidden directories too). Where no file can be renamed from there into
+the sink's directory, since that is a mount point, the private directory is inside. Then one
+record, created whole or not at all, decides that the batch counts; then the files are renamed
+into place, each in one step; then the record is renamed from `pending` to done. Whoever finds a
+record only ever finishes what it says. A batch whose files do not hold the rows that Spark
 counted is not decided, and a file of another size than recorded is not shown.
 
     <parent>/<name>/<job>-<sink>-<batch>-<part>.parquet       what readers see
@@ -12,13 +13,15 @@ counted is not decided, and a file of another size than recorded is not shown.
                                              <batch>.pending.json
                                              <batch>.held.json
                                              staging/<attempt>-<batch>-<id>/…
+    <parent>/<name>/.headgate/<job>/…                         the same, in a mount point
 """
 
+import errno
 import json
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from threading import RLock
@@ -43,6 +46,8 @@ from taskrunner.core.staged_rows import (
 )
 from taskrunner.snapshots import durable
 
+_INSIDE = ".headgate"
+_NO_RENAME = (errno.EXDEV, errno.EACCES, errno.EPERM, errno.EROFS)
 _RECORD = re.compile(r"(\d+)(?:\.(held|pending|withdrawn))?\.json")
 
 Guard = Callable[[], AbstractContextManager[None]]
@@ -50,8 +55,25 @@ Guard = Callable[[], AbstractContextManager[None]]
 
 
 def private_directory(directory: Path) -> Path:
-    """Where the records of all jobs are that write into `directory`."""
-    return directory.parent / f".{directory.name}.headgate"
+    """Where the records of all jobs are that write into `directory`: where they were put once."""
+    inside = directory / _INSIDE
+    return inside if inside.is_dir() else directory.parent / f".{directory.name}{_INSIDE}"
+
+
+def make_private_directory(directory: Path) -> Path:
+    """Decides where the records are, for good, before a job writes into `directory` for the first
+    time: beside it, or inside where what is beside is on another device (or may not be written).
+    """
+    found = private_directory(directory)
+    if not found.is_dir():
+        if directory.is_dir() and not _can_rename_into(directory):
+            found = directory / _INSIDE
+        durable.make_directory(found)
+    return found
+
+
+def is_inside(directory: Path, private: Path) -> bool:
+    return private == directory / _INSIDE
 
 
 class SinkDirectory:
@@ -233,7 +255,7 @@ class SinkDirectory:
             staged = self._private / file.staged
             durable.make_directory(final.parent)
             if staged.exists():
-                staged.replace(final)
+                durable.move(staged, final)
                 self._after_step("renamed")
             parents.add(final.parent)
         for parent in parents:
@@ -319,3 +341,21 @@ def _size(path: Path) -> int | None:
 
 def _found(size: int | None) -> str:
     return "the file is not there" if size is None else f"the file has {size} bytes"
+
+
+def _can_rename_into(directory: Path) -> bool:
+    """Tried, not told by device numbers: two mounts of one device have the same."""
+    name = f"{_INSIDE}-{uuid4().hex}"
+    beside, inside = directory.parent / name, directory / name
+    try:
+        beside.touch()
+        beside.rename(inside)
+    except OSError as error:
+        if error.errno not in _NO_RENAME:
+            raise
+        return False
+    finally:
+        for one in (beside, inside):
+            with suppress(OSError):
+                one.unlink(missing_ok=True)
+    return True
