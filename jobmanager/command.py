@@ -6,8 +6,9 @@ The client may not import the server, so the two meet here. Imports that only
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +22,9 @@ import jobmanager.client.sql_command
 import jobmanager.client.state_commands  # noqa: F401
 from jobmanager.client.cli import AsJson, app, run
 from jobmanager.client.errors import HeadgateError
+
+if TYPE_CHECKING:
+    from jobmanager.server import ServerReady
 
 
 def main() -> None:
@@ -86,6 +90,45 @@ def serve(
             "localhost and the advertised name are always fine.",
         ),
     ] = None,
+    advertise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where runners and other servers reach this server. [default: host and port]",
+        ),
+    ] = None,
+    require_tokens: Annotated[
+        bool | None,
+        typer.Option("--require-tokens", help="Let nobody in without a token, on loopback too."),
+    ] = None,
+    insecure: Annotated[
+        bool | None,
+        typer.Option(
+            "--insecure",
+            help="Let everybody in without a token, as admin, on any address.",
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Serve HTTPS with this certificate (PEM).")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The key of the certificate (PEM).")
+    ] = None,
+    ca: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="By which runners and other servers verify this server's certificate (PEM). "
+            "[default: the certificate itself, and the authorities that the machine trusts]",
+        ),
+    ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="An address or network whose X-Forwarded-For is believed; repeatable.",
+        ),
+    ] = None,
     stop_jobs: Annotated[
         bool | None,
         typer.Option("--stop-jobs", help="Cancel the jobs when the server ends; else they go on."),
@@ -95,8 +138,11 @@ def serve(
     """Run a server, until Ctrl-C or SIGTERM.
 
     Each option can be set as an environment variable, such as HEADGATE_PORT or
-    HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS, separated by commas). The
-    option counts where both are given.
+    HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS, --trusted-proxy as
+    HEADGATE_TRUSTED_PROXIES, separated by commas). The option counts where both are given.
+
+    On loopback no token is needed. On any other address one is: the first, an admin's, is
+    printed once when the server starts.
 
     \b
     Example:
@@ -115,6 +161,13 @@ def serve(
         warm_runners=warm_runners,
         node=node,
         allow_hosts=allow_host or None,
+        advertise=advertise,
+        require_tokens=require_tokens,
+        insecure=insecure,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        ca=ca,
+        trusted_proxies=trusted_proxy or None,
         stop_jobs=stop_jobs,
     )
 
@@ -157,18 +210,26 @@ def _serve(as_json: bool, **given: Any) -> None:
         )
         raise HeadgateError(f"the settings do not fit: {faults}") from error
     try:
-        server.serve(settings, lambda ready: typer.echo(_ready(ready.url, ready.leader, as_json)))
+        server.serve(settings, lambda ready: typer.echo(_ready(ready, as_json)))
     except server.CannotStart as error:
         raise HeadgateError(" ".join(str(error).split())) from error
 
 
-def _ready(url: str, leader: str | None, as_json: bool) -> str:
+def _ready(ready: "ServerReady", as_json: bool) -> str:
+    """The first admin token is told on the standard output and nowhere else: logs go to the
+    standard error.
+    """
     if as_json:
-        return json.dumps({"url": url, "leader": leader})
-    if leader == url:
-        return f"Headgate is ready at {url}"
-    follows = f"follows {leader}" if leader else "waits for the lease"
-    return f"Headgate {follows} and is ready at {url}"
+        return json.dumps(asdict(ready))
+    follows = f"follows {ready.leader}" if ready.leader else "waits for the lease"
+    does = "is ready" if ready.leader == ready.url else f"{follows} and is ready"
+    lines = [f"Headgate {does} at {ready.url}", ready.access]
+    if ready.first_admin_token:
+        lines += [
+            "The first token, an admin's, told only now; HEADGATE_TOKEN takes it for the client:",
+            ready.first_admin_token,
+        ]
+    return "\n".join(lines)
 
 
 def _option(location: tuple[int | str, ...]) -> str:

@@ -40,6 +40,7 @@ from jobmanager.leader_tasks import LeaderTasks
 from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.loops.ticker import tick
 from jobmanager.services import jobs
+from jobmanager.services.access_control import AccessControl
 from jobmanager.services.batched_checkpoints import Acks
 from jobmanager.services.clock import utc_now
 from jobmanager.services.directive_polls import DirectivePolls
@@ -93,6 +94,10 @@ class ServerReady:
     url: str
     leader: str | None
     """None: nobody leads yet."""
+    access: str
+    """Whether tokens are needed, and why."""
+    first_admin_token: str | None
+    """Made now, and told only here. None: there is one, or none is needed."""
 
 
 class Server:
@@ -146,6 +151,7 @@ class Server:
             predecessor,
             warm=self._warm,
         )
+        self._access = AccessControl(database.tokens, utc_now, settings.exposure.needs_tokens)
         database.on_commit = self._wakeups.wake
         database.leader = lambda: self._leadership.term
 
@@ -159,14 +165,22 @@ class Server:
     async def _run(
         self, app: FastAPI, stop: asyncio.Event, announce: Callable[[ServerReady], None]
     ) -> None:
-        http = _http(app, self._settings.most_connections)
+        http = _http(app, self._settings)
         # Once before anybody can ask, so that who is alone leads from the first request on.
         await self._leadership.run_once()
         serving = asyncio.create_task(http.serve(sockets=[self._listener]), name="http")
         stop_leading = asyncio.Event()
         leading = asyncio.create_task(self._leadership.run(stop_leading), name="leadership")
         events = self._start_events(stop_leading)
-        announce(ServerReady(self.url, self._leadership.leader_url))
+        first = await self._access.create_first_admin()
+        announce(
+            ServerReady(
+                self.url,
+                self._leadership.leader_url,
+                self._settings.exposure.why,
+                first.text if first else None,
+            )
+        )
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([serving, leading, stopping], return_when=asyncio.FIRST_COMPLETED)
         try:
@@ -249,6 +263,8 @@ class Server:
             me=self._me,
             leadership=self._leadership,
             to_leader=to_leader,
+            access=self._access,
+            audit=self._database.audit,
         )
 
     def _start_events(self, stop: asyncio.Event) -> list[asyncio.Task[None]]:
@@ -283,7 +299,7 @@ class Server:
         _log.warning("jobs are still running", waited_seconds=_STOP_JOBS_WITHIN)
 
 
-def _http(app: FastAPI, most_connections: int) -> uvicorn.Server:
+def _http(app: FastAPI, settings: Settings) -> uvicorn.Server:
     return _Http(
         uvicorn.Config(
             app,
@@ -291,7 +307,12 @@ def _http(app: FastAPI, most_connections: int) -> uvicorn.Server:
             access_log=False,
             lifespan="off",
             timeout_graceful_shutdown=3,
-            limit_concurrency=most_connections,
+            limit_concurrency=settings.most_connections,
+            # Uvicorn would believe what anybody on this machine says of where a request came from.
+            proxy_headers=bool(settings.trusted_proxies),
+            forwarded_allow_ips=list(settings.trusted_proxies),
+            ssl_certfile=settings.tls_cert,
+            ssl_keyfile=settings.tls_key,
             timeout_keep_alive=_KEEP_ALIVE,
         )
     )

@@ -1,15 +1,18 @@
 """What a server can be told: by flags, or by HEADGATE_* environment variables."""
 
+import ipaddress
 import os
 import re
 import socket
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from jobmanager.core.access.exposure import Exposure, exposure_of
 from jobmanager.core.snapshots.layout import DATA
 from jobmanager.core.snapshots.storage_uri import local_path, normal
 from jobmanager.files.open_storage import require_shared
@@ -61,6 +64,19 @@ class Settings(BaseSettings):
     keep_history: timedelta = Field(
         timedelta(days=30), description="How long the history of a job is kept after its end."
     )
+    require_tokens: bool = Field(False, description="Tokens are needed on loopback too.")
+    insecure: bool = Field(False, description="No tokens are needed, whatever the address.")
+    tls_cert: Path | None = Field(None, description="The server's certificate, PEM.")
+    tls_key: Path | None = Field(None, description="The key of the certificate, PEM.")
+    ca: Path | None = Field(
+        None, description="Certificates of authorities, PEM, by which runners and servers verify."
+    )
+    trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Addresses or networks whose X-Forwarded-For is believed."
+    )
+    keep_audit: timedelta = Field(
+        timedelta(days=90), description="How long the audit is kept, and tokens that ended."
+    )
     advertise: str | None = Field(
         None, description="URL under which runners reach this server. None: host and port."
     )
@@ -85,6 +101,32 @@ class Settings(BaseSettings):
                 )
         return names
 
+    @field_validator("trusted_proxies", mode="before")
+    @classmethod
+    def _proxies_are_networks(cls, value: object) -> tuple[str, ...]:
+        """As a variable they are separated by commas."""
+        given = value.split(",") if isinstance(value, str) else value
+        if not isinstance(given, list | tuple):
+            raise ValueError("a list of addresses is needed")
+        networks = tuple(str(one).strip() for one in given if str(one).strip())
+        for one in networks:
+            try:
+                ipaddress.ip_network(one)
+            except ValueError:
+                raise ValueError(
+                    f"{one!r} is neither an IP address nor a network such as 10.0.0.0/8"
+                ) from None
+        return networks
+
+    @model_validator(mode="after")
+    def _access_is_told_once(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("--tls-cert and --tls-key belong together: give both or none")
+        if self.advertise and self.tls_cert and not self.advertise.startswith("https://"):
+            raise ValueError(f"a server with TLS is not at {self.advertise}: advertise https://")
+        _ = self.exposure  # raises where --require-tokens and --insecure are both given
+        return self
+
     @field_validator("storage")
     @classmethod
     def _storage_is_a_file_uri(cls, value: str | None) -> str | None:
@@ -105,6 +147,18 @@ class Settings(BaseSettings):
             return None
         require_shared(value)
         return normal(value)
+
+    @property
+    def exposure(self) -> Exposure:
+        """Whether tokens are needed, and why."""
+        advertised = urlsplit(self.advertise).hostname if self.advertise else None
+        return exposure_of(
+            self.host,
+            require_tokens=self.require_tokens,
+            insecure=self.insecure,
+            advertised_host=advertised,
+            trusts_proxies=bool(self.trusted_proxies),
+        )
 
     @property
     def directory(self) -> Path:

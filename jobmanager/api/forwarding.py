@@ -4,7 +4,6 @@ import asyncio
 from uuid import UUID
 
 import httpx
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -25,6 +24,9 @@ _OF_ONE_HOP = frozenset(
 )
 _OF_THE_PAGE = ("origin", "referer", "sec-fetch-")
 """What a browser says of its page fits the host that it asked: it is judged there, not again."""
+
+_OF_PROXIES = ("forwarded", "x-forwarded-")
+"""What was to be believed of them is known by now: where the request came from."""
 
 
 class Forwarding:
@@ -47,6 +49,8 @@ class Forwarding:
 
 
 def _needs_leader(scope: Scope) -> bool:
+    if scope["path"].removeprefix("/v1").startswith("/tokens"):
+        return False  # they are the same on every server, and no lease is needed to revoke one
     return not is_read(scope) or is_runner_call(scope["path"])
 
 
@@ -63,7 +67,7 @@ async def _forward(context: ApiContext, request: Request) -> Response:
             request.method,
             leader + _target(request.scope),
             content=await request.body(),
-            headers=_headers(request.headers, context.me),
+            headers=_headers(request, context.me),
         )
     )
     try:
@@ -89,10 +93,12 @@ def _target(scope: Scope) -> str:
     return f"{path}?{query}" if query else path
 
 
-def _headers(given: Headers, me: UUID) -> list[tuple[str, str]]:
+def _headers(request: Request, me: UUID) -> list[tuple[str, str]]:
+    """The caller's token goes along: the leader asks again who the caller is."""
     kept = [
         (name, value)
-        for name, value in given.items()
-        if name not in _OF_ONE_HOP and not name.startswith(_OF_THE_PAGE)
+        for name, value in request.headers.items()
+        if name not in _OF_ONE_HOP and not name.startswith((*_OF_THE_PAGE, *_OF_PROXIES))
     ]
-    return [*kept, (FORWARDED_BY, str(me))]
+    origin = [("X-Forwarded-For", request.client.host)] if request.client else []
+    return [*kept, *origin, (FORWARDED_BY, str(me))]

@@ -50,6 +50,41 @@ class ArtifactDetails(TypedDict):
     """Jobs that have not ended and use the artifact."""
 
 
+Role = Literal[
+    "viewer",
+    "operator",
+    "developer",
+    "admin",
+]
+
+
+class AuditItem(TypedDict):
+    """A request that would have changed something."""
+
+    id: int
+    at: str
+    actor: str
+    """The name of the token, or `anonymous`."""
+    role: Role
+    origin: str | None
+    """The address that the request came from: of the client, or of its proxy."""
+    method: str
+    route: str
+    """The route's template, without /v1."""
+    subject: str | None
+    """The job, savepoint, artifact or token that the request was about."""
+    status: int | None
+    """Of the answer. Null: the request is under way, or the server ended before its answer."""
+    forwarded_by: str | None
+    """The JobManager that passed the request on to the leader, as the request said."""
+
+
+class AuditPage(TypedDict):
+    items: list[AuditItem]
+    next: int | None
+    """The `before` of the next page; null: there is none."""
+
+
 WebFeatures = TypedDict(
     "WebFeatures",
     {
@@ -703,6 +738,8 @@ class HistoryItem(TypedDict):
     kind: str
     cause: str
     actor: Actor
+    actor_name: str | None
+    """Of a client: the name of its token, or `anonymous`."""
     attempt: int | None
     checkpoint: int | None
     detail: dict[str, Any]
@@ -1294,3 +1331,50 @@ class SavepointPage(TypedDict):
 class ScriptResponse(TypedDict):
     graph: dict[str, Any]
     """For `POST /jobs`."""
+
+
+class TokenResponse(TypedDict):
+    """A token without the token itself, which only its creation tells."""
+
+    name: str
+    role: Role
+    created_at: str
+    expires_at: str | None
+    """Null: never."""
+    revoked_at: str | None
+    last_used_at: str | None
+    """Exact to a minute."""
+    is_usable: bool
+    """Neither revoked nor expired."""
+
+
+class TokenList(TypedDict):
+    items: list[TokenResponse]
+    next: str | None
+
+
+class NewTokenResponse(TypedDict):
+    name: str
+    role: Role
+    created_at: str
+    expires_at: str | None
+    """Null: never."""
+    revoked_at: str | None
+    last_used_at: str | None
+    """Exact to a minute."""
+    is_usable: bool
+    """Neither revoked nor expired."""
+    token: str
+    """Told once: the server keeps only its hash."""
+
+
+class WhoAmI(TypedDict):
+    name: str
+    """Of the token; `anonymous` without one."""
+    role: Role
+    covers: list[Role]
+    """The roles whose rights the caller has."""
+    needs_token: bool
+    """Whether this server answers nobody without a token."""
+    expires_at: str | None
+    """Of the token."""

@@ -14,8 +14,10 @@ from sqlalchemy.ext.asyncio import (
 from jobmanager.core.ids import JobId
 from jobmanager.services.ports.history import Actor
 from jobmanager.store import schema
+from jobmanager.store.audit import PostgresAudit
 from jobmanager.store.leases import PostgresLeases
 from jobmanager.store.outages import outages_named
+from jobmanager.store.tokens import PostgresTokens
 from jobmanager.store.unit_of_work import Leader, PostgresUnitOfWork
 
 _MOST_IDLE_MS = 4_000
@@ -31,13 +33,17 @@ class Database:
             engine, expire_on_commit=False
         )
         self.leases = PostgresLeases(for_lease)
+        self.tokens = PostgresTokens(self.sessions)
+        self.audit = PostgresAudit(self.sessions)
         self.on_commit: Callable[[Iterable[JobId]], None] = lambda jobs: None
         """Told, after each commit, of the jobs that have new effects."""
         self.leader: Leader | None = None
         """Not None: a unit of work commits only in the term in which it was begun."""
 
-    def unit_of_work(self, actor: Actor = Actor.JOBMANAGER) -> PostgresUnitOfWork:
-        return PostgresUnitOfWork(self.sessions, self.on_commit, self.leader, actor)
+    def unit_of_work(
+        self, actor: Actor = Actor.JOBMANAGER, actor_name: str | None = None
+    ) -> PostgresUnitOfWork:
+        return PostgresUnitOfWork(self.sessions, self.on_commit, self.leader, actor, actor_name)
 
     async def migrate(self) -> None:
         await schema.upgrade(self.engine)

@@ -30,6 +30,7 @@ from jobmanager.loops.reaper import Reaper
 from jobmanager.loops.watchdog import Watchdog
 from jobmanager.protocol.inspection import AnswerBody, QuestionBody
 from jobmanager.services import runners
+from jobmanager.services.access_control import AccessControl
 from jobmanager.services.batched_checkpoints import Acks
 from jobmanager.services.directive_polls import DirectivePolls
 from jobmanager.services.directives import RunSettings
@@ -320,6 +321,8 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
             me=myself.id,
             leadership=leadership,
             to_leader=http,
+            access=AccessControl(database.tokens, clock, needs_tokens=False),
+            audit=database.audit,
         )
         try:
             yield Cluster(

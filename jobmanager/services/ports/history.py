@@ -33,6 +33,8 @@ class Recorded:
     job_state: str
     """At present, not at the time of the entry."""
     actor: Actor
+    actor_name: str | None
+    """Of a client: the name of its token."""
     entry: HistoryEntry
 
 

@@ -178,6 +178,35 @@ export interface components {
             /** Format: uuid */
             savepoint: string;
         };
+        /**
+         * AuditItem
+         * @description A request that would have changed something.
+         */
+        AuditItem: {
+            /** @description The name of the token, or `anonymous`. */
+            actor: string;
+            /** Format: date-time */
+            at: string;
+            /** @description The JobManager that passed the request on to the leader, as the request said. */
+            forwarded_by: string | null;
+            id: number;
+            method: string;
+            /** @description The address that the request came from: of the client, or of its proxy. */
+            origin: string | null;
+            role: components["schemas"]["Role"];
+            /** @description The route's template, without /v1. */
+            route: string;
+            /** @description Of the answer. Null: the request is under way, or the server ended before its answer. */
+            status: number | null;
+            /** @description The job, savepoint, artifact or token that the request was about. */
+            subject: string | null;
+        };
+        /** AuditPage */
+        AuditPage: {
+            items: components["schemas"]["AuditItem"][];
+            /** @description The `before` of the next page; null: there is none. */
+            next: number | null;
+        };
         /** BarrierDecline */
         BarrierDecline: {
             attempt: number;
@@ -541,6 +570,8 @@ export interface components {
          */
         HistoryEvent: {
             actor: components["schemas"]["Actor"];
+            /** @description Of a client: the name of its token, or `anonymous`. */
+            actor_name: string | null;
             /** Format: date-time */
             at: string;
             attempt: number | null;
@@ -561,6 +592,8 @@ export interface components {
         /** HistoryItem */
         HistoryItem: {
             actor: components["schemas"]["Actor"];
+            /** @description Of a client: the name of its token, or `anonymous`. */
+            actor_name: string | null;
             /** Format: date-time */
             at: string;
             attempt: number | null;
@@ -874,6 +907,22 @@ export interface components {
          * @enum {string}
          */
         Mode: "streaming" | "batch";
+        /** NewTokenResponse */
+        NewTokenResponse: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Null: never. */
+            expires_at: string | null;
+            /** @description Neither revoked nor expired. */
+            is_usable: boolean;
+            /** @description Exact to a minute. */
+            last_used_at: string | null;
+            name: string;
+            revoked_at: string | null;
+            role: components["schemas"]["Role"];
+            /** @description Told once: the server keeps only its hash. */
+            token: string;
+        };
         /**
          * Nothing
          * @description An empty object.
@@ -1215,6 +1264,11 @@ export interface components {
             source: number | null;
             why: string;
         };
+        /**
+         * Role
+         * @enum {string}
+         */
+        Role: "viewer" | "operator" | "developer" | "admin";
         /** RowPage */
         RowPage: {
             /** @description The number of the checkpoint that was read. */
@@ -1593,6 +1647,36 @@ export interface components {
             "write-records": number;
             "write-records-complete": boolean;
         };
+        /** TokenList */
+        TokenList: {
+            items: components["schemas"]["TokenResponse"][];
+            next: string | null;
+        };
+        /** TokenRequest */
+        TokenRequest: {
+            /** @description None: the token never expires. */
+            expires_in_ms?: number | null;
+            /** @description Of whoever uses the token: a person, a program. */
+            name: string;
+            role: components["schemas"]["Role"];
+        };
+        /**
+         * TokenResponse
+         * @description A token without the token itself, which only its creation tells.
+         */
+        TokenResponse: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Null: never. */
+            expires_at: string | null;
+            /** @description Neither revoked nor expired. */
+            is_usable: boolean;
+            /** @description Exact to a minute. */
+            last_used_at: string | null;
+            name: string;
+            revoked_at: string | null;
+            role: components["schemas"]["Role"];
+        };
         /**
          * Traffic
          * @description Of all regions together; the counts are those of the present attempt.
@@ -1671,6 +1755,18 @@ export interface components {
             "web-rescale": boolean;
             "web-submit": boolean;
         };
+        /** WhoAmI */
+        WhoAmI: {
+            /** @description The roles whose rights the caller has. */
+            covers: components["schemas"]["Role"][];
+            /** @description Of the token. */
+            expires_at: string | null;
+            /** @description Of the token; `anonymous` without one. */
+            name: string;
+            /** @description Whether this server answers nobody without a token. */
+            needs_token: boolean;
+            role: components["schemas"]["Role"];
+        };
     };
     responses: never;
     parameters: never;
@@ -1697,6 +1793,8 @@ export type AttemptReport = components['schemas']['AttemptReport'];
 export type AttemptRunning = components['schemas']['AttemptRunning'];
 export type AttemptStatus = components['schemas']['AttemptStatus'];
 export type AttemptStoppedReport = components['schemas']['AttemptStoppedReport'];
+export type AuditItem = components['schemas']['AuditItem'];
+export type AuditPage = components['schemas']['AuditPage'];
 export type BarrierDecline = components['schemas']['BarrierDecline'];
 export type BarrierReply = components['schemas']['BarrierReply'];
 export type Bounds = components['schemas']['Bounds'];
@@ -1765,6 +1863,7 @@ export type LatestCheckpoints = components['schemas']['LatestCheckpoints'];
 export type LeaseItem = components['schemas']['LeaseItem'];
 export type LoopProgress = components['schemas']['LoopProgress'];
 export type Mode = components['schemas']['Mode'];
+export type NewTokenResponse = components['schemas']['NewTokenResponse'];
 export type Nothing = components['schemas']['Nothing'];
 export type OperationKind = components['schemas']['OperationKind'];
 export type OperationList = components['schemas']['OperationList'];
@@ -1790,6 +1889,7 @@ export type Requirements = components['schemas']['Requirements'];
 export type RestoredCheckpoint = components['schemas']['RestoredCheckpoint'];
 export type RestoredRegionInput = components['schemas']['RestoredRegion-Input'];
 export type RestoredRegionOutput = components['schemas']['RestoredRegion-Output'];
+export type Role = components['schemas']['Role'];
 export type RowPage = components['schemas']['RowPage'];
 export type RowResponse = components['schemas']['RowResponse'];
 export type RunnerHello = components['schemas']['RunnerHello'];
@@ -1821,6 +1921,9 @@ export type SummaryPage = components['schemas']['SummaryPage'];
 export type TaskAccumulators = components['schemas']['TaskAccumulators'];
 export type TaskCheckpoint = components['schemas']['TaskCheckpoint'];
 export type TaskMetrics = components['schemas']['TaskMetrics'];
+export type TokenList = components['schemas']['TokenList'];
+export type TokenRequest = components['schemas']['TokenRequest'];
+export type TokenResponse = components['schemas']['TokenResponse'];
 export type Traffic = components['schemas']['Traffic'];
 export type TriggerResult = components['schemas']['TriggerResult'];
 export type TriggerStatus = components['schemas']['TriggerStatus'];
@@ -1832,5 +1935,6 @@ export type VertexState = components['schemas']['VertexState'];
 export type WarmRunners = components['schemas']['WarmRunners'];
 export type WebConfig = components['schemas']['WebConfig'];
 export type WebFeatures = components['schemas']['WebFeatures'];
+export type WhoAmI = components['schemas']['WhoAmI'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;
