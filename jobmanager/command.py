@@ -19,7 +19,8 @@ import jobmanager.client.gc_command
 import jobmanager.client.savepoint_commands
 import jobmanager.client.script_command
 import jobmanager.client.sql_command
-import jobmanager.client.state_commands  # noqa: F401
+import jobmanager.client.state_commands
+import jobmanager.client.token_commands  # noqa: F401
 from jobmanager.client.cli import AsJson, app, run
 from jobmanager.client.errors import HeadgateError
 

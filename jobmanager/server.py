@@ -37,8 +37,10 @@ from jobmanager.files.snapshot_storage import FileSnapshotStorage
 from jobmanager.launchers.inspector import LocalInspector
 from jobmanager.launchers.local import LocalLauncher
 from jobmanager.leader_tasks import LeaderTasks
+from jobmanager.loops.access_pruner import AccessPruner
 from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.loops.ticker import tick
+from jobmanager.protocol.tls_trust import CIPHERS, trust_in
 from jobmanager.services import jobs
 from jobmanager.services.access_control import AccessControl
 from jobmanager.services.batched_checkpoints import Acks
@@ -53,6 +55,7 @@ from jobmanager.settings import Settings
 from jobmanager.store.database import Database, open_database
 from jobmanager.store.embedded import EmbeddedPostgres
 from jobmanager.store.notifications import listen
+from jobmanager.tls_files import UnusableTls, check_certificate, check_files
 
 _log = structlog.get_logger(__name__)
 _KEEP_ALIVE = 60
@@ -73,7 +76,10 @@ def serve(settings: Settings, announce: Callable[["ServerReady"], None]) -> None
     Raises `CannotStart`.
     """
     _configure_logs()
-    asyncio.run(_serve(settings, announce))
+    try:
+        asyncio.run(_serve(settings, announce))
+    except UnusableTls as error:
+        raise CannotStart(str(error)) from error
 
 
 async def _serve(settings: Settings, announce: Callable[["ServerReady"], None]) -> None:
@@ -81,9 +87,11 @@ async def _serve(settings: Settings, announce: Callable[["ServerReady"], None]) 
     myself = JobManagerId(uuid4())
     async with AsyncExitStack() as stack:
         predecessor = stack.enter_context(_only_server(settings, myself))
+        check_files(settings)
         listener = stack.enter_context(_listen(settings))
         database = await stack.enter_async_context(_database(settings))
         server = Server(settings, database, listener, myself, predecessor)
+        check_certificate(settings, server.url)
         await server.run(stop, announce)
 
 
@@ -128,6 +136,7 @@ class Server:
             settings.archives,
             settings.node,
             settings.spark_master,
+            ca=settings.trusted_ca,
         )
         self._inspector = LocalInspector(
             settings.directory / "inspector",
@@ -142,6 +151,7 @@ class Server:
             self._storage,
             self._wakeups,
             settings,
+            AccessPruner(database.audit, database.tokens, utc_now, settings.keep_audit),
         )
         self._leadership = Leadership(
             database.leases,
@@ -157,7 +167,12 @@ class Server:
 
     async def run(self, stop: asyncio.Event, announce: Callable[[ServerReady], None]) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._launcher.reap)
-        async with httpx.AsyncClient(timeout=PATIENCE, limits=_TO_LEADER, trust_env=False) as http:
+        async with httpx.AsyncClient(
+            timeout=PATIENCE,
+            limits=_TO_LEADER,
+            trust_env=False,
+            verify=trust_in(self._settings.trusted_ca),
+        ) as http:
             app = make_app(host_names=self._host_names())
             app.state.context = self._context(http)
             await self._run(app, stop, announce)
@@ -202,7 +217,8 @@ class Server:
         host, port = self._listener.getsockname()[:2]
         reachable = "127.0.0.1" if host in _EVERY_ADDRESS else host
         shown = f"[{reachable}]" if ":" in reachable else reachable
-        return self._settings.advertise or f"http://{shown}:{port}"
+        scheme = "https" if self._settings.tls_cert else "http"
+        return self._settings.advertise or f"{scheme}://{shown}:{port}"
 
     def _host_names(self) -> frozenset[str]:
         """The names by which clients may call this server, beside localhost and IP addresses."""
@@ -313,6 +329,7 @@ def _http(app: FastAPI, settings: Settings) -> uvicorn.Server:
             forwarded_allow_ips=list(settings.trusted_proxies),
             ssl_certfile=settings.tls_cert,
             ssl_keyfile=settings.tls_key,
+            ssl_ciphers=CIPHERS,
             timeout_keep_alive=_KEEP_ALIVE,
         )
     )

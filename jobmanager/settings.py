@@ -161,6 +161,12 @@ class Settings(BaseSettings):
         )
 
     @property
+    def trusted_ca(self) -> Path | None:
+        """By which runners and other servers verify: as told, else the server's own certificate."""
+        file = self.ca or self.tls_cert
+        return file.expanduser().resolve() if file else None
+
+    @property
     def directory(self) -> Path:
         return self.data_dir.expanduser().resolve()
 

@@ -38,11 +38,14 @@ def main() -> int:
     if token is None:
         log.error("no_token", reason=f"the environment variable {arguments.token_env} is not set")
         return 2
-    return _run(RunnerId(arguments.runner_id), AddressFile(arguments.address_file), token, session)
+    addresses = AddressFile(arguments.address_file)
+    return _run(
+        JobManagerClient(RunnerId(arguments.runner_id), addresses, token, arguments.ca), session
+    )
 
 
-def _run(runner_id: RunnerId, addresses: AddressFile, token: str, session: WarmSession) -> int:
-    with JobManagerClient(runner_id, addresses, token) as client:
+def _run(jobmanager: JobManagerClient, session: WarmSession) -> int:
+    with jobmanager as client:
         runner = RunnerProcess(client, session)
 
         def terminate(number: int, frame: FrameType | None) -> None:
@@ -76,6 +79,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--runner-id", type=UUID, required=True)
     parser.add_argument("--address-file", type=Path, required=True)
+    parser.add_argument(
+        "--ca", type=Path, help="certificates by which JobManagers are verified (PEM)"
+    )
     parser.add_argument(
         "--token-env",
         default="HEADGATE_RUNNER_TOKEN",

@@ -40,7 +40,9 @@ class LocalLauncher:
         class_archives: Path,
         node: str,
         spark_master: str = "local[2]",
+        ca: Path | None = None,
     ) -> None:
+        self._ca = ca
         self._class_archives = class_archives
         self._node = node
         self._spark_master = spark_master
@@ -160,6 +162,8 @@ class LocalLauncher:
         (home / "tmp").mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "taskrunner", "--runner-id", str(runner_id)]
         command += ["--address-file", str(self._address_file)]
+        if self._ca is not None:
+            command += ["--ca", str(self._ca)]
         if token is None:
             command += ["--warm", self._spark_master]
             command += ["--ready-file", str(self._ready_file(runner_id))]

@@ -2,8 +2,10 @@
 
 import random
 import time
+from contextlib import suppress
 from datetime import timedelta
-from threading import Event
+from pathlib import Path
+from threading import Event, Lock
 from types import TracebackType
 from typing import TypeVar
 
@@ -25,6 +27,7 @@ from jobmanager.protocol.messages import (
     RunnerHello,
     RunnerWelcome,
 )
+from jobmanager.protocol.tls_trust import trust_in
 from taskrunner.control.address import AddressFile
 
 _FIRST_PAUSE = 0.2
@@ -52,14 +55,17 @@ class CallRefused(Exception):
 class JobManagerClient:
     """Calls the JobManager until it answers. Threads may share it."""
 
-    def __init__(self, runner: RunnerId, addresses: AddressFile, token: str) -> None:
+    def __init__(
+        self, runner: RunnerId, addresses: AddressFile, token: str, ca: Path | None = None
+    ) -> None:
+        """`ca`: the certificates by which JobManagers are verified; None: those of the machine."""
         self._path = f"/v1/runners/{runner}"
         self._addresses = addresses
-        self._http = httpx.Client(
-            headers={"Authorization": f"Bearer {token}"},
-            timeout=_TIMEOUT_SECONDS,
-            trust_env=False,
-        )
+        self._token = token
+        self._ca = ca
+        self._trusting = Lock()
+        self._trusted_since = 0
+        self._http = self._connections()
         self._closed = Event()
 
     def __enter__(self) -> "JobManagerClient":
@@ -149,8 +155,31 @@ class JobManagerClient:
             )
         except (httpx.HTTPError, OSError, ValueError, RuntimeError) as error:
             # RuntimeError: the client was closed by another thread
+            self._trust_again(error)
             raise NotDelivered(f"{type(error).__name__}: {error}") from error
         return _reply(response, reply)
+
+    def _connections(self) -> httpx.Client:
+        if self._ca is not None:
+            self._trusted_since = self._ca.stat().st_mtime_ns
+        return httpx.Client(
+            headers={"Authorization": f"Bearer {self._token}"},
+            timeout=_TIMEOUT_SECONDS,
+            trust_env=False,
+            verify=trust_in(self._ca),
+        )
+
+    def _trust_again(self, error: Exception) -> None:
+        """A JobManager that starts again may have a certificate that was renewed, and so may the
+        file that we read when we started.
+        """
+        if self._ca is None or "CERTIFICATE_VERIFY_FAILED" not in str(error):
+            return
+        with suppress(OSError, ValueError), self._trusting:  # it may be written just now
+            if self._ca.stat().st_mtime_ns == self._trusted_since or self._closed.is_set():
+                return
+            old, self._http = self._http, self._connections()
+            old.close()
 
 
 def _is_from_a_jobmanager(response: httpx.Response) -> bool:
