@@ -80,7 +80,7 @@ def _judging(rows: DataFrame, until: str | None) -> Judge:
 
 
 def _fitted(loop: VertexId, inner: VertexId, rows: DataFrame, schema: StructType) -> DataFrame:
-    """The rows with the columns in the order of the round before. Raises `InvalidVertex`."""
+    """The rows with the columns in the order of the previous round. Raises `InvalidVertex`."""
     wanted = {field.name: field.dataType.simpleString() for field in schema}
     given = {field.name: field.dataType.simpleString() for field in rows.schema}
     faults = [f"{name} is missing" for name in wanted if name not in given]

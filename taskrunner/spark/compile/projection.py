@@ -15,7 +15,7 @@ def _map(vertex: Map, inputs: Sequence[DataFrame], context: CompileContext) -> D
     [rows] = inputs
     if vertex.select is not None:
         return rows.select(*(sql.expr(text).alias(name) for name, text in vertex.select.items()))
-    # at once: each expression sees the columns as they came in
+    # all at once: each expression sees the input columns
     added = rows.withColumns({name: sql.expr(text) for name, text in vertex.add.items()})
     missing = [name for name in vertex.drop if name not in added.columns]
     if missing:

@@ -8,8 +8,8 @@ This module adds what the rewrite does not do:
 
 * An operator without a key has one partition, whatever the number (`Layout.SINGLE`). The
   rewrite moves its state to the partition of the empty key's hash, where no query reads it.
-  * A region without hashed state cannot be rewritten, and need not be; but its log also keeps
-    Spark at the old number of shuffle partitions.
+* A region without hashed state cannot be rewritten, and need not be; but its log also keeps
+  Spark at the old number of shuffle partitions.
 """
 
 from collections.abc import Sequence
