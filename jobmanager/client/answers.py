@@ -17,7 +17,7 @@ class Ready(TypedDict):
     leader_url: str | None
     """Null while no JobManager leads: then only reads are served."""
     term: int | None
-    """In which this JobManager leads; null: it does not lead."""
+    """The term in which this JobManager leads; null: it does not lead."""
     started_at: str
 
 
@@ -94,11 +94,11 @@ class GarbageItem(TypedDict):
 class GarbageResponse(TypedDict):
     dry_run: bool
     items: list[GarbageItem]
-    """What was deleted, or would be."""
+    """The items that were deleted, or would be deleted."""
     bytes: int
-    """Of the items. A file with links elsewhere frees nothing."""
+    """Size of the items. Deleting a file that has other links frees nothing."""
     left: list[GarbageItem]
-    """What was left alone, and what would delete it."""
+    """Items that were not deleted, and which option would delete them."""
     kept: dict[str, int]
     """How many of each kind are needed."""
 
@@ -212,7 +212,7 @@ JobPlan = TypedDict(
 
 
 class GraphFault(TypedDict):
-    """One thing that is wrong with a job graph, or with another request."""
+    """A fault of a job graph, or of another request."""
 
     vertex: str | None
     """Null: the fault is not in a vertex."""
@@ -250,7 +250,7 @@ JobLine = TypedDict(
         "jobType": str,
         "schedulerType": str,
         "start-time": int,
-        # -1: it has not ended.
+        # -1: the job has not ended.
         "end-time": int,
         "duration": int,
         "state": str,
@@ -275,7 +275,7 @@ Mode = Literal[
 
 
 class Traffic(TypedDict):
-    """Of all regions together; the counts are those of the present attempt."""
+    """Rows of all regions together; the counts are those of the present attempt."""
 
     input_rows: int
     output_rows: int
@@ -307,12 +307,12 @@ class SummaryItem(TypedDict):
     """In a row."""
     restored_from: str | None
     traffic: Traffic | None
-    """Null while the job's runner has said nothing."""
+    """Null until the job's runner has reported progress."""
     lag: int | None
     """Milliseconds, as in the status."""
     last_checkpoint: LastCheckpoint | None
     recent: list[float]
-    """Rows a second that were read, in each ten seconds of the last five minutes."""
+    """Rows read a second, for each ten seconds of the last five minutes."""
 
 
 class SummaryPage(TypedDict):
@@ -593,11 +593,11 @@ class AckResponse(TypedDict):
     pointer: str | None
     """The file with the state, relative to where the job's checkpoints are."""
     version: int | None
-    """Of `state`: Spark's state version. Of `offsets` and `sink`: the batch."""
+    """For `state`: Spark's state version. For `offsets` and `sink`: the batch."""
     bytes: int
     key_groups: list[int]
     offsets: Any
-    """Of a source, as Spark writes them; null: not a source."""
+    """A source's offsets, as Spark writes them; null: not a source."""
     watermark: str | None
 
 
@@ -615,10 +615,10 @@ class CheckpointResponse(TypedDict):
     triggered_at: str
     completed_at: str | None
     batch: dict[str, int | None]
-    """Region to the batch that was the barrier."""
+    """By region, the batch that was the barrier."""
     bytes: int
     new_bytes: int
-    """What this checkpoint added to the job's pool of files."""
+    """Bytes that this checkpoint added to the job's pool of files."""
     manifest: str | None
     discarded_at: str | None
     failure: CheckpointFailure | None
@@ -630,7 +630,7 @@ class VerificationResponse(TypedDict):
     files: int
     bytes: int
     faults: list[str]
-    """What is missing, truncated or altered; empty: every file is as it was written."""
+    """Files that are missing, truncated or altered; empty: every file is as it was written."""
 
 
 ExecutionConfig = TypedDict(
@@ -687,7 +687,7 @@ class GraphResponse(TypedDict):
     """A job graph, in the language of docs/job-graph.md."""
     revision: int
     parallelism: int
-    """In force, which may be another than the graph's own."""
+    """The parallelism in force, which may differ from the graph's own."""
 
 
 Actor = Literal[
@@ -706,7 +706,7 @@ class HistoryItem(TypedDict):
     attempt: int | None
     checkpoint: int | None
     detail: dict[str, Any]
-    """What there is to say of this kind of entry."""
+    """Details, which depend on the kind of entry."""
 
 
 class HistoryPage(TypedDict):
@@ -865,11 +865,11 @@ class VertexRequirements(TypedDict):
 
 
 class Requirements(TypedDict):
-    """Task id to its bounds."""
+    """Bounds of the parallelism, by task id."""
 
 
 class SeriesResponse(TypedDict):
-    """Of one region, a list for each figure: the same place in each list is the same bin."""
+    """The series of one region: a list for each figure, with one element for each bin."""
 
     region: str
     at: list[str]
@@ -878,11 +878,11 @@ class SeriesResponse(TypedDict):
     output_rows_per_second: list[float]
     batches: list[int]
     batch_ms: list[float | None]
-    """Of a batch, on average; null: no batch ran."""
+    """Duration of a batch, on average; null: no batch ran."""
     phases_ms: dict[str, list[float | None]]
-    """What a batch spent on each phase, on average."""
+    """Time that a batch spent in each phase, on average."""
     busy: list[float]
-    """Share of the time that batches ran, 0 to 1."""
+    """Share of the time in which batches ran, 0 to 1."""
     state_rows: list[int]
     state_bytes: list[int]
     lag_ms: list[int | None]
@@ -954,11 +954,12 @@ class KeyGroupResponse(TypedDict):
     subtask: int
     rows: int
     bytes: int
-    """Of keys and values as Spark serialises them."""
+    """Size of keys and values as Spark serialises them."""
 
 
 class SkewResponse(TypedDict):
-    """The largest group by the mean of all groups, empty groups too; null: there are no rows."""
+    """Rows or bytes of the largest group, divided by the mean of all groups including empty groups;
+    null: there are no rows."""
 
     rows: float | None
     bytes: float | None
@@ -981,7 +982,7 @@ class KeyGroupHistogram(TypedDict):
 
 
 class KeyResponse(TypedDict):
-    """The rows of a key. Where there is just one row it is at the top, too."""
+    """The rows of a key. Where there is exactly one row, its fields are also at the top level."""
 
     checkpoint: int
     """The number of the checkpoint that was read."""
@@ -1132,7 +1133,7 @@ class StatusResponse(TypedDict):
     attempt: int
     runner: RunnerResponse | None
     region_states: list[RegionProgress]
-    """What the runner last said of each region."""
+    """What the runner last reported about each region."""
     restored: list[RestoredRegion]
     """Where each region of the newest attempt started from, and why there."""
     last_checkpoint: LastCheckpoint | None
@@ -1150,9 +1151,9 @@ Verdict = Literal[
 
 class ChangedField(TypedDict):
     vertex: str | None
-    """Null: of the graph itself."""
+    """Null: the change is in the graph itself."""
     field: str
-    """Empty: the whole vertex came or went."""
+    """Empty: the whole vertex was added or removed."""
     before: Any
     after: Any
 
@@ -1167,7 +1168,7 @@ Fate = Literal[
 class VertexState(TypedDict):
     region: str
     vertex: str | None
-    """Null: the offsets of the region."""
+    """Null: the state is the offsets of the region."""
     fate: Fate
 
 
@@ -1183,7 +1184,7 @@ class PlanResponse(TypedDict):
     changes: list[ChangedField]
     state: list[VertexState]
     spark: list[SparkJudgement]
-    """What Spark said to the new graph and a copy of the newest checkpoint; empty: there is no
+    """What Spark answered to the new graph with a copy of the newest checkpoint; empty: there is no
     checkpoint to try."""
 
 
@@ -1233,7 +1234,7 @@ class RunnerItem(TypedDict):
     exit: str | None
     """How the process ended."""
     versions: dict[str, str]
-    """Of Spark, Python, Java and Headgate, as far as the runner has told them."""
+    """Versions of Spark, Python, Java and Headgate, as far as the runner has reported them."""
     slots: int | None
     """Tasks that the runner's Spark runs at the same time."""
     resident_bytes: int | None
@@ -1256,11 +1257,11 @@ SavepointStatus = Literal[
 
 
 class SavepointRegion(TypedDict):
-    """Where one region of the job was."""
+    """The position of one region of the job."""
 
     batch: int | None
     offsets: dict[str, Any]
-    """Source vertex to its offsets, as Spark writes them."""
+    """Offsets by source vertex, as Spark writes them."""
     watermark: str | None
 
 
@@ -1283,7 +1284,7 @@ class SavepointResponse(TypedDict):
     failure: str | None
     labels: dict[str, str]
     parent: str | None
-    """What the job had started from, or where an adopted savepoint is from."""
+    """The state that the job had started from, or the origin of an adopted savepoint."""
 
 
 class SavepointPage(TypedDict):

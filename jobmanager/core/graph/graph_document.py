@@ -1,7 +1,7 @@
-"""From a job-graph document (a mapping, from JSON or YAML) to a `JobGraph`.
+"""Reads a job-graph document (a mapping, from JSON or YAML) into a `JobGraph`.
 
-One pass that finds every fault: `parse` either returns a graph that can be
-planned, or raises `InvalidJobGraph` with all of them.
+One pass finds every fault: `parse` either returns a graph that can be planned, or raises
+`InvalidJobGraph` with all faults.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class _Style(StrEnum):
 
 
 def parse(document: Mapping[str, Any]) -> JobGraph:
-    """The graph that `document` describes. Raises `InvalidJobGraph` with every fault."""
+    """Read the graph in `document`. Raises `InvalidJobGraph` with every fault."""
     faults = Faults()
     fields = Fields(document, faults, vertex=None)
     name = fields.text("name")
@@ -70,7 +70,7 @@ def parse(document: Mapping[str, Any]) -> JobGraph:
 
 
 def parallelism_fault(parallelism: int, max_parallelism: int) -> str | None:
-    """Why a job with that many key groups cannot run at `parallelism`; None if it can."""
+    """Return why a job with that many key groups cannot run at `parallelism`; None if it can."""
     if max_parallelism % parallelism == 0:
         return None
     fitting = ", ".join(str(p) for p in divisors(max_parallelism)[:24])
@@ -137,8 +137,8 @@ def _execution(fields: Fields) -> Execution:
     return Execution(interval)
 
 
-# Settings that decide where state is and what a checkpoint holds. One that a job
-# could change under us would make acks and the key-group map untrue.
+# Settings that decide where state is and what a checkpoint holds. If a job could change them,
+# # acks and the key-group assignment would be wrong.
 OURS = (
     "spark.sql.shuffle.partitions",
     "spark.sql.streaming.stateStore.",

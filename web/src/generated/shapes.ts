@@ -33,13 +33,13 @@ export interface components {
             bytes: number;
             key_groups: number[];
             kind: components["schemas"]["SnapshotKind"];
-            /** @description Of a source, as Spark writes them; null: not a source. */
+            /** @description A source's offsets, as Spark writes them; null: not a source. */
             offsets: unknown;
             /** @description The file with the state, relative to where the job's checkpoints are. */
             pointer: string | null;
             region: string;
             subtask: number;
-            /** @description Of `state`: Spark's state version. Of `offsets` and `sink`: the batch. */
+            /** @description For `state`: Spark's state version. For `offsets` and `sink`: the batch. */
             version: number | null;
             vertex: string;
             watermark: string | null;
@@ -52,7 +52,7 @@ export interface components {
         Actor: "client" | "runner" | "jobmanager";
         /** AdoptRequest */
         AdoptRequest: {
-            /** @description The job graph that is to go on from it. */
+            /** @description The job graph that shall continue from the savepoint. */
             graph: {
                 [key: string]: unknown;
             };
@@ -204,9 +204,9 @@ export interface components {
         ChangedField: {
             after: unknown;
             before: unknown;
-            /** @description Empty: the whole vertex came or went. */
+            /** @description Empty: the whole vertex was added or removed. */
             field: string;
-            /** @description Null: of the graph itself. */
+            /** @description Null: the change is in the graph itself. */
             vertex: string | null;
         };
         /** CheckpointCounts */
@@ -219,7 +219,7 @@ export interface components {
         };
         /**
          * CheckpointEvent
-         * @description `checkpoint_triggered` and `checkpoint_ack`: how far a checkpoint is.
+         * @description `checkpoint_triggered` and `checkpoint_ack`: the progress of a checkpoint.
          */
         CheckpointEvent: {
             acked: number;
@@ -233,8 +233,8 @@ export interface components {
             name: string;
             status: components["schemas"]["CheckpointStatus"];
             /**
-             * @description `region/vertex/number` of the subtasks that are awaited, or that have acked now; absent
-             *     where they are very many.
+             * @description `region/vertex/number` of the subtasks that are awaited, or that have just acked; absent
+             *     where there are very many.
              */
             subtasks?: string[];
         };
@@ -300,7 +300,7 @@ export interface components {
             acks: components["schemas"]["AckResponse"][];
             attempt: number;
             awaited: components["schemas"]["SubtaskResponse"][];
-            /** @description Region to the batch that was the barrier. */
+            /** @description By region, the batch that was the barrier. */
             batch: {
                 [key: string]: number | null;
             };
@@ -310,7 +310,7 @@ export interface components {
             failure: components["schemas"]["CheckpointFailure"] | null;
             kind: components["schemas"]["CheckpointKind"];
             manifest: string | null;
-            /** @description What this checkpoint added to the job's pool of files. */
+            /** @description Bytes that this checkpoint added to the job's pool of files. */
             new_bytes: number;
             number: number;
             status: components["schemas"]["CheckpointStatus"];
@@ -468,7 +468,7 @@ export interface components {
         };
         /**
          * FlinkErrors
-         * @description What Flink's routes answer where they refuse or fail.
+         * @description What Flink's routes answer when they refuse a request or fail.
          */
         FlinkErrors: {
             errors: string[];
@@ -492,21 +492,21 @@ export interface components {
         GarbageKind: "checkpoint" | "pool_file" | "attempt" | "savepoint_draft" | "unknown_job" | "unknown_artifact";
         /** GarbageResponse */
         GarbageResponse: {
-            /** @description Of the items. A file with links elsewhere frees nothing. */
+            /** @description Size of the items. Deleting a file that has other links frees nothing. */
             bytes: number;
             dry_run: boolean;
-            /** @description What was deleted, or would be. */
+            /** @description The items that were deleted, or would be deleted. */
             items: components["schemas"]["GarbageItem"][];
             /** @description How many of each kind are needed. */
             kept: {
                 [key: string]: number;
             };
-            /** @description What was left alone, and what would delete it. */
+            /** @description Items that were not deleted, and which option would delete them. */
             left: components["schemas"]["GarbageItem"][];
         };
         /**
          * GraphFault
-         * @description One thing that is wrong with a job graph, or with another request.
+         * @description A fault of a job graph, or of another request.
          */
         GraphFault: {
             /** @description Null: the fault is in the vertex, or the graph, as a whole. */
@@ -531,7 +531,7 @@ export interface components {
             } & {
                 [key: string]: unknown;
             };
-            /** @description In force, which may be another than the graph's own. */
+            /** @description The parallelism in force, which may differ from the graph's own. */
             parallelism: number;
             revision: number;
         };
@@ -546,7 +546,7 @@ export interface components {
             attempt: number | null;
             cause: string;
             checkpoint: number | null;
-            /** @description What there is to say of this kind of entry. */
+            /** @description Details, which depend on the kind of entry. */
             detail: {
                 [key: string]: unknown;
             };
@@ -555,7 +555,7 @@ export interface components {
             kind: string;
             /** @description Of the job. */
             name: string;
-            /** @description Of the job, when the event is sent. */
+            /** @description The job's state when the event is sent. */
             state: components["schemas"]["JobStatus"] | ("stalled" | "degraded");
         };
         /** HistoryItem */
@@ -566,7 +566,7 @@ export interface components {
             attempt: number | null;
             cause: string;
             checkpoint: number | null;
-            /** @description What there is to say of this kind of entry. */
+            /** @description Details, which depend on the kind of entry. */
             detail: {
                 [key: string]: unknown;
             };
@@ -650,7 +650,7 @@ export interface components {
          */
         JobLine: {
             duration: number;
-            /** @description -1: it has not ended. */
+            /** @description -1: the job has not ended. */
             "end-time": number;
             /** @description As in the native status. */
             "headgate-state": components["schemas"]["JobStatus"] | ("stalled" | "degraded");
@@ -762,7 +762,7 @@ export interface components {
         };
         /**
          * KeyGroupMove
-         * @description Key groups of a vertex that another subtask has now.
+         * @description Key groups of a vertex that moved to another subtask.
          */
         KeyGroupMove: {
             /** @description The subtask that had them. */
@@ -774,7 +774,7 @@ export interface components {
         };
         /** KeyGroupResponse */
         KeyGroupResponse: {
-            /** @description Of keys and values as Spark serialises them. */
+            /** @description Size of keys and values as Spark serialises them. */
             bytes: number;
             key_group: number | null;
             rows: number;
@@ -798,7 +798,7 @@ export interface components {
         };
         /**
          * KeyResponse
-         * @description The rows of a key. Where there is just one row it is at the top, too.
+         * @description The rows of a key. Where there is exactly one row, its fields are also at the top level.
          */
         KeyResponse: {
             /** @description The number of the checkpoint that was read. */
@@ -988,7 +988,7 @@ export interface components {
             changes: components["schemas"]["ChangedField"][];
             reasons: string[];
             /**
-             * @description What Spark said to the new graph and a copy of the newest checkpoint; empty: there is no
+             * @description What Spark answered to the new graph with a copy of the newest checkpoint; empty: there is no
              *     checkpoint to try.
              */
             spark: components["schemas"]["SparkJudgement"][];
@@ -1003,8 +1003,8 @@ export interface components {
             /** @description What is wrong, with which value, and what to do. */
             detail: string;
             /**
-             * @description Every fault at once. Only of a job graph with faults, and of a request that does not have
-             *     the form that the route asks for.
+             * @description All faults at once. Only where a job graph has faults, or where a request does not have the
+             *     form that the route requires.
              */
             faults?: components["schemas"]["GraphFault"][];
             /** @description The path that was asked for. */
@@ -1022,7 +1022,7 @@ export interface components {
         ProgressDetail: "each" | "summary" | "none";
         /**
          * ProgressEvent
-         * @description `progress`: what the runner of a job last said of each region.
+         * @description `progress`: what the job's runner last reported about each region.
          */
         ProgressEvent: {
             /** Format: date-time */
@@ -1035,7 +1035,7 @@ export interface components {
         };
         /**
          * ProgressLine
-         * @description How one job gets on.
+         * @description The progress of one job.
          */
         ProgressLine: {
             /** Format: date-time */
@@ -1050,7 +1050,7 @@ export interface components {
         };
         /**
          * ProgressSummaryEvent
-         * @description `progress_summary`: a line for each job that runs.
+         * @description `progress_summary`: a line for each running job.
          */
         ProgressSummaryEvent: {
             jobs: components["schemas"]["ProgressLine"][];
@@ -1069,7 +1069,7 @@ export interface components {
             /** Format: date-time */
             started_at: string;
             status: string;
-            /** @description In which this JobManager leads; null: it does not lead. */
+            /** @description The term in which this JobManager leads; null: it does not lead. */
             term: number | null;
         };
         /**
@@ -1177,7 +1177,7 @@ export interface components {
         };
         /**
          * Requirements
-         * @description Task id to its bounds.
+         * @description Bounds of the parallelism, by task id.
          */
         Requirements: {
             [key: string]: components["schemas"]["VertexRequirements"];
@@ -1273,7 +1273,7 @@ export interface components {
             /** @description Tasks that the runner's Spark runs at the same time. */
             slots: number | null;
             spark_version: string | null;
-            /** @description Of Spark, Python, Java and Headgate, as far as the runner has told them. */
+            /** @description Versions of Spark, Python, Java and Headgate, as far as the runner has reported them. */
             versions: {
                 [key: string]: string;
             };
@@ -1320,11 +1320,11 @@ export interface components {
         };
         /**
          * SavepointRegion
-         * @description Where one region of the job was.
+         * @description The position of one region of the job.
          */
         SavepointRegion: {
             batch: number | null;
-            /** @description Source vertex to its offsets, as Spark writes them. */
+            /** @description Offsets by source vertex, as Spark writes them. */
             offsets: {
                 [key: string]: unknown;
             };
@@ -1356,7 +1356,7 @@ export interface components {
             };
             max_parallelism: number;
             parallelism: number;
-            /** @description What the job had started from, or where an adopted savepoint is from. */
+            /** @description The state that the job had started from, or the origin of an adopted savepoint. */
             parent: string | null;
             path: string;
             /** @description Empty until the savepoint is complete. */
@@ -1373,7 +1373,7 @@ export interface components {
         /** ScriptRequest */
         ScriptRequest: {
             arguments?: string[];
-            /** @description Ids of what the script imports. */
+            /** @description Ids of the artifacts that the script imports. */
             artifacts?: string[];
             /** @description None: that of the script. */
             name?: string | null;
@@ -1403,20 +1403,20 @@ export interface components {
         };
         /**
          * SeriesResponse
-         * @description Of one region, a list for each figure: the same place in each list is the same bin.
+         * @description The series of one region: a list for each figure, with one element for each bin.
          */
         SeriesResponse: {
             /** @description The beginning of the bin. */
             at: string[];
-            /** @description Of a batch, on average; null: no batch ran. */
+            /** @description Duration of a batch, on average; null: no batch ran. */
             batch_ms: (number | null)[];
             batches: number[];
-            /** @description Share of the time that batches ran, 0 to 1. */
+            /** @description Share of the time in which batches ran, 0 to 1. */
             busy: number[];
             input_rows_per_second: number[];
             lag_ms: (number | null)[];
             output_rows_per_second: number[];
-            /** @description What a batch spent on each phase, on average. */
+            /** @description Time that a batch spent in each phase, on average. */
             phases_ms: {
                 [key: string]: (number | null)[];
             };
@@ -1426,7 +1426,8 @@ export interface components {
         };
         /**
          * SkewResponse
-         * @description The largest group by the mean of all groups, empty groups too; null: there are no rows.
+         * @description Rows or bytes of the largest group, divided by the mean of all groups including empty groups;
+         *     null: there are no rows.
          */
         SkewResponse: {
             bytes: number | null;
@@ -1493,7 +1494,7 @@ export interface components {
             /** @description What the newest attempt does. */
             observed: components["schemas"]["AttemptStatus"];
             reason: string;
-            /** @description What the runner last said of each region. */
+            /** @description What the runner last reported about each region. */
             region_states: components["schemas"]["RegionProgress"][];
             restarts: number;
             /** @description Where each region of the newest attempt started from, and why there. */
@@ -1534,7 +1535,7 @@ export interface components {
             name: string;
             parallelism: number;
             reason: string;
-            /** @description Rows a second that were read, in each ten seconds of the last five minutes. */
+            /** @description Rows read a second, for each ten seconds of the last five minutes. */
             recent: number[];
             restarts: number;
             restored_from: string | null;
@@ -1544,7 +1545,7 @@ export interface components {
             state: components["schemas"]["JobStatus"] | ("stalled" | "degraded");
             /** Format: date-time */
             submitted_at: string;
-            /** @description Null while the job's runner has said nothing. */
+            /** @description Null until the job's runner has reported progress. */
             traffic: components["schemas"]["Traffic"] | null;
         };
         /** SummaryPage */
@@ -1595,7 +1596,7 @@ export interface components {
         };
         /**
          * Traffic
-         * @description Of all regions together; the counts are those of the present attempt.
+         * @description Rows of all regions together; the counts are those of the present attempt.
          */
         Traffic: {
             input_rows: number;
@@ -1631,7 +1632,7 @@ export interface components {
         /** VerificationResponse */
         VerificationResponse: {
             bytes: number;
-            /** @description What is missing, truncated or altered; empty: every file is as it was written. */
+            /** @description Files that are missing, truncated or altered; empty: every file is as it was written. */
             faults: string[];
             files: number;
         };
@@ -1643,7 +1644,7 @@ export interface components {
         VertexState: {
             fate: components["schemas"]["Fate"];
             region: string;
-            /** @description Null: the offsets of the region. */
+            /** @description Null: the state is the offsets of the region. */
             vertex: string | null;
         };
         /**

@@ -166,7 +166,7 @@ def test_fitting_is_for_batch_alone() -> None:
 
 NOT_AN_ID = (
     "loop/Wrong.id: 'Wrong' is not an id: lower-case letters, digits and _, a letter first, "
-    "63 characters at most"
+    "at most 63 characters"
 )
 
 
