@@ -53,7 +53,7 @@ class NoModels:
     """For the analysis of a graph where paths cannot be read."""
 
     def load(self, vertex: VertexId, path: str) -> PipelineModel:
-        raise InvalidVertex(vertex, f"{path!r} cannot be seen from here", "model")
+        raise InvalidVertex(vertex, f"{path!r} cannot be read here", "model")
 
     def fitted(self, vertex: Ml, pipeline: Pipeline, rows: DataFrame) -> PipelineModel | None:
         return None

@@ -34,7 +34,7 @@ def _flat_map(vertex: FlatMap, inputs: Sequence[DataFrame], context: CompileCont
     kept = rows.columns if vertex.keep is None else vertex.keep
     clash = [name for name in vertex.names if name.lower() in {one.lower() for one in kept}]
     if clash:
-        raise InvalidVertex(vertex.id, f"column {clash[0]!r} is there already", "as")
+        raise InvalidVertex(vertex.id, f"column {clash[0]!r} already exists", "as")
     need_columns(vertex.id, "keep", tuple(kept), rows)
     with naming(vertex.id, "explode"):
         exploded = sql.explode(sql.expr(vertex.explode)).alias(*vertex.names)

@@ -66,7 +66,7 @@ def _plan_faults(vertex: Spark, made: DataFrame, inputs: Sequence[DataFrame]) ->
         else:
             yield "it keeps no state: leave the field state out"
     elif found.state_after_input:
-        yield "it keeps state behind an input that has state too: divide it into two vertices"
+        yield "it keeps state after an input that has state too: split it into two vertices"
 
 
 def _types(schema: Any) -> dict[str, DataType]:

@@ -19,7 +19,7 @@ def _compile(vertex: Sink, inputs: Sequence[DataFrame], context: CompileContext)
         if [one.dataType.simpleString() for one in written] != ["string"]:
             found = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in written)
             raise InvalidVertex(
-                vertex.id, f"text is one column of texts, here come {found}", "format"
+                vertex.id, f"format text needs exactly one STRING column, found {found}", "format"
             )
     return rows
 

@@ -115,7 +115,7 @@ def _check_state(
         before = [one.input for one in steps[: steps.index(states[0])] if isinstance(one, _Use)]
         if any(one in with_state for one in before):
             raise InvalidVertex(
-                vertex.id, "put what keeps state first, or into a vertex of its own", "query"
+                vertex.id, "move the stateful part first, or into a vertex of its own", "query"
             )
 
 
