@@ -171,4 +171,4 @@ def _reply(response: httpx.Response, reply: type[Reply]) -> Reply:
     try:
         return reply.model_validate_json(response.content)
     except ValidationError as error:
-        raise CallRefused(f"{response.request.url}: an answer we cannot read: {error}") from error
+        raise CallRefused(f"{response.request.url}: the answer cannot be read: {error}") from error

@@ -118,7 +118,7 @@ def _input_moved(now: str, before: str, stack: str, region: str | None) -> Failu
     return Failure(
         kind=FailureKind.INVALID_JOB,
         message=(
-            f"the input of a files source has moved: the state it goes on from has read {before}, "
+            f"the input of a files source has moved: the restored state has read {before}, "
             f"and the graph now says {now}; put the files back, or start without that state"
         ),
         stack=stack,
@@ -142,7 +142,7 @@ def _decide(causes: Sequence[Cause], stack: str) -> tuple[FailureKind, Cause]:
     return FailureKind.INFRASTRUCTURE, innermost
 
 
-_UNKNOWN = Cause("Unknown", "the attempt ended without saying why")
+_UNKNOWN = Cause("Unknown", "the attempt ended without an error message")
 
 
 def _kind_of(cause: Cause) -> FailureKind | None:

@@ -85,7 +85,7 @@ def unpack(value: bytes | None) -> GroupState:
         raise UnknownStateFormat(f"not the state of a key group: {error}") from error
     if version != VERSION:
         raise UnknownStateFormat(
-            f"the state of the key group has version {version}, this Headgate knows {VERSION}"
+            f"the state of the key group has version {version}, this Headgate reads {VERSION}"
         )
     return GroupState(*parts)
 

@@ -91,7 +91,7 @@ def copy_foreign(source: Path, target: Path) -> Foreign:
         batch = SparkLog(source).last_committed()
         if batch is None:
             raise ForeignCheckpointRefused(
-                f"{source} has no committed batch: there is nothing to go on from"
+                f"{source} has no committed batch: there is no state to continue from"
             )
         try:
             for path in _visible_files(source):
