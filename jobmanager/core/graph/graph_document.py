@@ -4,6 +4,7 @@ One pass finds every fault: `parse` either returns a graph that can be planned, 
 `InvalidJobGraph` with all faults.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
@@ -146,14 +147,27 @@ OURS = (
     "spark.sql.streaming.checkpointFileManagerClass",
     "spark.sql.streaming.minBatchesToRetain",
 )
+_ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
+_RATIO = re.compile(r"0|1|0?\.[0-9]+|1\.0+")
+# Settings of the state store that a job may change: how much memory RocksDB takes.
+STATE_MEMORY = {
+    f"{_ROCKSDB}.boundedMemoryUsage": ("true or false", re.compile("true|false")),
+    f"{_ROCKSDB}.maxMemoryUsageMB": ("a positive number of megabytes", re.compile("[1-9][0-9]*")),
+    f"{_ROCKSDB}.writeBufferCacheRatio": ("a number from 0 to 1", _RATIO),
+    f"{_ROCKSDB}.highPriorityPoolRatio": ("a number from 0 to 1", _RATIO),
+}
 
 
 def _spark(fields: Fields) -> dict[str, str]:
     settings = fields.settings("spark")
-    for setting in settings:
+    for setting, value in settings.items():
         if not setting.startswith("spark."):
             fields.fault("spark", f"{setting!r} is not a Spark setting: they begin with 'spark.'")
-        if setting.startswith(OURS):
+        if setting in STATE_MEMORY:
+            expected, pattern = STATE_MEMORY[setting]
+            if not pattern.fullmatch(value):
+                fields.fault("spark", f"{setting!r} must be {expected}, not {value!r}")
+        elif setting.startswith(OURS):
             fields.fault("spark", f"{setting!r} is set by Headgate: leave it out")
     return settings
 

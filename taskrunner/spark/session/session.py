@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from taskrunner import logs
-from taskrunner.spark.session import class_archive
+from taskrunner.spark.session import class_archive, state_memory
 from taskrunner.spark.session.priming import prime
 
 Session = SparkSession
@@ -60,7 +60,8 @@ def settings(
     if not _is_on_this_machine(master):
         # executors elsewhere must find the driver: Spark's own choice, or the job's
         del chosen["spark.driver.host"], chosen["spark.driver.bindAddress"]
-    return chosen | dict(extra)
+    asked = chosen | dict(extra)
+    return state_memory.bounds(asked, cores=os.cpu_count() or 1) | asked
 
 
 def open_session(chosen: Mapping[str, str], *, records: bool = False) -> SparkSession:
@@ -164,7 +165,12 @@ class WarmSession:
     def _can_become(self, spark: SparkSession, chosen: Mapping[str, str]) -> bool:
         try:
             is_there = not spark.sparkContext._jsc.sc().isStopped()
-            return is_there and all(map(spark.conf.isModifiable, self._changed(chosen)))
+            changed = self._changed(chosen)
+            return (
+                is_there
+                and not changed & state_memory.OF_THE_JVM
+                and all(map(spark.conf.isModifiable, changed))
+            )
         except Exception as error:  # its JVM is gone
             log.warning("session_lost", reason=f"{type(error).__name__}: {error}")
             return False
