@@ -109,7 +109,7 @@ class FsspecStorage:
             there.update(self.list_files(top))
         for location, size in expected.items():
             if there.get(location) != size:
-                said = f"has {there[location]} bytes" if location in there else "is not there"
+                said = f"has {there[location]} bytes" if location in there else "is missing"
                 raise StoreFailed(f"{self._uri(location)} {said} after {size} were uploaded")
 
     def write(self, location: str, content: str | bytes) -> None:
