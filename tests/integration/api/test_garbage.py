@@ -213,7 +213,7 @@ async def test_the_draft_of_a_savepoint_goes_when_its_writer_is_gone(cluster: Cl
     home_of_savepoints = savepoint.parent
     assert draft.name not in below(under_way["items"] + under_way["left"], home_of_savepoints)
     assert below(declined["items"], home_of_savepoints) == {}
-    assert "still there" in below(declined["left"], home_of_savepoints)[draft.name]
+    assert "still alive" in below(declined["left"], home_of_savepoints)[draft.name]
     assert below(gone["items"], home_of_savepoints)[draft.name].endswith("is failed")
     assert (
         "no such savepoint" in below(gone["left"], home_of_savepoints)[".savepoint-of-nobody.draft"]
