@@ -38,7 +38,7 @@ Wait = Annotated[
     float, typer.Option(min=0, metavar="SECONDS", help="How long to wait; 0: do not wait.")
 ]
 Job = Annotated[
-    str, typer.Argument(metavar="JOB", help="A job's id, the beginning of it, or its name.")
+    str, typer.Argument(metavar="JOB", help="A job's id, the beginning of its id, or its name.")
 ]
 
 

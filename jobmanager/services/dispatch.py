@@ -44,9 +44,7 @@ class Dispatcher:
                 assert_never(effect)
 
     async def _launch(self, job_id: JobId, attempt: AttemptNumber, now: datetime) -> None:
-        """Launch a runner. It is recorded before its process starts, so that no runner is ever
-        unknown.
-        """
+        """Launch a runner. It is recorded before its process starts, so no runner is unknown."""
         token = secrets.token_urlsafe(24)
         async with self._units() as uow:
             # With the job's lock, because a runner may be registering at this moment.
@@ -59,7 +57,7 @@ class Dispatcher:
             launched = await self._launcher.find(known) if known else None
             if known is None or launched is None:
                 # A new token: a process that a replaced leader still starts is refused when it
-                # # registers.
+                # registers.
                 warm = None if known or static_settings(job.graph) else self._launcher.reserve()
                 runner = self._runner(known.id if known else warm, job_id, attempt, token, now)
                 await (uow.runners.save(runner) if known else uow.runners.add(runner))
@@ -93,7 +91,7 @@ class Dispatcher:
 
     async def _note_process(self, runner_id: RunnerId, launched: Launched) -> None:
         # If this fails because another JobManager leads by now, the process is left alone: the
-        # # new leader has found it, or has started another, and then it ends when it registers.
+        # new leader has found it, or has started another, and then it ends when it registers.
         async with self._units() as uow:
             await uow.runners.note_process(runner_id, launched)
             current = await uow.runners.get(runner_id)

@@ -1,4 +1,4 @@
-"""Connection pools to one Postgres: one for the work, a small one for the lease."""
+"""Connection pools to one Postgres: one for all work, and a small one for the lease."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ AS_USUAL = Waits()
 
 
 class Database:
-    """The engines and their sessions. `open_database` makes one, `close` ends it."""
+    """The engines and their sessions. `open_database` makes a `Database`, `close` ends it."""
 
     def __init__(self, engine: AsyncEngine, for_lease: AsyncEngine) -> None:
         self.engine = engine
@@ -45,9 +45,9 @@ class Database:
         )
         self.leases = PostgresLeases(for_lease)
         self.on_commit: Callable[[Iterable[JobId]], None] = lambda jobs: None
-        """Told, after each commit, of the jobs that have new effects."""
+        """Called after each commit with the jobs that have new effects."""
         self.leader: Leader | None = None
-        """Not None: a unit of work commits only in the term in which it was begun."""
+        """If set, a unit of work commits only in the term in which it began."""
 
     def unit_of_work(self, actor: Actor = Actor.JOBMANAGER) -> PostgresUnitOfWork:
         return PostgresUnitOfWork(self.sessions, self.on_commit, self.leader, actor)
@@ -66,12 +66,12 @@ class Database:
 
 
 def open_database(url: str, waits: Waits = AS_USUAL) -> Database:
-    """A pool for `url`, any Postgres URL; psycopg is the driver whatever the URL says."""
+    """Open the pools for `url`, any Postgres URL; psycopg is the driver whatever the URL says."""
     parsed = make_url(url)
     if not parsed.drivername.startswith("postgres"):
         raise ValueError(f"{parsed.drivername!r} is not Postgres: give postgresql://user@host/name")
     psycopg_url = parsed.set(drivername="postgresql+psycopg")
-    # The lease has connections of its own: a flood of requests must not cost us the lead.
+    # The lease has connections of its own: a flood of requests must not end the leadership.
     return Database(
         _engine(psycopg_url, 10, 30, waits.connection, waits.idle_in_transaction),
         _engine(psycopg_url, 1, 1, waits.lease_connection, waits.idle_in_transaction),
@@ -88,9 +88,9 @@ def _engine(url: URL, size: int, more: int, patience: float, idle: float) -> Asy
         connect_args={
             "connect_timeout": 5,
             "application_name": "headgate",
-            # A leader that is frozen in the middle of a transaction gives up its locks.
+            # A leader that is frozen in the middle of a transaction loses its locks.
             "options": f"-c idle_in_transaction_session_timeout={int(idle * 1000)}",
-            # A machine that is gone is noticed, and not waited for until TCP gives up.
+            # A machine that has gone is noticed before TCP gives up.
             "keepalives_idle": 5,
             "keepalives_interval": 2,
             "keepalives_count": 3,

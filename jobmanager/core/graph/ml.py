@@ -117,7 +117,7 @@ def _read(fields: Fields, header: Header) -> Ml:
     if fields.has("model"):
         return _scoring(fields, header)
     if not fields.has("fit"):
-        fields.fault("fit", "missing: the input to fit on, or model: the path of a saved one")
+        fields.fault("fit", "missing: the input to fit on, or model: the path of a saved model")
     if header.mode is Mode.STREAMING and fields.has("fit"):
         fields.fault(
             "fit",
@@ -139,7 +139,9 @@ def _read(fields: Fields, header: Header) -> Ml:
 def _scoring(fields: Fields, header: Header) -> Ml:
     for other in ("fit", "stages", "features", "label", "save"):
         if fields.has(other):
-            fields.fault(other, f"a saved model already has it: drop {other!r}, or drop 'model'")
+            fields.fault(
+                other, f"a saved model already determines this: drop {other!r}, or drop 'model'"
+            )
     if len(header.inputs) > 1:
         fields.fault("inputs", f"a saved model has one input, not {len(header.inputs)}")
     rows = header.inputs[0].vertex if header.inputs else VertexId("")

@@ -46,7 +46,7 @@ export interface components {
         };
         /**
          * Actor
-         * @description Whose message or decision it was that moved things.
+         * @description Whose message or decision changed the job.
          * @enum {string}
          */
         Actor: "client" | "runner" | "jobmanager";
@@ -167,7 +167,7 @@ export interface components {
         AttemptStatus: "launching" | "starting" | "running" | "cancelling" | "finished" | "cancelled" | "failed";
         /**
          * AttemptStoppedReport
-         * @description Ended at a boundary, after its savepoint was acked.
+         * @description The attempt ended between two batches, after its savepoint was acked.
          */
         AttemptStoppedReport: {
             /**
@@ -854,7 +854,7 @@ export interface components {
         };
         /**
          * LoopProgress
-         * @description How far a loop inside of a batch job is.
+         * @description The progress of a loop in a batch job.
          */
         LoopProgress: {
             /** @description Of the last round. */
@@ -865,7 +865,7 @@ export interface components {
             /** @description Rounds done. */
             iteration: number;
             max_iterations: number;
-            /** @description That the last round gave or, where a loop only touches what changed, that it left to do. */
+            /** @description Rows that the last round produced or, in a `delta_iterate`, left in the workset. */
             rows: number;
             vertex: string;
         };
@@ -910,17 +910,17 @@ export interface components {
         OperationStatus: "in_progress" | "completed" | "failed" | "rolled_back";
         /**
          * OperatorProgress
-         * @description What Spark says of one stateful operator of a region, in its last report.
+         * @description What Spark last reported about a stateful operator of a region.
          */
         OperatorProgress: {
             /** @default 0 */
             commit_ms: number;
             /**
-             * @description In the last batch: they came later than the watermark allows.
+             * @description Rows dropped in the last batch, because they were later than the watermark allows.
              * @default 0
              */
             dropped_rows: number;
-            /** @description Spark's name for what it does. */
+            /** @description Spark's name of the operator. */
             operator: string;
             /**
              * @description Of memory.
@@ -1016,7 +1016,7 @@ export interface components {
         };
         /**
          * ProgressDetail
-         * @description How much of the progress of jobs a listener wants to hear.
+         * @description How much of the jobs' progress a listener wants.
          * @enum {string}
          */
         ProgressDetail: "each" | "summary" | "none";
@@ -1074,71 +1074,71 @@ export interface components {
         };
         /**
          * RegionProgress
-         * @description How far a region is, and what it has done since its attempt began.
+         * @description The progress of a region, and what it has done since its attempt began.
          */
         RegionProgress: {
-            /** @description Vertex to name to what users' code added up in committed batches, of all attempts. */
+            /** @description By vertex and name, what users' code added up in committed batches of all attempts. */
             accumulators: {
                 [key: string]: {
                     [key: string]: components["schemas"]["AccumulatorValue"];
                 };
             };
-            /** @description What Spark says it is doing. */
+            /** @description What Spark reports that it is doing. */
             activity: string | null;
             /** @description The last committed batch. */
             batch: number | null;
             /** @default 0 */
             batch_duration_ms: number;
-            /** @description When the batch under way began; None: there is none. */
+            /** @description When the current batch began; None: no batch is running. */
             batch_started_at: string | null;
             /**
-             * @description Committed by this attempt.
+             * @description Batches that this attempt has committed.
              * @default 0
              */
             batches: number;
             /**
-             * @description Spent on batches by this attempt so far.
+             * @description Time that this attempt has spent on batches so far.
              * @default 0
              */
             busy_ms: number;
             /**
-             * @description Read by this attempt so far.
+             * @description Rows that this attempt has read so far.
              * @default 0
              */
             input_rows: number;
             /** @default 0 */
             input_rows_per_second: number;
-            /** @description Whether there is input that no committed batch has; None: unknown. */
+            /** @description Whether there is input that is in no committed batch; None: unknown. */
             input_waiting: boolean | null;
             is_active: boolean;
             /**
-             * @description It has looked for input since its last batch, and found none.
+             * @description Whether the region has looked for input since its last batch and found none.
              * @default false
              */
             is_idle: boolean;
             /** @description Of a batch job. */
             loops: components["schemas"]["LoopProgress"][];
             /**
-             * @description How many batches `phases_ms` is about.
+             * @description How many batches `phases_ms` covers.
              * @default 0
              */
             measured_batches: number;
             /**
-             * @description Of the last batches with input.
+             * @description Durations of the last batches with input.
              * @default 0
              */
             median_batch_ms: number;
-            /** @description Source vertex to Spark's offset of it. */
+            /** @description Spark's offset of each source vertex. */
             offsets: {
                 [key: string]: unknown;
             };
             operators: components["schemas"]["OperatorProgress"][];
             /**
-             * @description Given to the sink by this attempt so far.
+             * @description Rows that this attempt has given to the sink so far.
              * @default 0
              */
             output_rows: number;
-            /** @description What these batches spent their time on, by Spark's names: `addBatch`, `walCommit` … */
+            /** @description Time that these batches spent in each phase, by Spark's names: `addBatch`, `walCommit` … */
             phases_ms: {
                 [key: string]: number;
             };
@@ -1153,8 +1153,8 @@ export interface components {
             /** @default 0 */
             state_rows: number;
             /**
-             * @description How long nothing was committed though there was something to do. 0: it moves, or it is
-             *     idle. A duration, so that clocks that differ do not matter.
+             * @description How long the region had work and committed nothing; 0: it makes progress, or is idle.
+             *     A duration, so that differences between clocks do not matter.
              */
             unmoved_ms: number | null;
             watermark: string | null;
@@ -1192,7 +1192,7 @@ export interface components {
         };
         /**
          * RestoredRegion
-         * @description Where a region's new attempt started from, and why there.
+         * @description What a region was restored from in a new attempt, and why.
          */
         "RestoredRegion-Input": {
             batch: number | null;
@@ -1204,7 +1204,7 @@ export interface components {
         };
         /**
          * RestoredRegion
-         * @description Where a region's new attempt started from, and why there.
+         * @description What a region was restored from in a new attempt, and why.
          */
         "RestoredRegion-Output": {
             batch: number | null;
@@ -1435,16 +1435,16 @@ export interface components {
         };
         /**
          * SnapshotKind
-         * @description What a subtask's ack speaks of.
+         * @description What a subtask's ack is about.
          * @enum {string}
          */
         SnapshotKind: "state" | "offsets" | "sink";
         /**
          * SourceProgress
-         * @description What Spark says of one source of a region, in its last report.
+         * @description What Spark last reported about a source of a region.
          */
         SourceProgress: {
-            /** @description Rows that are there and not read; None: the source does not say. */
+            /** @description Rows that are available and not read yet; None: the source does not report it. */
             backlog_rows: number | null;
             /** @default 0 */
             input_rows_per_second: number;
