@@ -1,7 +1,7 @@
-"""The `headgate` command: the client's command line, and what needs a server's code.
+"""The `headgate` command: the client's command line, and the commands that need server code.
 
-The client may not import the server, so the two meet here. Imports that only
-`serve` or `demo` need are made there: `headgate list` starts quickly.
+The client may not import the server, so this module imports both. Imports that only `serve` or
+`demo` need are inside of these functions, so that `headgate list` starts quickly.
 """
 
 import json
@@ -38,36 +38,43 @@ def serve(
         str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(help="Port to listen on; 0 takes a free one. [default: 8081]")
+        int | None, typer.Option(help="Port to listen on; 0: any free port. [default: 8081]")
     ] = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="What the server keeps. [default: .headgate]"),
+        typer.Option(
+            metavar="PATH", help="Directory of the server's own files. [default: .headgate]"
+        ),
     ] = None,
     database_url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="A Postgres. [default: one embedded in the data dir]"),
+        typer.Option(
+            metavar="URL", help="A Postgres database. [default: embedded, in the data dir]"
+        ),
     ] = None,
     storage: Annotated[
         str | None,
-        typer.Option(metavar="URI", help="What Spark works in, file:///... [in the data dir]"),
+        typer.Option(
+            metavar="URI", help="Working storage of jobs, file:///... [default: in the data dir]"
+        ),
     ] = None,
     checkpoints: Annotated[
         str | None,
         typer.Option(
             metavar="URI",
-            help="Where checkpoints are kept, s3://bucket/... or file:///... [in the storage]",
+            help="Storage of checkpoints, s3://bucket/... or file:///... [default: in the storage]",
         ),
     ] = None,
     spark_master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where jobs run. [default: local[cores]]")
+        str | None,
+        typer.Option(metavar="URL", help="Spark master of the jobs. [default: local[cores]]"),
     ] = None,
     data_root: Annotated[
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="What relative paths in job graphs are relative to. [default: in the storage, "
-            "where one is named, or in the data dir]",
+            help="Directory that relative paths in job graphs start from. [default: in the "
+            "storage if --storage is given, else in the data dir]",
         ),
     ] = None,
     warm_runners: Annotated[
@@ -80,15 +87,15 @@ def serve(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The name of this machine, where several have the same host name. [host name]",
+            help="Name of this machine, if host names are not unique. [default: host name]",
         ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A further name by which clients may call this server; repeatable. IP addresses, "
-            "localhost and the advertised name are always fine.",
+            help="A further host name under which clients may call this server; repeatable. IP "
+            "addresses, localhost and the advertised name are always allowed.",
         ),
     ] = None,
     advertise: Annotated[
@@ -132,18 +139,21 @@ def serve(
     ] = None,
     stop_jobs: Annotated[
         bool | None,
-        typer.Option("--stop-jobs", help="Cancel the jobs when the server ends; else they go on."),
+        typer.Option(
+            "--stop-jobs", help="Cancel the jobs when the server ends; by default they go on."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a server, until Ctrl-C or SIGTERM.
 
     Each option can be set as an environment variable, such as HEADGATE_PORT or
-    HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS, --trusted-proxy as
-    HEADGATE_TRUSTED_PROXIES, separated by commas). The option counts where both are given.
+    HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS and --trusted-proxy as
+    HEADGATE_TRUSTED_PROXIES, separated by commas). An option on the command line wins over its
+    variable.
 
-    On loopback no token is needed. On any other address one is: the first, an admin's, is
-    printed once when the server starts.
+    On a loopback address no tokens are needed. On any other address every request needs a token;
+    the first admin token is printed once, when the server starts.
 
     \b
     Example:
@@ -181,11 +191,11 @@ def demo(
     ] = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="Each run has a directory in it. [.headgate/demo]"),
+        typer.Option(metavar="PATH", help="Directory for the runs. [default: .headgate/demo]"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start a server, run the quickstart job on it, show what happens, and tidy up.
+    """Start a server, run the quickstart job on it, show its progress, and clean up.
 
     \b
     Example:
@@ -209,7 +219,7 @@ def _serve(as_json: bool, **given: Any) -> None:
             f"{_option(one['loc'])}: {one['msg'].removeprefix('Value error, ')}"
             for one in error.errors()
         )
-        raise HeadgateError(f"the settings do not fit: {faults}") from error
+        raise HeadgateError(f"the settings are not valid: {faults}") from error
     try:
         server.serve(settings, lambda ready: typer.echo(_ready(ready, as_json)))
     except server.CannotStart as error:

@@ -1,7 +1,7 @@
-"""What a JobManager does while it leads, and only then: the loops, and watching runners.
+"""What a JobManager does only while it leads: it runs the background loops and watches runners.
 
-It begins by adopting the runners that are there. When it ends, their processes go on, and
-nothing is decided any more; the next leader does the same from what Postgres says.
+A leader begins by taking over the existing runners. When its leadership ends, their processes go
+on, and it decides nothing any more; the next leader starts from what Postgres says.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ _END_WITHIN = 2.0
 _PRUNE_EVERY = 600.0
 _TRY_AGAIN_AFTER = 0.5
 _SHARE = 0.1
-"""Of the time, for what looks at every job."""
+"""The share of the time that loops which look at every job may take."""
 
 
 class LeaderTasks:
-    """Begun with each leadership, ended with it."""
+    """The tasks of one leadership: they begin and end with it."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class LeaderTasks:
         dispatcher = Dispatcher(units, launcher, self._storage)
         dispatch = DispatchLoop(units, dispatcher, utc_now)
         timer = CheckpointTimer(units, utc_now)
-        # Made now: what was not heard before we led does not count as silence.
+        # Made now: silence before this leadership began does not count.
         reaper = Reaper(units, launcher, utc_now, timeout, settings.start_timeout)
         watchdog = Watchdog(units, utc_now, timeout, settings.stall_after)
         pruner = Pruner(units, utc_now, settings.keep_checkpoint_rows, settings.keep_history)
@@ -85,8 +85,8 @@ class LeaderTasks:
         ]
 
     async def end(self) -> None:
-        """Returns when nothing of it is under way. What cannot end in time is broken off:
-        all it could still do is to be refused by Postgres.
+        """End all tasks and wait for them. A task that does not end in time is cancelled: Postgres
+        would refuse its writes anyway.
         """
         self._stop.set()
         if self._tasks:
@@ -97,11 +97,11 @@ class LeaderTasks:
         self._tasks = []
         await self._launcher.end_warm()
         await self._launcher.close()
-        self._wakeups.wake_all()  # who waits here for directives has to ask the new leader
+        self._wakeups.wake_all()  # runners that wait here for directives have to ask the new leader
 
     async def _adopt(self, term: Term, url: str) -> None:
-        """Watches the runners that are there, whoever started them, and says so in the
-        history of the jobs that live.
+        """Watch the existing runners, whoever started them, and note the new leader in the history
+        of live jobs.
         """
         while not self._stop.is_set():
             try:
@@ -125,8 +125,8 @@ class LeaderTasks:
             await uow.commit()
 
     async def _runner_exited(self, runner_id: RunnerId, description: str) -> None:
-        """Told once, so it has to be written down, however long Postgres is away. Where we
-        lose the lead meanwhile, the next leader sees it by itself.
+        """Record the exit of a runner. It is reported only once, so retry until Postgres answers.
+        If leadership is lost meanwhile, the next leader sees the exit by itself.
         """
         while True:
             try:

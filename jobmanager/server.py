@@ -1,8 +1,8 @@
-"""The server: everything wired together, and its life from start to end.
+"""The server: puts all parts together, starts them and ends them.
 
-A server that ends leaves its jobs running, unless told to stop them: the runners
-go on by themselves, and whoever leads next finds them again. Of several servers on
-one database one leads; the others answer what is read and pass on the rest.
+A server that ends leaves its jobs running, unless told to stop them: the runners go on by
+themselves, and the next leader takes them over. Of several servers on one database one leads; the
+others answer reads and forward all other requests to the leader.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ from jobmanager.tls_files import UnusableTls, check_certificate, check_files
 
 _log = structlog.get_logger(__name__)
 _KEEP_ALIVE = 60
-"""Seconds: longer than runners are silent, so that they need no new connection each time."""
+"""Seconds: longer than runners are silent, so that they keep their connections."""
 _STOP_JOBS_WITHIN = 60.0
 _BACKLOG = 2048
 _EVERY_ADDRESS = ("0.0.0.0", "::")
@@ -71,7 +71,7 @@ class CannotStart(Exception):
 
 
 def serve(settings: Settings, announce: Callable[["ServerReady"], None]) -> None:
-    """Runs the server until SIGINT or SIGTERM; announces that it is ready.
+    """Run the server until SIGINT or SIGTERM; call `announce` when it is ready.
 
     Raises `CannotStart`.
     """
@@ -97,15 +97,17 @@ async def _serve(settings: Settings, announce: Callable[["ServerReady"], None]) 
 
 @dataclass(frozen=True, slots=True)
 class ServerReady:
-    """What is said when requests are served."""
+    """What is announced when the server is ready for requests."""
 
     url: str
     leader: str | None
-    """None: nobody leads yet."""
+    """None: no JobManager leads yet."""
     access: str
     """Whether tokens are needed, and why."""
     first_admin_token: str | None
-    """Made now, and told only here. None: there is one, or none is needed."""
+    """Created by this start, and told nowhere else. None: an admin token exists, or no token is
+    needed.
+    """
 
 
 class Server:
@@ -181,7 +183,7 @@ class Server:
         self, app: FastAPI, stop: asyncio.Event, announce: Callable[[ServerReady], None]
     ) -> None:
         http = _http(app, self._settings)
-        # Once before anybody can ask, so that who is alone leads from the first request on.
+        # Before the first request, so that a single server leads from its first request on.
         await self._leadership.run_once()
         serving = asyncio.create_task(http.serve(sockets=[self._listener]), name="http")
         stop_leading = asyncio.Event()
@@ -221,7 +223,9 @@ class Server:
         return self._settings.advertise or f"{scheme}://{shown}:{port}"
 
     def _host_names(self) -> frozenset[str]:
-        """The names by which clients may call this server, beside localhost and IP addresses."""
+        """Return the names under which clients may call this server, beside localhost and IP
+        addresses.
+        """
         own = [self._settings.host, *self._settings.allow_hosts]
         if self._settings.host in _EVERY_ADDRESS:
             own.append(socket.gethostname())
@@ -234,19 +238,21 @@ class Server:
         await self._leader_tasks.end()
 
     def _warm(self) -> Mapping[str, int] | None:
-        """Only a leader keeps some."""
+        """Return the state of the warm runners; only a leader keeps some."""
         if self._leadership.term is None:
             return None
         return {"wanted": self._settings.warm_runners, **self._launcher.warm_states()}
 
     async def peers_changed(self, urls: Sequence[str]) -> None:
-        """Runners look here when they cannot reach a server: it may have moved."""
+        """Write the servers' URLs to the address file: runners read it when they cannot reach a
+        server.
+        """
         path = self._settings.address_file
         new = path.with_suffix(".new")
         try:
             new.write_text(json.dumps({"urls": list(urls)}))
             new.replace(path)
-        except OSError as error:  # a full disk must not cost the lead
+        except OSError as error:  # a full disk must not end the leadership
             _log.warning("address file not written", error=str(error))
 
     def _context(self, to_leader: httpx.AsyncClient) -> ApiContext:
@@ -284,8 +290,8 @@ class Server:
         )
 
     def _start_events(self, stop: asyncio.Event) -> list[asyncio.Task[None]]:
-        """Event streams work on every server, whoever leads. NOTIFY saves waiting; without it
-        the hub looks each second.
+        """Start event streams, which work on every server. NOTIFY tells about news at once; without
+        it the hub looks every second.
         """
         hub = self._events
         url, channels = self._database.engine.url, (HISTORY_CHANNEL, LIVE_CHANNEL)
@@ -295,7 +301,7 @@ class Server:
         ]
 
     async def _stop_jobs(self) -> None:
-        """Only the last one does: with another there, the jobs have somebody to lead them."""
+        """Cancel the jobs, unless another JobManager is there to lead them."""
         if self._leadership.term is None or not self._leadership.is_alone:
             _log.info("jobs left to another JobManager", leader=self._leadership.leader_url)
             return
@@ -336,7 +342,7 @@ def _http(app: FastAPI, settings: Settings) -> uvicorn.Server:
 
 
 class _Http(uvicorn.Server):
-    """Uvicorn without its own signal handlers: the order of the shutdown is ours."""
+    """Uvicorn without its own signal handlers: the server decides the order of the shutdown."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -345,9 +351,9 @@ class _Http(uvicorn.Server):
 
 @contextmanager
 def _only_server(settings: Settings, myself: JobManagerId) -> Iterator[JobManagerId | None]:
-    """Two servers on one data directory would start two Postgres on the same files.
+    """Hold the lock of the data directory: two servers would start two Postgres on the same files.
 
-    Gives the one that had the directory before: it is gone, because we have its lock.
+    Yields the server that had the directory before: it has ended, because its lock was free.
     """
     settings.directory.mkdir(parents=True, exist_ok=True)
     lock: IO[str] = (settings.directory / "server.lock").open("a+")
@@ -397,7 +403,7 @@ def _listen(settings: Settings) -> Iterator[socket.socket]:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))
-        listener.listen(_BACKLOG)  # who was told that we are ready is not refused
+        listener.listen(_BACKLOG)  # a client that was told the server is ready must not be refused
     except OSError as error:
         listener.close()
         raise CannotStart(

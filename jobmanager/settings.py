@@ -1,4 +1,4 @@
-"""What a server can be told: by flags, or by HEADGATE_* environment variables."""
+"""The settings of a server: by options, or by HEADGATE_* environment variables."""
 
 import ipaddress
 import os
@@ -32,12 +32,12 @@ class Settings(BaseSettings):
         None, description="A URI, such as s3://bucket/headgate. None: in the storage."
     )
     data_root: Path | None = Field(
-        None, description="What relative paths in job graphs are relative to."
+        None, description="Directory that relative paths in job graphs start from."
     )
     node: str = Field(
         default_factory=socket.gethostname,
         min_length=1,
-        description="The machine's name: runners of another one are out of this server's reach.",
+        description="The machine's name. A server cannot reach processes on another machine.",
     )
     spark_master: str = Field(default_factory=lambda: f"local[{max(2, os.cpu_count() or 2)}]")
     warm_runners: int = Field(1, ge=0, le=64, description="Processes kept ready for jobs to come.")
@@ -49,17 +49,23 @@ class Settings(BaseSettings):
     heartbeat_timeout: timedelta = timedelta(seconds=30)
     start_timeout: timedelta = timedelta(minutes=3)
     inspector_idle: timedelta = Field(
-        timedelta(minutes=5), description="After which the process that reads state ends."
+        timedelta(minutes=5), description="Idle time after which the process that reads state ends."
     )
-    lease: timedelta = Field(timedelta(seconds=6), description="How long a leader leads unheard.")
-    lease_renewal: timedelta = Field(timedelta(seconds=2), description="How often it is renewed.")
-    most_connections: int = Field(2000, ge=1, description="More are answered 503 at once.")
+    lease: timedelta = Field(
+        timedelta(seconds=6), description="Validity of a lease without renewal."
+    )
+    lease_renewal: timedelta = Field(
+        timedelta(seconds=2), description="How often a lease is renewed."
+    )
+    most_connections: int = Field(
+        2000, ge=1, description="Connections beyond this number are answered 503."
+    )
     stall_after: timedelta = Field(
         timedelta(seconds=60),
-        description="The least time without a committed batch, with input, that is a stall.",
+        description="A region with input that commits nothing for this long is stalled.",
     )
     keep_checkpoint_rows: int = Field(
-        1000, ge=1, description="Rows of checkpoints that are kept of each job."
+        1000, ge=1, description="How many rows about checkpoints are kept for each job."
     )
     keep_history: timedelta = Field(
         timedelta(days=30), description="How long the history of a job is kept after its end."
@@ -88,7 +94,7 @@ class Settings(BaseSettings):
     @field_validator("allow_hosts", mode="before")
     @classmethod
     def _hosts_are_names(cls, value: object) -> tuple[str, ...]:
-        """As a variable the names are separated by commas."""
+        """Check host names; in the environment variable they are separated by commas."""
         given = value.split(",") if isinstance(value, str) else value
         if not isinstance(given, list | tuple):
             raise ValueError("a list of host names is needed")
@@ -96,7 +102,7 @@ class Settings(BaseSettings):
         for name in names:
             if not _HOST_NAME.fullmatch(name):
                 raise ValueError(
-                    f"{name!r} is not a host name: name it without http://, port and path, "
+                    f"{name!r} is not a host name: give it without http://, port and path, "
                     "such as headgate.example.com"
                 )
         return names
@@ -176,7 +182,9 @@ class Settings(BaseSettings):
 
     @property
     def files_root(self) -> Path:
-        """Beside the storage, where one is named: then it is the same for all who share it."""
+        """Return the data root: beside the storage if that is set, so that all servers which share
+        the storage share it, too.
+        """
         shared = local_path(self.storage) if self.storage else self.directory
         return (self.data_root or shared / DATA).expanduser().resolve()
 

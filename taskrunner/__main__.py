@@ -2,7 +2,7 @@
 
 With `--warm MASTER` it first opens a Spark session on that master and primes it, creates
 the file `--ready-file`, and waits on its standard input for one line, the runner's token.
-The end of its standard input, which is the end of the server, ends it too.
+The process ends when its standard input ends, which happens when the server ends.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def _run(jobmanager: JobManagerClient, session: WarmSession) -> int:
 
 
 def _await_token(ready_file: Path | None) -> str | None:
-    """The token, once this runner is wanted; None: it never will be."""
+    """Waits for the token of this runner; None: the server ended without giving it one."""
     if ready_file is not None:
         ready_file.touch()
     log.info("warm")
@@ -69,7 +69,7 @@ def _await_token(ready_file: Path | None) -> str | None:
 
 
 def _is_wanted() -> bool:
-    """Whether the token is there already: then there is no time to prime."""
+    """Whether the token has already arrived: then priming would only delay the job."""
     return bool(select.select([sys.stdin], [], [], 0)[0])
 
 

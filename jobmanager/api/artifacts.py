@@ -36,7 +36,9 @@ async def upload(
     context: Ctx,
     name: Annotated[str, Query(max_length=255, description="The file's name.")],
 ) -> ArtifactResponse:
-    """The body is the file itself. The same content again is the same artifact: 200, not 201."""
+    """The body is the file itself. Uploading the same content again answers 200, not 201, with the
+    same artifact.
+    """
     found, is_new = await artifacts.upload(
         context.units,
         context.storage.artifacts,

@@ -1,4 +1,4 @@
-"""What the routes work with. Made once by the server, reached through the request."""
+"""What the routes work with. The server makes it once; routes reach it through the request."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ class ApiContext:
     me: JobManagerId
     leadership: WhoLeads
     to_leader: httpx.AsyncClient
-    """By which a JobManager that does not lead passes requests on."""
+    """The HTTP client with which a follower passes requests on to the leader."""
     access: AccessControl
     audit: AuditLog
 
@@ -85,7 +85,7 @@ async def _runners_unit_of_work(context: Ctx) -> UnitOfWork:
 
 Uow = Annotated[UnitOfWork, Depends(_unit_of_work)]
 RunnerUow = Annotated[UnitOfWork, Depends(_runners_unit_of_work)]
-"""Of the routes that only runners call."""
+"""The tag of the routes that only runners call."""
 
 
 async def _job_id(

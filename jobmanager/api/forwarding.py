@@ -1,4 +1,4 @@
-"""What only the leader may do is passed on to it by the others: writes, and runners' calls."""
+"""Followers pass on to the leader what only the leader may do: writes, and runners' calls."""
 
 import asyncio
 from uuid import UUID
@@ -14,16 +14,18 @@ from jobmanager.api.limits import is_read, is_runner_call
 from jobmanager.core.errors import NotLeading
 
 FORWARDED_BY = "headgate-forwarded-by"
-"""Set on what was passed on once: it is not passed on again."""
+"""A header that is set on a forwarded request, so that it is not forwarded again."""
 PATIENCE = httpx.Timeout(10.0, connect=2.0, read=None)
-"""An answer may take long; who leads is looked at meanwhile."""
+"""No limit for the answer, which may take long; leadership is checked while waiting."""
 _LOOK_EVERY = 0.5
 _OF_ONE_HOP = frozenset(
     ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "host"]
     + ["content-length", "content-encoding", "date", "server", "expect", "accept-encoding"]
 )
 _OF_THE_PAGE = ("origin", "referer", "sec-fetch-")
-"""What a browser says of its page fits the host that it asked: it is judged there, not again."""
+"""Headers about the browser's page, not forwarded: they are checked by the server that got the
+request.
+"""
 
 _OF_PROXIES = ("forwarded", "x-forwarded-")
 """What was to be believed of them is known by now: where the request came from."""
@@ -58,10 +60,10 @@ async def _forward(context: ApiContext, request: Request) -> Response:
     leader = context.leadership.leader_url
     if leader is None:
         raise NotLeading(
-            "no JobManager leads at the moment; another takes over within seconds: try again"
+            "no JobManager leads at the moment; one takes over within seconds: try again"
         )
     if FORWARDED_BY in request.headers:
-        raise NotLeading(f"this JobManager does not lead; as far as it knows {leader} does")
+        raise NotLeading(f"this JobManager does not lead; the last leader it knows of is {leader}")
     asking = asyncio.create_task(
         context.to_leader.request(
             request.method,
@@ -75,12 +77,14 @@ async def _forward(context: ApiContext, request: Request) -> Response:
             await asyncio.wait([asking], timeout=_LOOK_EVERY)
             if not asking.done() and context.leadership.leader_url != leader:
                 raise NotLeading(
-                    f"{leader} leads and did not answer: the request may have been carried out; "
-                    "look first, or repeat the request with the same Idempotency-Key"
+                    f"the leader {leader} did not answer: the request may have been carried out; "
+                    "check first, or repeat the request with the same Idempotency-Key"
                 )
         found = asking.result()
     except httpx.HTTPError as error:
-        raise NotLeading(f"{leader} leads and cannot be reached: {type(error).__name__}") from error
+        raise NotLeading(
+            f"the leader {leader} cannot be reached: {type(error).__name__}"
+        ) from error
     finally:
         asking.cancel()
     kept = {name: value for name, value in found.headers.items() if name not in _OF_ONE_HOP}

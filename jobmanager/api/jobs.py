@@ -52,13 +52,13 @@ async def submit(
     parallelism: Annotated[int | None, Query(ge=1, le=32_768)] = None,
     dry_run: bool = False,
     analyse: Annotated[bool, Query(description="Let Spark analyse the graph first.")] = False,
-    savepoint: Annotated[str | None, Query(description="An id, or where it is.")] = None,
+    savepoint: Annotated[str | None, Query(description="An id, or a location.")] = None,
     checkpoint: Annotated[str | None, Query(description="<job id>:<number>")] = None,
     restore_mode: Literal["no_claim", "claim"] = "no_claim",
     allow_non_restored_state: bool = False,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
 ) -> JobSubmitted | ShapeResponse:
-    """The body is the job graph itself, as JSON or YAML. Nothing is stored by a dry run."""
+    """The body is the job graph itself, as JSON or YAML. A dry run stores nothing."""
     asked = RestoreRequest(savepoint, checkpoint, restore_mode == "claim", allow_non_restored_state)
     if dry_run:
         found = await _dry_run(request, context, caller, parallelism, asked, analyse=analyse)
@@ -88,7 +88,7 @@ async def graph(job_id: JobIdPath, uow: Uow) -> GraphResponse:
     )
 
 
-@router.get("/jobs/{jobid}/status", summary="What is wanted, what is seen, and why")
+@router.get("/jobs/{jobid}/status", summary="Desired and observed state, and why")
 async def status(job_id: JobIdPath, uow: Uow) -> StatusResponse:
     async with uow:
         stored = await uow.jobs.get(job_id)
@@ -164,7 +164,7 @@ async def _dry_run(
     *,
     analyse: bool,
 ) -> DryRun:
-    """The answer of a submission that nothing is stored of: what would be refused is a fault."""
+    """Answer a submission without storing anything; reasons to refuse it are returned as faults."""
     plans: dict[RegionId, str] = {}
     try:
         document = await resolved_document(request, context, caller)

@@ -1,9 +1,9 @@
-"""The OpenAPI document: what every route takes and answers, made of the shapes.
+"""The OpenAPI document: what every route takes and answers, generated from the shapes.
 
     python -m jobmanager.api.openapi    writes the document to the standard output
 
 The same code gives the same document, to the byte: the dashboard's types are generated from
-it, and `make lint` looks whether they would still be the same.
+the document, and `make lint` checks that they are up to date.
 """
 
 import json
@@ -21,7 +21,7 @@ from jobmanager.core.access.route_rules import NoRole, rule_for
 
 
 def document_of(app: FastAPI) -> dict[str, Any]:
-    """The document of an application, made once."""
+    """Return the document of an application, which is made once."""
     if app.openapi_schema is None:
         document = FastAPI.openapi(app)
         schemas = document["components"]["schemas"]
@@ -38,7 +38,7 @@ def document_of(app: FastAPI) -> dict[str, Any]:
 
 
 def _leave_out_titles(schemas: dict[str, Any]) -> None:
-    """Those that pydantic makes of the names of fields say nothing that the names do not."""
+    """Remove the titles that pydantic makes of field names: they only repeat the names."""
     for schema in schemas.values():
         for field in schema.get("properties", {}).values():
             field.pop("title", None)

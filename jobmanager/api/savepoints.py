@@ -1,4 +1,4 @@
-"""Native routes about savepoints and operations, as objects."""
+"""Native routes about savepoints and operations."""
 
 from datetime import datetime
 from http import HTTPStatus
@@ -36,14 +36,16 @@ class LabelRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     labels: dict[str, str | None]
-    """None takes a label away."""
+    """Null removes the label."""
 
 
 class AdoptRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     path: str = Field(description="The checkpoint directory: absolute, or a file: URI.")
-    graph: dict[str, Any] = Field(description="The job graph that is to go on from it.")
+    graph: dict[str, Any] = Field(
+        description="The job graph that shall continue from the savepoint."
+    )
     parallelism: int | None = Field(None, ge=1, description="Instead of the graph's own.")
     target_directory: str | None = None
 
@@ -106,13 +108,15 @@ async def adopt(
     return _savepoint(found)
 
 
-@router.post("/savepoints/{sid}/verify", summary="Hash every file of a savepoint again")
+@router.post(
+    "/savepoints/{sid}/verify", summary="Compare every file of a savepoint with its checksum"
+)
 async def verify(sid: IdPath, context: Ctx, uow: Uow) -> VerificationResponse:
     found = await savepoints.verify(uow, context.storage, SavepointId(hex_id("sid", sid)))
     return VerificationResponse(files=found.files, bytes=found.bytes, faults=list(found.faults))
 
 
-@router.get("/operations/{oid}", summary="How far an operation is")
+@router.get("/operations/{oid}", summary="The progress of an operation")
 async def operation(oid: IdPath, uow: Uow) -> OperationResponse:
     async with uow:
         found = await uow.operations.get(OperationId(hex_id("oid", oid)))

@@ -1,4 +1,4 @@
-"""Native routes about another graph for a running job: what it would do, and doing it."""
+"""Native routes that upgrade a running job to another graph, or show what an upgrade would do."""
 
 from http import HTTPStatus
 from typing import Annotated
@@ -32,7 +32,7 @@ router = APIRouter(tags=["jobs"])
 @router.post(
     "/jobs/{jobid}/upgrade",
     status_code=HTTPStatus.ACCEPTED,
-    summary="Let a running job go on with another graph",
+    summary="Continue a running job with another graph",
     openapi_extra=GRAPH_BODY,
     response_model=UpgradeAccepted,
     responses={200: {"model": PlanResponse, "description": "A dry run"}, **GRAPH_FAULTS},
@@ -48,7 +48,9 @@ async def upgrade(
     dry_run: bool = False,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
 ) -> UpgradeAccepted | ShapeResponse:
-    """A dry run answers 200 with the plan: what changes, which state is kept, what Spark says."""
+    """A dry run answers 200 with the plan: what changes, which state is kept, what Spark
+    reports.
+    """
     wanted = WantedRevision(
         await resolved_document(request, context, caller), parallelism, allow_non_restored_state
     )

@@ -1,4 +1,4 @@
-"""Everything that can go wrong on purpose, as the domain sees it.
+"""The errors that are raised on purpose.
 
     DomainError
       NotFound
@@ -39,7 +39,7 @@ class DomainError(Exception):
 
 
 class NotFound(DomainError):
-    """The thing named in the request does not exist."""
+    """What the request names does not exist."""
 
 
 class JobNotFound(NotFound):
@@ -99,7 +99,7 @@ class StopUnderWay(Conflict):
 
 
 class NothingToChange(Conflict):
-    title = "The job already runs that way"
+    title = "The job already runs with this graph and parallelism"
 
 
 class SavepointInUse(Conflict):
@@ -176,10 +176,10 @@ class UnsupportedRequest(Rejected):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong with a job graph."""
+    """A fault of a job graph."""
 
     vertex: str | None
-    """None: the graph itself."""
+    """None: the fault is in the graph itself."""
     field: str
     message: str
 
@@ -201,7 +201,7 @@ class StateDoesNotFit(UnusableRestorePoint):
     title = "The saved state does not fit the job graph"
 
     def __init__(self, name: str, faults: Sequence[Fault]) -> None:
-        """`name` is that of the savepoint or checkpoint."""
+        """`name` is the name of the savepoint or checkpoint."""
         self.faults = tuple(faults)
         told = "; ".join(fault.message for fault in faults)
         super().__init__(f"the job cannot start from {name}: {told}")
@@ -250,11 +250,11 @@ class RoleTooSmall(DomainError):
 
 
 class FromAnotherSite(DomainError):
-    """The request may have been sent by somebody else's web page."""
+    """The request may have been sent by a web page of another site."""
 
 
 class UnknownHost(FromAnotherSite):
-    title = "The server is not known by this name"
+    title = "The Host header does not name this server"
 
 
 class CrossSiteRequest(FromAnotherSite):
@@ -262,7 +262,7 @@ class CrossSiteRequest(FromAnotherSite):
 
 
 class Unavailable(DomainError):
-    """What is needed cannot be reached at the moment; the same request may succeed later."""
+    """Something needed cannot be reached at the moment; the same request may succeed later."""
 
 
 class StorageUnavailable(Unavailable):

@@ -30,12 +30,12 @@ from jobmanager.store.statistics import PostgresStatistics
 from jobmanager.store.summaries import PostgresSummaries
 
 Leader = Callable[[], Term | None]
-"""The term in which this JobManager leads; None: it does not."""
+"""Returns the term in which this JobManager leads; None: it does not lead."""
 
 
 class PostgresUnitOfWork:
-    """Leaving without `commit` rolls back. With a `leader`, what was begun in one term
-    commits in that term or not at all.
+    """A transaction; leaving it without `commit` rolls back. With a `leader`, a transaction commits
+    only in the term in which it began.
     """
 
     lives: Lives
@@ -93,7 +93,7 @@ class PostgresUnitOfWork:
 
     async def commit(self) -> None:
         await self._outbox.write()
-        # Both last, so that nobody waits for us longer than for one commit.
+        # Both last, so that other transactions wait only for the commit.
         await self._history.write()
         if self._leader is not None:
             await check_term(self._session, self._term)

@@ -1,4 +1,4 @@
-"""The JobManager as a runner sees it. Every call may be repeated, so every call is retried."""
+"""The runner's client of the JobManager. Every call may be repeated, so every call is retried."""
 
 import random
 import time
@@ -33,7 +33,7 @@ from taskrunner.control.address import AddressFile
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 2.0
 _TIMEOUT_SECONDS = 6.0
-"""Not much longer than a lease: a leader that does not answer is one soon no more."""
+"""Not much longer than a lease: a leader that does not answer soon loses its lease."""
 PROBLEM = "application/problem+json"
 _DISMISSALS = frozenset([401, 403, 404, 410])
 
@@ -41,7 +41,7 @@ Reply = TypeVar("Reply", bound=Message)
 
 
 class NotDelivered(Exception):
-    """The JobManager could not be reached in the time there was."""
+    """No JobManager could be reached in time."""
 
 
 class RunnerDismissed(Exception):
@@ -49,7 +49,7 @@ class RunnerDismissed(Exception):
 
 
 class CallRefused(Exception):
-    """The JobManager understood the call and refuses it: trying again would not help."""
+    """The JobManager refused the call: trying again would not help."""
 
 
 class JobManagerClient:
@@ -80,7 +80,7 @@ class JobManagerClient:
         self.close()
 
     def close(self) -> None:
-        """Ends all calls: those that wait for another try raise `NotDelivered`."""
+        """Ends all calls: calls that wait for another try raise `NotDelivered`."""
         self._closed.set()
         self._http.close()
 
@@ -95,7 +95,7 @@ class JobManagerClient:
         return self._call("GET", path, None, Directives, patience=wait_ms / 1000)
 
     def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatReply:
-        """One try only: the next heartbeat says more."""
+        """Sends a heartbeat, with one try only: the next heartbeat has newer data."""
         reply = self._call("POST", "/heartbeat", heartbeat, HeartbeatReply, within=timedelta(0))
         self._addresses.learn(reply.urls)
         return reply
@@ -118,7 +118,7 @@ class JobManagerClient:
         within: timedelta | None = None,
         patience: float = 0.0,
     ) -> Reply:
-        """Calls until there is an answer; None: for ever. `patience` is how long one may take."""
+        """Calls until there is an answer; None: for ever. `patience` is the timeout of one try."""
         deadline = None if within is None else time.monotonic() + within.total_seconds()
         content = None if body is None else without_nul(body.model_dump_json())
         pause = _FIRST_PAUSE
@@ -183,8 +183,8 @@ class JobManagerClient:
 
 
 def _is_from_a_jobmanager(response: httpx.Response) -> bool:
-    """Whether a refusal is ours. While no server is there, anything may listen on its port,
-    and must not end a job by saying 404.
+    """Whether a refusal comes from a JobManager. While no server runs, any program may listen on
+    its port, and its 404 must not end a job.
     """
     return str(response.headers.get("Content-Type", "")).startswith(PROBLEM)
 
@@ -200,4 +200,4 @@ def _reply(response: httpx.Response, reply: type[Reply]) -> Reply:
     try:
         return reply.model_validate_json(response.content)
     except ValidationError as error:
-        raise CallRefused(f"{response.request.url}: an answer we cannot read: {error}") from error
+        raise CallRefused(f"{response.request.url}: the answer cannot be read: {error}") from error

@@ -1,8 +1,7 @@
 """A JobManager without processes: real routes, use cases, loops and Postgres.
 
-Runners are played by the test, in the words of the protocol, so that every
-message can come late, twice or from the wrong attempt. The end-to-end tests run
-the real ones.
+The test plays the runners by sending protocol messages, so that every message can
+arrive late, twice or from the wrong attempt. The end-to-end tests run real runners.
 """
 
 from collections.abc import AsyncIterator, Callable

@@ -1,5 +1,5 @@
-// What the server answers, and how it is asked. The shapes of answers are generated from the
-// API's own (`make types`); here they have the names that the dashboard calls them by.
+// Requests to the server and the types of its answers. The types are generated from the API
+// (`make types`); here they get the names that the dashboard uses.
 
 import type * as shapes from "./generated/shapes";
 import { session } from "./live/session";
@@ -57,7 +57,7 @@ export type UpgradePlan = shapes.PlanResponse;
 export type Verification = shapes.VerificationResponse;
 export type Vertex = GraphDocument["vertices"][number];
 
-/** What the server said that is wrong, in its own words. */
+/** An error with the server's own message. */
 export class ApiError extends Error {
   constructor(
     message: string,
@@ -68,14 +68,14 @@ export class ApiError extends Error {
   }
 }
 
-/** By how many milliseconds the server's clock is ahead of ours. */
+/** How many milliseconds the server's clock is ahead of the browser's. */
 export let clockSkew = 0;
 
 export function serverNow(): number {
   return Date.now() + clockSkew;
 }
 
-/** Relative to the page, so that a proxy may put it under any prefix. */
+/** Relative to the page, so that a proxy may serve it under any prefix. */
 export function url(path: string): string {
   return `v1${path}`;
 }
@@ -132,7 +132,7 @@ export async function send(path: string, asked: Asked = {}): Promise<Response> {
 
 function noteClock(answer: Response): void {
   const said = Date.parse(answer.headers.get("Date") ?? "");
-  // to the second only: a small difference is none
+  // the header has whole seconds: a small difference counts as none
   if (!Number.isNaN(said)) clockSkew = Math.abs(said - Date.now()) > 3000 ? said - Date.now() : 0;
 }
 

@@ -1,4 +1,4 @@
-// The frame around every view: where one is, whether the server is there, and the theme.
+// The frame around every view: navigation, the connection to the server, and the theme.
 
 import { useEffect } from "preact/hooks";
 import { type Theme, useBar, useLink, useNow, useRoute, useSession, useTheme } from "./hooks";
@@ -40,7 +40,7 @@ export function App() {
     <>
       {/* biome-ignore lint/a11y/useValidAnchor: what is behind the # of the address is the view */}
       <a class="skip" href="#main" onClick={skip}>
-        To the content
+        Skip to content
       </a>
       <header class="top">
         <a class="brand" href={link(["jobs"])}>
@@ -122,20 +122,20 @@ function LinkState() {
   );
 }
 
-/** Cannot be overlooked: everything below may be old. */
+/** A prominent warning: everything below may be out of date. */
 function Lost() {
   const found = useLink();
   const now = useNow();
   if (found.state !== "lost") return null;
   return (
     <div class="lost" role="alert">
-      <strong>The server is lost</strong>
+      <strong>The connection to the server is lost</strong>
       <span>
-        {found.reason}; what is shown is {duration(Math.max(0, now - found.since))} old or older. It
-        is tried again by itself.
+        {found.reason}; the page is at least {duration(Math.max(0, now - found.since))} old. It
+        reconnects by itself.
       </span>
       <button type="button" onClick={() => live.hurry()}>
-        Try now
+        Reconnect now
       </button>
     </div>
   );

@@ -1,4 +1,4 @@
-// What views share: fetched resources that stay fresh, events, time, the address, the theme.
+// Hooks that views share: fetched resources, events, time, the address, the theme.
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ApiError, ask, type Role, serverNow, type WhoAmI } from "./api";
@@ -15,7 +15,7 @@ export interface Resource<T> {
   reload: () => void;
 }
 
-/** A GET that is asked again when an event concerns it, each `every` ms, and after an outage. */
+/** A GET that is repeated when an event concerns it, every `every` ms, and after an outage. */
 export function useResource<T>(
   path: string | null,
   options: {
@@ -148,7 +148,7 @@ setInterval(() => {
   if (!document.hidden) for (const one of ticking) one(serverNow());
 }, 1000);
 
-/** The server's time, each second. */
+/** The server's time, updated every second. */
 export function useNow(): number {
   const [now, setNow] = useState(serverNow);
   useEffect(() => {
@@ -170,7 +170,7 @@ export function useRoute(): Route {
   return useMemo(() => parse(hash), [hash]);
 }
 
-/** Changes what the address says of the present view, without a step in the browser's history. */
+/** Changes the parameters of the present view in the address, without a new history entry. */
 export function setQuery(route: Route, changes: Record<string, string | undefined>): void {
   location.replace(linkTo(route.path, { ...route.query, ...changes }));
 }
@@ -188,7 +188,7 @@ export function useTheme(): [Theme, (theme: Theme) => void] {
       if (chosen === "system") localStorage.removeItem("headgate.theme");
       else localStorage.setItem("headgate.theme", chosen);
     } catch {
-      // not kept, then
+      // then it is not stored
     }
     setTheme(chosen);
     dispatchEvent(new Event("headgate-theme"));
@@ -196,7 +196,7 @@ export function useTheme(): [Theme, (theme: Theme) => void] {
   return [theme, choose];
 }
 
-/** Counts up when the colours change, so that what is drawn on a canvas can be drawn again. */
+/** Counts up when the colours change, so that canvases can be redrawn. */
 export function useColours(): number {
   const [round, setRound] = useState(0);
   useEffect(() => {
@@ -212,7 +212,7 @@ export function useColours(): number {
   return round;
 }
 
-/** Whether an event is about this job; progress comes each second and does not count. */
+/** Whether an event is about this job; progress events, which come every second, do not count. */
 export function about(job: string): (event: LiveEvent) => boolean {
   return (event) => event.data.job === job && event.kind !== "progress";
 }

@@ -1,4 +1,4 @@
-"""Flink's routes about savepoints: trigger, stop with one, ask how it went, dispose."""
+"""Flink's routes about savepoints: trigger, stop with a savepoint, ask for the outcome, dispose."""
 
 from http import HTTPStatus
 from typing import Any

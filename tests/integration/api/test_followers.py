@@ -20,6 +20,7 @@ from jobmanager.services.access_control import AccessControl
 from jobmanager.store.database import Database, open_database
 from tests.support.builders import a_document
 from tests.support.cluster import EVERYONE, Cluster, PlayedRunner, a_jobmanager
+from tests.support.databases import PATIENT
 
 pytestmark = pytest.mark.anyio
 LONG = Timing(lease=timedelta(hours=1))
@@ -41,7 +42,7 @@ class Follower:
 
 @pytest.fixture
 async def follower(app: FastAPI, cluster: Cluster, database_url: str) -> AsyncIterator[Follower]:
-    database: Database = open_database(database_url)
+    database: Database = open_database(database_url, PATIENT)
     leadership = Leadership(database.leases, a_jobmanager("http://follower"), LONG)
     database.leader = lambda: leadership.term
     await leadership.run_once()

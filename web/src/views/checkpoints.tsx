@@ -1,4 +1,4 @@
-// Checkpoints: how long and how large over time, each with every ack, the one under way live.
+// Checkpoints: duration and size over time, each checkpoint with every ack, live while under way.
 
 import { useMemo, useState } from "preact/hooks";
 import {
@@ -38,8 +38,12 @@ export function Checkpoints({ id, route, status }: JobProps) {
   const { counts, history } = found.data;
   if (history.length === 0) {
     return (
-      <Empty title={status.state === "running" ? "No checkpoint yet" : "It took no checkpoint"}>
-        <p>They are taken each {duration(config.data?.interval)} while the job runs, or at once:</p>
+      <Empty
+        title={status.state === "running" ? "No checkpoint yet" : "The job took no checkpoint"}
+      >
+        <p>
+          Checkpoints are taken every {duration(config.data?.interval)} while the job runs, or now:
+        </p>
         <Command text={command("checkpoint", shortId(id), "--wait")} />
       </Empty>
     );

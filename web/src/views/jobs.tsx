@@ -1,4 +1,4 @@
-// The first page: every job in a line, live.
+// The first page: a live list of all jobs.
 
 import type { JobSummary } from "../api";
 import { setQuery, useBar } from "../hooks";
@@ -98,12 +98,12 @@ export function Jobs({ route }: { route: Route }) {
         )}
       </div>
       {jobs.rows.length === 0 ? (
-        <Empty title="No job yet">
-          <p>Submit one here, or from a shell:</p>
+        <Empty title="No jobs yet">
+          <p>Submit a job here, or from a shell:</p>
           <Command text="headgate submit examples/quickstart.yaml" />
         </Empty>
       ) : shown.length === 0 ? (
-        <Empty title="No job fits">
+        <Empty title="No job matches">
           <button type="button" onClick={() => set({ q: undefined, state: undefined })}>
             Show all {grouped(jobs.rows.length)}
           </button>
@@ -147,9 +147,7 @@ export function Jobs({ route }: { route: Route }) {
         </nav>
       )}
       {jobs.hasMore && (
-        <p class="hint">
-          The newest {grouped(MOST_JOBS)} jobs are shown; search finds among these.
-        </p>
+        <p class="hint">The newest {grouped(MOST_JOBS)} jobs are shown; only these are searched.</p>
       )}
     </>
   );
