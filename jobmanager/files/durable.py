@@ -1,7 +1,7 @@
-"""Writing to a file system so that what is there after a crash is whole.
+"""Writes to a file system so that files are complete after a crash.
 
-A file appears under its name only when all of it is on disk, and a name is on disk
-only when its directory was synced.
+A file appears under its name only when its whole content is on disk, and a name is on disk only
+when its directory was synced.
 """
 
 import errno
@@ -19,7 +19,7 @@ _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLI
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Writes or replaces `path` in one step."""
+    """Write or replace `path` atomically."""
     temporary = _write_aside(path, content)
     temporary.replace(path)
     sync(path.parent)
@@ -38,7 +38,7 @@ def create(path: Path, content: str | bytes) -> bool:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Makes `target` the same file as `source`, or a synced copy where no link can be."""
+    """Make `target` a link to `source`, or a synced copy where links are not possible."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source, target)
@@ -77,7 +77,7 @@ def move(source: Path, target: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Forces a file, or the names in a directory, to disk."""
+    """Force a file, or the names in a directory, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -96,7 +96,7 @@ def sync_all(paths: Iterable[Path], inside: Path) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Makes a directory and its parents, durably."""
+    """Make a directory and its parents, durably."""
     missing = []
     while not path.exists():
         missing.append(path)

@@ -1,4 +1,4 @@
-"""Where a region's new attempt starts from.
+"""Chooses the state from which a region of a new attempt starts.
 
 The newest of: the last batch that a previous attempt committed, and the latest
 completed checkpoint. Only while there is neither, what the job was started from: a
@@ -39,13 +39,13 @@ class StartPoint:
 
 @dataclass(frozen=True, slots=True)
 class PreviousAttempt:
-    """What an earlier attempt left behind: the newest that committed or began a batch."""
+    """The state of an earlier attempt: the newest attempt that committed or began a batch."""
 
     attempt: AttemptNumber
     batch: int | None
     """The last one it committed that is whole; None: it had only begun its first."""
     has_pending_batch: bool
-    """It had begun the batch after that: the range of that batch is written down."""
+    """Whether it had begun the batch after that: Spark's offset log has the range of that batch."""
     fault: str | None = None
     """Why its directory cannot be trusted; None: it can."""
     passed_over: str | None = None
@@ -67,7 +67,7 @@ class SavedRegion:
     """The region in the restore point that the job was started from."""
 
     point: str
-    """What the restore point is called."""
+    """The restore point in words, for the reason."""
     is_known: bool
     """Whether the restore point has the region at all."""
     batch: int | None
@@ -83,9 +83,9 @@ class FromScratch:
 class FromAttempt:
     attempt: AttemptNumber
     batch: int | None
-    """None: it goes on with the first batch, which the attempt had begun."""
+    """None: the region continues with the first batch, which the attempt had begun."""
     replays: bool
-    """The batch after it had begun, and is run again with the same range."""
+    """Whether the next batch had begun; it is run again with the same range."""
     why: str
 
 
@@ -112,7 +112,7 @@ def choose(
     completed: CompletedCheckpoint | None,
     saved: SavedRegion | None = None,
 ) -> Restore:
-    """Where to start from, given what is there."""
+    """Chooses where to start from, given the available states."""
     if previous is not None and previous.fault is None:
         nothing_durable = completed is None and saved is None
         if previous.failed_start is None or nothing_durable:
@@ -178,10 +178,10 @@ def batch_of(restore: Restore) -> int | None:
 
 
 def last_kept_batch(restore: Restore) -> int:
-    """The last batch whose output stays: what was published after it is withdrawn.
+    """The last batch whose output stays; output published after it is withdrawn.
 
-    A batch that is replayed with the same range gives the same rows, so what it
-    published already stays too.
+    A batch that is replayed with the same range gives the same rows, so its published output
+    stays too.
     """
     match restore:
         case FromScratch():

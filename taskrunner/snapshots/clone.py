@@ -1,8 +1,8 @@
 """The Spark checkpoint directory of a new attempt, cloned by hard links where that can be.
 
-An attempt works in a directory of its own, so nothing an older attempt still does can
-reach it. A clone appears under its name only when it is whole: until then it is a draft,
-which whoever comes next deletes.
+An attempt works in a directory of its own, so an older attempt that still runs cannot
+affect it. A clone gets its name only when it is complete: until then it is a draft, which
+the next attempt deletes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,12 +36,12 @@ _NOTHING: Mapping[int, str] = {}
 
 
 class DamagedCheckpoint(Exception):
-    """A file that a manifest names is missing, or is not what it says."""
+    """A file that a manifest names is missing, or differs from the manifest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What an attempt may start from."""
+    """The states that an attempt may start from."""
 
     completed: Manifest | None = None
     """The latest checkpoint."""
@@ -111,12 +111,12 @@ class Clones:
         return draft
 
     def finish(self, region: RegionId) -> None:
-        """Gives the region's draft its name: from now on it is what the attempt has."""
+        """Gives the region's draft its final name: from now on the attempt has this state."""
         draft, target = self._names(region)
         self._layout.work.rename(draft, target)
 
     def _names(self, region: RegionId) -> tuple[str, str]:
-        """Of the region's directory before and after it is whole."""
+        """The names of the region's directory: as a draft, and when it is complete."""
         return (
             storage_layout.clone_draft(self._attempt, region),
             storage_layout.spark_checkpoint_dir(self._attempt, region),
@@ -124,7 +124,7 @@ class Clones:
 
 
 def read_manifest(layout: JobLayout, checkpoint: CheckpointNumber) -> Manifest:
-    """Raises `DamagedCheckpoint` if there is no readable one."""
+    """Reads the manifest. Raises `DamagedCheckpoint` if it is missing or unreadable."""
     try:
         text = layout.snapshots.read(storage_layout.checkpoint_manifest(checkpoint))
         return manifests.from_json(text.decode())

@@ -1,8 +1,8 @@
 """The pool: files that checkpoints share, each kept once.
 
-Spark's own directories lose files when Spark tidies up; the pool loses one only when
-no manifest names it any more. All changes are made under `pool.lock`, which the
-JobManager takes too when it deletes. What is in the pool is never overwritten.
+Spark deletes old files from its own directories; a file leaves the pool only when no manifest
+names it any more. All changes are made under `pool.lock`, which the JobManager takes too when
+it deletes files. A file in the pool is never overwritten.
 """
 
 from itertools import chain
@@ -15,7 +15,7 @@ from jobmanager.files import durable
 from jobmanager.files.storage_port import Digest, Storage
 
 _Stamp = tuple[int, int, int, int]
-"""What tells a file that Spark wrote from any other: device, inode, size, time of change."""
+"""Identifies a version of a file: device, inode, size, time of change."""
 
 
 class SnapshotPool:
@@ -34,7 +34,7 @@ class SnapshotPool:
         self._read: dict[_Stamp, str] = {}
         self._read_now: dict[_Stamp, str] = {}
         self.new_bytes = 0
-        """Added since `begin`."""
+        """Bytes added since `begin`."""
 
     def learn(self, manifest: Manifest) -> None:
         """Takes the places and checksums of an earlier checkpoint, so that no file is read or kept
@@ -49,7 +49,7 @@ class SnapshotPool:
         """Looks at what is there: the JobManager deletes between two checkpoints."""
         self._there = set(self._files.list_files(layout.POOL))
         self._known = {name: kept for name, kept in self._known.items() if name in self._there}
-        self._read, self._read_now = self._read_now, {}  # what is not asked for is forgotten
+        self._read, self._read_now = self._read_now, {}  # unused checksums are dropped
         self.new_bytes = 0
 
     def keep(self, region: RegionId, source: Path, path: str) -> SnapshotFile:
@@ -80,7 +80,7 @@ class SnapshotPool:
         return SnapshotFile(path, location, kept.bytes, kept.sha256)
 
     def _kept(self, location: str) -> Digest:
-        """Of a file that is there. An unknown one is read: a dead attempt may have left half."""
+        """Size and checksum of a file in the pool. Unknown files are read: they may be half."""
         if location not in self._known:
             self._known[location] = self._files.digest(location)
         return self._known[location]
