@@ -41,7 +41,19 @@ def serve(
     ] = None,
     database_url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="A Postgres. [default: one embedded in the data dir]"),
+        typer.Option(
+            metavar="URL",
+            help="A Postgres; without its password, which the list of processes would show. "
+            "[default: one embedded in the data dir]",
+        ),
+    ] = None,
+    database_url_file: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="A file that holds the URL, with its password."),
+    ] = None,
+    database_password_file: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="A file that holds the password for the URL."),
     ] = None,
     storage: Annotated[
         str | None,
@@ -96,7 +108,8 @@ def serve(
 
     Each option can be set as an environment variable, such as HEADGATE_PORT or
     HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS, separated by commas). The
-    option counts where both are given.
+    option counts where both are given. The password of a database is given in a file or by the
+    environment, never as an option.
 
     \b
     Example:
@@ -107,7 +120,9 @@ def serve(
         host=host,
         port=port,
         data_dir=data_dir,
-        database_url=database_url,
+        database_url=_without_password(database_url),
+        database_url_file=database_url_file,
+        database_password_file=database_password_file,
         storage=storage,
         checkpoints=checkpoints,
         spark_master=spark_master,
@@ -152,7 +167,7 @@ def _serve(as_json: bool, **given: Any) -> None:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         faults = "; ".join(
-            f"{_option(one['loc'])}: {one['msg'].removeprefix('Value error, ')}"
+            f"{_option(one['loc'])}{one['msg'].removeprefix('Value error, ')}"
             for one in error.errors()
         )
         raise HeadgateError(f"the settings do not fit: {faults}") from error
@@ -160,6 +175,25 @@ def _serve(as_json: bool, **given: Any) -> None:
         server.serve(settings, lambda ready: typer.echo(_ready(ready.url, ready.leader, as_json)))
     except server.CannotStart as error:
         raise HeadgateError(" ".join(str(error).split())) from error
+
+
+def _without_password(url: str | None) -> str | None:
+    """What stands in a command line is there for everybody on the machine to read."""
+    from jobmanager.store.database import parse_url
+
+    if url is None:
+        return None
+    try:
+        has_password = bool(parse_url(url).password)
+    except ValueError as error:
+        raise HeadgateError(f"--database-url: {error}") from None
+    if has_password:
+        raise HeadgateError(
+            "--database-url holds a password, and everybody on this machine can read it in the "
+            "list of processes: name the URL in HEADGATE_DATABASE_URL or in a file "
+            "(--database-url-file), or the password in a file (--database-password-file)"
+        )
+    return url
 
 
 def _ready(url: str, leader: str | None, as_json: bool) -> str:
@@ -172,4 +206,6 @@ def _ready(url: str, leader: str | None, as_json: bool) -> str:
 
 
 def _option(location: tuple[int | str, ...]) -> str:
-    return "--" + "-".join(str(part) for part in location).replace("_", "-")
+    """What a fault is of: an option, or several, which the message names."""
+    name = "-".join(str(part) for part in location).replace("_", "-")
+    return f"--{name}: " if name else ""

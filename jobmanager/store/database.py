@@ -19,6 +19,10 @@ from jobmanager.store.outages import outages_named
 from jobmanager.store.unit_of_work import Leader, PostgresUnitOfWork
 
 _MOST_IDLE_MS = 4_000
+_UNREADABLE = (
+    "it cannot be read: write postgresql://user:password@host:5432/name, with special characters "
+    "of the password percent-encoded, such as %40 for @ and %2F for /"
+)
 
 
 class Database:
@@ -52,12 +56,25 @@ class Database:
         await self.engine.dispose()
 
 
-def open_database(url: str) -> Database:
-    """A pool for `url`, any Postgres URL; psycopg is the driver whatever the URL says."""
-    parsed = make_url(url)
+def parse_url(text: str) -> URL:
+    """The URL of a Postgres, which shows its password to nobody who prints it. psycopg is the
+    driver whatever the text says. Raises ValueError with a message that does not repeat the text.
+    """
+    try:
+        parsed = make_url(text)
+    except Exception:
+        # not even as the cause: what could not be read may be a piece of the password
+        raise ValueError(_UNREADABLE) from None
     if not parsed.drivername.startswith("postgres"):
         raise ValueError(f"{parsed.drivername!r} is not Postgres: give postgresql://user@host/name")
-    psycopg_url = parsed.set(drivername="postgresql+psycopg")
+    if password := parsed.query.get("password"):
+        parsed = parsed.difference_update_query(["password"]).set(password=str(password))
+    return parsed.set(drivername="postgresql+psycopg")
+
+
+def open_database(url: str | URL) -> Database:
+    """A pool for `url`, any Postgres URL."""
+    psycopg_url = parse_url(url) if isinstance(url, str) else url
     # The lease has connections of its own: a flood of requests must not cost us the lead.
     return Database(
         _engine(psycopg_url, size=10, more=30, patience=5),
@@ -72,6 +89,7 @@ def _engine(url: URL, size: int, more: int, patience: float) -> AsyncEngine:
         max_overflow=more,
         pool_timeout=patience,
         pool_pre_ping=True,
+        hide_parameters=True,  # what is in a row is in no error, and so in no log
         connect_args={
             "connect_timeout": 5,
             "application_name": "headgate",

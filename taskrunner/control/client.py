@@ -42,7 +42,7 @@ class NotDelivered(Exception):
 
 
 class RunnerDismissed(Exception):
-    """The JobManager does not know this runner, or not with this token."""
+    """The JobManager does not know this runner, or not with this secret."""
 
 
 class CallRefused(Exception):
@@ -52,11 +52,11 @@ class CallRefused(Exception):
 class JobManagerClient:
     """Calls the JobManager until it answers. Threads may share it."""
 
-    def __init__(self, runner: RunnerId, addresses: AddressFile, token: str) -> None:
+    def __init__(self, runner: RunnerId, addresses: AddressFile, secret: str) -> None:
         self._path = f"/v1/runners/{runner}"
         self._addresses = addresses
         self._http = httpx.Client(
-            headers={"Authorization": f"Bearer {token}"},
+            headers={"Authorization": f"Bearer {secret}"},
             timeout=_TIMEOUT_SECONDS,
             trust_env=False,
         )

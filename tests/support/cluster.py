@@ -60,7 +60,7 @@ class Clock:
 class Bench:
     """A launcher that starts nothing and remembers what it was asked for."""
 
-    tokens: dict[RunnerId, str] = field(default_factory=dict)
+    secrets: dict[RunnerId, str] = field(default_factory=dict)
     killed: list[RunnerId] = field(default_factory=list)
     warm: list[RunnerId] = field(default_factory=list)
     broken: str | None = None
@@ -77,10 +77,10 @@ class Bench:
     def reserve(self) -> RunnerId | None:
         return self.warm.pop() if self.warm else None
 
-    async def launch(self, runner_id: RunnerId, token: str) -> Launched:
+    async def launch(self, runner_id: RunnerId, secret: str) -> Launched:
         if self.broken:
             raise RuntimeError(self.broken)
-        self.tokens[runner_id] = token
+        self.secrets[runner_id] = secret
         return Launched("bench", 1, 0.0, self.log_path(runner_id))
 
     async def find(self, runner: Runner) -> Launched | None:
@@ -247,7 +247,7 @@ class Cluster:
         async with self.database.unit_of_work() as uow:
             found = await uow.runners.of_attempt(JobId(UUID(job)), AttemptNumber(attempt))
         assert found is not None
-        return PlayedRunner(self.http, found.id, self.bench.tokens[found.id], UUID(job), attempt)
+        return PlayedRunner(self.http, found.id, self.bench.secrets[found.id], UUID(job), attempt)
 
     async def running(self, document: dict[str, Any]) -> tuple[str, PlayedRunner]:
         job = await self.submit(document)

@@ -28,7 +28,7 @@ from jobmanager.protocol.messages import (
 )
 
 Found = TypeVar("Found")
-TOKEN = "s3cret"
+SECRET = "s3cret"
 AckOutcome = Literal["recorded", "completed", "already_recorded", "too_late", "superseded"]
 
 
@@ -128,7 +128,7 @@ def _handler(jobmanager: ScriptedJobManager) -> type[BaseHTTPRequestHandler]:
             self._send(_answer(jobmanager, self.path, body))
 
         def _send(self, message: Message) -> None:
-            if self.headers["Authorization"] != f"Bearer {TOKEN}":
+            if self.headers["Authorization"] != f"Bearer {SECRET}":
                 self.send_error(401)
                 return
             content = message.model_dump_json().encode()
