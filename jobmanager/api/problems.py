@@ -33,6 +33,7 @@ from jobmanager.core.errors import (
     StateDoesNotFit,
     Unavailable,
     UnsupportedContentType,
+    WrongAttemptToken,
 )
 
 FLINK = "flink"
@@ -60,6 +61,7 @@ _STATUS: Mapping[type[DomainError], HTTPStatus] = {
     Rejected: HTTPStatus.UNPROCESSABLE_ENTITY,
     Malformed: HTTPStatus.BAD_REQUEST,
     Forbidden: HTTPStatus.UNAUTHORIZED,
+    WrongAttemptToken: HTTPStatus.FORBIDDEN,
     FromAnotherSite: HTTPStatus.FORBIDDEN,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,

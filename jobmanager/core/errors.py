@@ -15,7 +15,7 @@
       Malformed
         MalformedRequest, BodyTooLarge, BodyTooSlow, UnsupportedContentType
       Forbidden
-        WrongRunnerToken
+        WrongRunnerToken (WrongAttemptToken)
       FromAnotherSite
         UnknownHost, CrossSiteRequest
       Unavailable
@@ -219,6 +219,10 @@ class Forbidden(DomainError):
 
 class WrongRunnerToken(Forbidden):
     title = "Wrong runner token"
+
+
+class WrongAttemptToken(WrongRunnerToken):
+    title = "The token is not that of the attempt"
 
 
 class FromAnotherSite(DomainError):

@@ -9,8 +9,9 @@ A runner only ever calls outward:
     POST /v1/runners/{runner}/declines     BarrierDeclined  -> BarrierReply
     POST /v1/runners/{runner}/attempt      AttemptReport    -> AttemptReply
 
-Every call carries `Authorization: Bearer <runner token>`, and every message
-about a job its attempt: the fencing token. All of them may be repeated: a
+Every call carries `Authorization: Bearer <the runner's secret>`, and every message
+about a job its attempt, the fencing token, with `Headgate-Attempt-Token: <token>`, the
+token that came with the directive to run the attempt. All of them may be repeated: a
 repetition changes nothing and gets the same answer. Directives are numbered in
 one ascending sequence a runner; `after` is the last one it has taken, so a lost
 answer is simply asked for again.
@@ -24,6 +25,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from jobmanager.core.progress import RegionProgress, RestoredRegion
 
 PROTOCOL_VERSION = 1
+ATTEMPT_TOKEN = "Headgate-Attempt-Token"
+"""The header."""
 
 
 class Message(BaseModel):
@@ -80,6 +83,8 @@ class SavepointTarget(Message):
 
 class Run(Message):
     kind: Literal["run"] = "run"
+    token: str | None = Field(None, repr=False)
+    """What is said of the attempt carries it. None: by a JobManager of an older version."""
     graph: dict[str, Any]
     """The job-graph document as submitted: the runner parses it as the JobManager did."""
     parallelism: int

@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections.abc import Mapping
 from datetime import timedelta
 from threading import Event
 from types import TracebackType
@@ -13,6 +14,7 @@ from pydantic import ValidationError
 from jobmanager.core.ids import RunnerId
 from jobmanager.core.json_text import without_nul
 from jobmanager.protocol.messages import (
+    ATTEMPT_TOKEN,
     AttemptReply,
     AttemptReport,
     BarrierAcks,
@@ -61,6 +63,8 @@ class JobManagerClient:
             trust_env=False,
         )
         self._closed = Event()
+        self._tokens: dict[int, str] = {}
+        """Of the attempts of this runner."""
 
     def __enter__(self) -> "JobManagerClient":
         return self
@@ -78,6 +82,10 @@ class JobManagerClient:
         self._closed.set()
         self._http.close()
 
+    def learn_token(self, attempt: int, token: str) -> None:
+        """What is said of the attempt from now on carries its token."""
+        self._tokens[attempt] = token
+
     def register(self, hello: RunnerHello) -> RunnerWelcome:
         welcome = self._call("POST", "/register", hello, RunnerWelcome)
         self._addresses.learn(welcome.urls)
@@ -90,18 +98,29 @@ class JobManagerClient:
 
     def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatReply:
         """One try only: the next heartbeat says more."""
-        reply = self._call("POST", "/heartbeat", heartbeat, HeartbeatReply, within=timedelta(0))
+        reply = self._call(
+            "POST",
+            "/heartbeat",
+            heartbeat,
+            HeartbeatReply,
+            within=timedelta(0),
+            attempt=heartbeat.attempt,
+        )
         self._addresses.learn(reply.urls)
         return reply
 
     def ack(self, acks: BarrierAcks, within: timedelta) -> BarrierReply:
-        return self._call("POST", "/acks", acks, BarrierReply, within=within)
+        return self._call("POST", "/acks", acks, BarrierReply, within=within, attempt=acks.attempt)
 
     def decline(self, declined: BarrierDecline, within: timedelta) -> BarrierReply:
-        return self._call("POST", "/declines", declined, BarrierReply, within=within)
+        return self._call(
+            "POST", "/declines", declined, BarrierReply, within=within, attempt=declined.attempt
+        )
 
     def report(self, report: AttemptReport, within: timedelta) -> AttemptReply:
-        return self._call("POST", "/attempt", report, AttemptReply, within=within)
+        return self._call(
+            "POST", "/attempt", report, AttemptReply, within=within, attempt=report.attempt
+        )
 
     def _call(
         self,
@@ -111,16 +130,23 @@ class JobManagerClient:
         reply: type[Reply],
         within: timedelta | None = None,
         patience: float = 0.0,
+        attempt: int | None = None,
     ) -> Reply:
-        """Calls until there is an answer; None: for ever. `patience` is how long one may take."""
+        """Calls until there is an answer; None: for ever. `patience` is how long one may take,
+        `attempt` what is spoken of.
+        """
         deadline = None if within is None else time.monotonic() + within.total_seconds()
         content = None if body is None else without_nul(body.model_dump_json())
+        headers = {"Content-Type": "application/json"} if content else {}
+        if attempt is not None and attempt in self._tokens:
+            headers[ATTEMPT_TOKEN] = self._tokens[attempt]
         pause = _FIRST_PAUSE
         while True:
             url = None
             try:
                 url = self._address()
-                return self._once(method, url + self._path + path, content, reply, patience)
+                url_of_call = url + self._path + path
+                return self._once(method, url_of_call, content, headers, reply, patience)
             except NotDelivered:
                 self._addresses.failed(url)
                 is_over = deadline is not None and time.monotonic() + pause > deadline
@@ -135,7 +161,13 @@ class JobManagerClient:
             raise NotDelivered(f"{type(error).__name__}: {error}") from error
 
     def _once(
-        self, method: str, url: str, content: str | None, reply: type[Reply], patience: float
+        self,
+        method: str,
+        url: str,
+        content: str | None,
+        headers: Mapping[str, str],
+        reply: type[Reply],
+        patience: float,
     ) -> Reply:
         if self._closed.is_set():
             raise NotDelivered("this runner is ending")
@@ -144,7 +176,7 @@ class JobManagerClient:
                 method,
                 url,
                 content=content,
-                headers={"Content-Type": "application/json"} if content else None,
+                headers=headers,
                 timeout=httpx.Timeout(_TIMEOUT_SECONDS, read=_TIMEOUT_SECONDS + patience),
             )
         except (httpx.HTTPError, OSError, ValueError, RuntimeError) as error:
@@ -171,4 +203,9 @@ def _reply(response: httpx.Response, reply: type[Reply]) -> Reply:
     try:
         return reply.model_validate_json(response.content)
     except ValidationError as error:
-        raise CallRefused(f"{response.request.url}: an answer we cannot read: {error}") from error
+        # without the values: a token may be among them
+        faults = "; ".join(
+            f"{'.'.join(map(str, one['loc']))}: {one['msg']}"
+            for one in error.errors(include_input=False, include_url=False)
+        )
+        raise CallRefused(f"{response.request.url}: an answer we cannot read: {faults}") from None

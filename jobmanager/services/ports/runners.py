@@ -19,6 +19,7 @@ class Runner:
     job_id: JobId
     attempt: AttemptNumber
     token_hash: str
+    """Of its secret."""
     host: str
     log_path: str
     launched_at: datetime
@@ -39,6 +40,7 @@ class RunnerAtWork:
 
     runner: Runner
     attempt: Attempt
+    attempt_token_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
