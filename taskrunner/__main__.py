@@ -1,8 +1,8 @@
 """`python -m taskrunner --runner-id UUID --address-file FILE`: started by a JobManager.
 
-It reads one line from its standard input, the runner's secret. The end of its standard input,
-which is the end of the server, ends it too. With `--warm MASTER` it first opens a Spark session
-on that master and primes it, and creates the file `--ready-file`.
+It reads one line from its standard input, the runner's secret. The process ends when its standard
+input ends before that, which happens when the server ends. With `--warm MASTER` it first opens a
+Spark session on that master and primes it, and creates the file `--ready-file`.
 """
 
 import argparse
@@ -40,11 +40,14 @@ def main() -> int:
     if secret is None:
         log.error("no_secret", reason="standard input ended without the line with the secret")
         return 2
-    return _run(RunnerId(arguments.runner_id), AddressFile(arguments.address_file), secret, session)
+    addresses = AddressFile(arguments.address_file)
+    return _run(
+        JobManagerClient(RunnerId(arguments.runner_id), addresses, secret, arguments.ca), session
+    )
 
 
-def _run(runner_id: RunnerId, addresses: AddressFile, secret: str, session: WarmSession) -> int:
-    with JobManagerClient(runner_id, addresses, secret) as client:
+def _run(jobmanager: JobManagerClient, session: WarmSession) -> int:
+    with jobmanager as client:
         runner = RunnerProcess(client, session)
 
         def terminate(number: int, frame: FrameType | None) -> None:
@@ -60,9 +63,9 @@ def _run(runner_id: RunnerId, addresses: AddressFile, secret: str, session: Warm
 
 
 def _read_secret() -> str | None:
-    """The secret, once this runner is wanted; None: it never will be."""
+    """Waits for the secret of this runner; None: the server ended without giving it one."""
     secret = sys.stdin.readline().strip()
-    # Nothing that is started from here on has the pipe to the server.
+    # Processes that are started from now on must not inherit the pipe to the server.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, sys.stdin.fileno())
     os.close(nothing)
@@ -70,7 +73,7 @@ def _read_secret() -> str | None:
 
 
 def _is_wanted() -> bool:
-    """Whether the secret is there already: then there is no time to prime."""
+    """Whether the secret has already arrived: then priming would only delay the job."""
     return bool(select.select([sys.stdin], [], [], 0)[0])
 
 
@@ -80,6 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--runner-id", type=UUID, required=True)
     parser.add_argument("--address-file", type=Path, required=True)
+    parser.add_argument(
+        "--ca", type=Path, help="certificates by which JobManagers are verified (PEM)"
+    )
     parser.add_argument("--warm", metavar="MASTER", help="start and prime Spark, and wait")
     parser.add_argument("--ready-file", type=Path, help="made when a warm runner is primed")
     return parser

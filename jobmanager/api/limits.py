@@ -1,7 +1,8 @@
-"""What one server takes on at once: bounded bodies, bounded time to send them, bounded queues.
+"""Limits of one server: the size of bodies, the time to send them, the length of queues.
 
 A body is read to its end before anything else begins, so a client that sends slowly holds
-no transaction and takes no turn. What is more than a server can queue is told to come back.
+no transaction and takes no turn. A client whose request does not fit into the queue is asked to try
+again.
 """
 
 import asyncio
@@ -25,13 +26,13 @@ from jobmanager.core.json_text import holds_nul
 
 MOST_BODY_BYTES = 16 * 1024 * 1024
 MOST_HELD_BYTES = 16 * MOST_BODY_BYTES
-"""Of all bodies together."""
+"""At most so many bytes of all bodies together are in memory."""
 BODY_WITHIN = 60.0
 
 
 class BodyLimit:
-    """Reads the body, and refuses one that is too large or too slow; and an address, or JSON,
-    with a character that no text in Postgres can have.
+    """Reads the body, and refuses a body that is too large or arrives too slowly. Also refuses a
+    NUL character in a URL or in JSON: Postgres cannot store it in text.
     """
 
     def __init__(self, app: ASGIApp, within: float) -> None:
@@ -44,7 +45,7 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
-            await _refuse(MalformedRequest("a NUL character is in the address"), scope, send)
+            await _refuse(MalformedRequest("the URL contains a NUL character"), scope, send)
             return
         body = bytearray()
         try:
@@ -52,20 +53,22 @@ class BodyLimit:
                 async with asyncio.timeout(self._within):
                     is_there = await self._read(scope, receive, body)
             except TimeoutError:
-                slow = BodyTooSlow(f"the body was not there after {self._within:g} s")
+                slow = BodyTooSlow(f"the body did not arrive within {self._within:g} s")
                 await _refuse(slow, scope, send)
             except (BodyTooLarge, TooBusy) as error:
                 await _refuse(error, scope, send)
             else:
                 if is_there and _is_json(scope) and holds_nul(bytes(body)):
-                    await _refuse(MalformedRequest("the body holds a NUL character"), scope, send)
+                    await _refuse(
+                        MalformedRequest("the body contains a NUL character"), scope, send
+                    )
                 elif is_there:
                     await self._app(scope, _replayed(bytes(body), receive), send)
         finally:
             self._held -= len(body)
 
     async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> bool:
-        """False: the client went away."""
+        """Read the body; False: the client disconnected."""
         length = Headers(scope=scope).get("content-length", "0")
         most = _most_bytes(scope["path"])
         if length.isdigit() and int(length) > most:
@@ -91,7 +94,7 @@ class BodyLimit:
 
 @dataclass
 class Lane:
-    """So many at once, and so many that wait, for so long."""
+    """A queue: `at_once` requests run, `waiting` more may wait, each for `patience` seconds."""
 
     at_once: int
     waiting: int
@@ -112,7 +115,9 @@ class Lane:
             async with asyncio.timeout(self.patience):
                 await self._turns.acquire()
         except TimeoutError:
-            raise TooBusy(f"no turn came in {self.patience:g} s: try again") from None
+            raise TooBusy(
+                f"the server is busy, no turn within {self.patience:g} s: try again"
+            ) from None
         finally:
             self._queued -= 1
 
@@ -121,9 +126,8 @@ class Lane:
 
 
 def default_lanes() -> Mapping[str, Lane]:
-    """A flood in one lane leaves the others alone. Together they, and the loops, fit into the
-    pool of connections, so that none waits there for another. What is gathered has a connection
-    for all of it.
+    """Make the lanes. A flood in one lane does not slow the others: all lanes and the background
+    loops together fit into the pool of connections. Batched requests share one connection.
     """
     return {
         "reads": Lane(at_once=12, waiting=500),
@@ -135,8 +139,8 @@ def default_lanes() -> Mapping[str, Lane]:
 
 
 class Gate:
-    """Lets requests in one lane after the other. A turn ends when the answer begins: by then
-    everything is committed, and a client that reads slowly costs nobody's turn.
+    """Makes each request wait for its turn in its lane. A turn ends when the answer begins: by then
+    everything is committed, and a client that reads slowly keeps nobody waiting.
     """
 
     def __init__(self, app: ASGIApp, lanes: Mapping[str, Lane]) -> None:
@@ -173,7 +177,9 @@ class Gate:
 
 
 def is_runner_call(path: str) -> bool:
-    """/runners/{id}/…, with or without /v1; the list of them is a read like others."""
+    """Whether the path is /runners/{id}/…, with or without /v1. The list of runners is an ordinary
+    read.
+    """
     parts = path.removeprefix("/v1").strip("/").split("/")
     return parts[0] == "runners" and len(parts) > 2
 
@@ -187,7 +193,7 @@ def _most_bytes(path: str) -> int:
 
 
 def _is_json(scope: Scope) -> bool:
-    """As which a body is read that does not say what it is, but for an upload."""
+    """Whether the body is JSON; also a body without a content type, unless it is an upload."""
     kind = Headers(scope=scope).get("content-type", "")
     return "json" in kind or not (kind or _is_upload(scope["path"]))
 
@@ -197,7 +203,9 @@ def is_read(scope: Scope) -> bool:
 
 
 def _is_slow(path: str) -> bool:
-    """What asks Spark or reads all files of a snapshot: with no transaction, but for long."""
+    """Whether the route asks Spark or reads all files of a snapshot: it takes long, but holds no
+    transaction.
+    """
     parts = path.removeprefix("/v1").strip("/").split("/")
     return parts[2:3] in (["state"], ["upgrade"]) or parts[-1] in ("verify", "describe")
 
@@ -206,7 +214,8 @@ def _lane_of(scope: Scope) -> str | None:
     if scope["type"] != "http" or scope["path"].endswith(("/healthz", "/readyz")):
         return None
     if is_runner_call(scope["path"]):
-        # To wait for directives is no work: most of the time nothing is held.
+        # A request that waits for directives takes no turn: most of the time it holds no
+        # connection.
         if is_read(scope):
             return None
         return "gathered" if scope["path"].endswith(("/heartbeat", "/acks")) else "runners"

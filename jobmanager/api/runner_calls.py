@@ -1,7 +1,7 @@
-"""The calls that runners make all the time: heartbeats, questions for directives, acks.
+"""The calls that runners make all the time: heartbeats, polls for directives, acks.
 
-With many jobs they are nearly all the requests there are. So they are plain ASGI endpoints: what
-FastAPI does for a route, by its signature, took longer than what the route itself does.
+With many jobs they are nearly all the requests. So they are plain ASGI endpoints: what FastAPI
+does for a route took longer than the work of the route itself.
 """
 
 from collections.abc import Callable
@@ -94,10 +94,10 @@ async def acks(request: Request) -> Response:
 
 
 def credentials(runner_id: UUID, authorization: str, attempt_token: str | None) -> Credentials:
-    """What a call shows of who makes it. Raises `WrongRunnerToken`."""
+    """The credentials that a call carries. Raises `WrongRunnerToken`."""
     scheme, _, secret = authorization.partition(" ")
     if scheme.lower() != "bearer" or not secret:
-        raise WrongRunnerToken("a runner says who it is by Authorization: Bearer <its secret>")
+        raise WrongRunnerToken("a runner has to send its secret: Authorization: Bearer <secret>")
     return Credentials(RunnerId(runner_id), secret, attempt_token)
 
 
@@ -119,7 +119,7 @@ def _credentials(request: Request) -> Credentials:
 
 
 def _read(where: str, read: Callable[[], Read]) -> Read:
-    """What FastAPI would have said of a request that cannot be understood."""
+    """Read a part of the request; raise what FastAPI raises where the request is invalid."""
     try:
         return read()
     except ValidationError as error:

@@ -1,4 +1,6 @@
-"""An artifact: a Python file, a zip or a wheel that jobs name, known by the hash of its content."""
+"""An artifact: a Python file, a zip or a wheel that jobs name. Its id is the hash of its
+content.
+"""
 
 import re
 import zipfile
@@ -16,7 +18,7 @@ from jobmanager.core.ids import ArtifactId
 MOST_BYTES = 64 * 1024 * 1024
 """Of one artifact."""
 MOST_SOURCE_BYTES = 128 * 1024 * 1024
-"""Of the Python text in one, unpacked."""
+"""At most so much Python text is in an artifact, unpacked."""
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}\.(py|zip|whl)")
 _ID = re.compile(r"[0-9a-f]{64}")
 _COMPILED = (".so", ".pyd", ".dylib")
@@ -28,13 +30,13 @@ class Artifact:
     name: str
     bytes: int
     modules: Mapping[str, ModuleNames]
-    """Each importable module in it, by its dotted name."""
+    """Each importable module of the artifact, by its dotted name."""
     uploaded_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class FoundArtifact:
-    """The file of an artifact, as it is in storage."""
+    """The file of an artifact in storage."""
 
     path: str
     """A URI."""
@@ -56,7 +58,7 @@ def is_name(text: str) -> bool:
 
 
 def check_name(name: str) -> None:
-    """Raises `InvalidArtifact`."""
+    """Check an artifact's name. Raises `InvalidArtifact`."""
     if not is_name(name):
         raise InvalidArtifact(
             f"{name!r} is not the name of an artifact: letters, digits, '_', '-', '+' and '.', "
@@ -69,7 +71,7 @@ def check_name(name: str) -> None:
 
 
 def read(name: str, content: bytes) -> Mapping[str, ModuleNames]:
-    """The modules in an artifact. Raises `InvalidArtifact` where jobs could not use it."""
+    """Return the modules of an artifact. Raises `InvalidArtifact` if jobs could not use it."""
     check_name(name)
     if not content:
         raise InvalidArtifact(f"{name} is empty")

@@ -1,7 +1,7 @@
 """The contents of artifacts in storage, each written once.
 
-JobManagers put them there and runners read them, by path: Python imports them and Spark ships
-them. So they are on a file system that both see.
+JobManagers write them, and runners read them by path: Python imports them and Spark ships them. So
+they are on a file system that both programs see.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class ArtifactShelf:
         return LocalStorage(self.root)
 
     def put(self, artifact_id: ArtifactId, name: str, content: bytes) -> None:
-        """Durable and whole under its id, or not there. What is there already stays."""
+        """Store an artifact under its id, durably, or not at all. An existing file is kept."""
         home = layout.artifact_directory(artifact_id)
         if self._files.list_names(home):
             return
@@ -34,12 +34,12 @@ class ArtifactShelf:
             self._files.inside(draft).write(name, content)
             self._files.rename(draft, home)
         except FileExistsError:
-            pass  # another process has just put the artifact there
+            pass  # another process has just stored the artifact
         finally:
             self._files.delete_directory(draft)
 
     def path_of(self, artifact_id: ArtifactId) -> Path:
-        """Its file. Raises `FileNotFoundError`."""
+        """Return the artifact's file. Raises `FileNotFoundError`."""
         home = self._files.inside(layout.artifact_directory(artifact_id))
         names = sorted(home.list_names())
         if not names:
@@ -50,7 +50,7 @@ class ArtifactShelf:
         self._files.delete_directory(layout.artifact_directory(artifact_id))
 
     def found(self) -> Iterator[Path]:
-        """The file of each artifact that is there."""
+        """List the files of all artifacts in storage."""
         for name in sorted(self._files.list_names(layout.ARTIFACTS)):
             if is_id(name):
                 home = self._files.inside(layout.artifact_directory(ArtifactId(name)))

@@ -1,4 +1,4 @@
-"""Directives, fetched by runners: the questions of many answered by one look."""
+"""Runners' polls for directives: many polls are answered by one query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,14 +46,16 @@ class DirectivePolls:
             self._look, _GATHER_SECONDS
         )
         self._jobs: dict[RunnerId, JobId] = {}
-        """A runner has one job all its life, whatever attempt of it."""
+        """The job of each runner: a runner has one job all its life, though several attempts of
+        it.
+        """
 
     async def fetch(
         self, shown: Credentials, after: int, wait_seconds: float
     ) -> Sequence[Directive]:
-        """What the runner has not taken yet; what it has taken, up to `after`, is forgotten.
-        Waits for news with no transaction and no connection held. Raises `RunnerNotFound`,
-        `WrongRunnerToken`.
+        """Return the directives after number `after`, and forget those up to `after`, which the
+        runner has taken. Waits for news without holding a transaction or a connection. Raises
+        `RunnerNotFound`, `WrongRunnerToken`.
         """
         question, runner_id = _Question(shown, after), shown.runner
         job_id = self._jobs.get(runner_id)
@@ -78,7 +80,7 @@ class DirectivePolls:
                 try:
                     box = _opened(boxes.get(one.asked.shown.runner), one.asked)
                     found = await self._found(uow, box, one.asked)
-                except Exception as error:  # the others are not to suffer
+                except Exception as error:  # one poll's error must not fail the others
                     one.refuse(error)
                     continue
                 answers.append((one, found))

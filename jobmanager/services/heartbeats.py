@@ -1,10 +1,11 @@
-"""Heartbeats of all runners, written down together.
+"""Records the heartbeats of many runners together.
 
-Each of them changes a time and a bit of progress, and hardly any decides anything:
-`core.life.heartbeat` says which do, and those are taken by themselves. A transaction for each
-heartbeat would be most of what a server with hundreds of jobs does. So those that come within a
-moment share one. One that meets a locked row is not written down: the next will be. How often
-runners send them is told in the answers, and grows with their number.
+A heartbeat changes a time and some progress; hardly any heartbeat leads to a decision.
+`core.life.heartbeat` says which do, and each of those gets a transaction of its own. A transaction
+for each heartbeat would be most of the work of a server with hundreds of jobs, so heartbeats that
+come within a moment share a transaction. A heartbeat whose row is locked is not recorded: the next
+heartbeat will be. The answers tell runners their heartbeat interval, which grows with the number
+of runners.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +34,7 @@ from jobmanager.services.runner_tokens import (
 
 _GATHER_SECONDS = 0.2
 _A_SECOND = 100
-"""Heartbeats that a server takes without noticing."""
+"""Heartbeats a second that are a negligible load for a server."""
 _FORGOTTEN_AFTER = timedelta(minutes=1)
 
 
@@ -63,13 +64,13 @@ class Heartbeats:
 
     @property
     def interval(self) -> timedelta:
-        """How often a runner is to send one, with as many as there are."""
+        """Return the heartbeat interval for the present number of runners."""
         fair = timedelta(seconds=len(self._heard) / _A_SECOND)
         return min(max(self._interval, fair), self._longest)
 
     async def note(self, shown: Credentials, beat: messages.Heartbeat) -> bool:
-        """True: the runner's attempt was superseded, and nothing was written. Raises
-        `RunnerNotFound`, `WrongRunnerToken`, `WrongAttemptToken`.
+        """Record a heartbeat. True: the runner's attempt was superseded, and nothing was written.
+        Raises `RunnerNotFound`, `WrongRunnerToken`, `WrongAttemptToken`.
         """
         return await self._batcher.ask(_Beat(shown, beat))
 
@@ -119,7 +120,7 @@ _Tokens = Mapping[tuple[JobId, AttemptNumber], str]
 def _earlier(
     batch: Sequence[_Waiting], known: Mapping[RunnerId, RunnerAtWork]
 ) -> list[tuple[JobId, AttemptNumber]]:
-    """The attempts that are spoken of though their runners have later ones: hardly ever any."""
+    """The attempts named in heartbeats whose runners have a later attempt by now: hardly any."""
     return [
         (found.runner.job_id, AttemptNumber(one.asked.said.attempt))
         for one in batch
@@ -130,7 +131,7 @@ def _earlier(
 
 
 def _is_taken(one: _Waiting, known: Mapping[RunnerId, RunnerAtWork], earlier: _Tokens) -> bool:
-    """Whether it is to be written down; else it has its answer."""
+    """Whether the heartbeat has to be recorded; otherwise it is answered here."""
     found = known.get(one.asked.runner)
     if found is None:
         one.refuse(RunnerNotFound(f"runner {one.asked.runner} not found"))
@@ -141,7 +142,7 @@ def _is_taken(one: _Waiting, known: Mapping[RunnerId, RunnerAtWork], earlier: _T
         one.refuse(error)
         return False
     if _hear(one.asked, found) is Heard.SUPERSEDED:
-        one.resolve(True)  # it changes nothing any more
+        one.resolve(True)  # a superseded attempt changes nothing
         return False
     return True
 
@@ -150,7 +151,7 @@ def _authenticate(beat: _Beat, found: RunnerAtWork, earlier: _Tokens) -> None:
     check_secret(beat.shown, found.runner.token_hash)
     job, attempt = beat.said.job, beat.said.attempt
     if job is None or attempt is None:
-        return  # it only says that it lives
+        return  # a heartbeat without an attempt needs the secret only
     check_attempt(found.runner, job, attempt)
     known = found.attempt_token_hash
     if attempt != found.runner.attempt:

@@ -1,19 +1,19 @@
 """The embedded Postgres: a real server from PyPI, with its data in our data directory.
 
-It goes down with `stop`; if this process was killed instead, it goes on, and the next start
-finds and uses it.
+`stop` ends it; if this process was killed instead, Postgres goes on, and the next start finds and
+uses it.
 
-Only who can read the server's own files gets in:
+Only a user who can read the server's own files can connect:
 
-* it listens on no TCP port, only on a Unix socket in its data directory, which is its owner's
-  alone (mode 0700). Where that path is too long for a socket, the socket is in a directory of a
-  random name and the same mode, which goes when Postgres stops;
-* who connects needs a password (SCRAM). It is random, made with the first start, and kept in
-  a file beside the data directory that only its owner can read.
+* Postgres listens on no TCP port, only on a Unix socket in its data directory, which only its owner
+  can enter (mode 0700). If that path is too long for a socket, the socket is in a directory with a
+  random name and the same mode, which is removed when Postgres stops;
+* a connection needs a password (SCRAM). The password is random, made at the first start, and kept
+  in a file beside the data directory that only its owner can read.
 
-A data directory of an older version, where every local user was trusted, is brought to this at
-its next start. Started by root, Postgres runs as the system user `pgserver`: it refuses to run
-as root.
+A data directory of an older version, in which every local user was trusted, is changed to this at
+its next start. If root starts the server, Postgres runs as the system user `pgserver`, because
+Postgres refuses to run as root.
 """
 
 import os
@@ -39,7 +39,7 @@ class EmbeddedPostgres:
 
     @classmethod
     def start(cls, directory: Path) -> "EmbeddedPostgres":
-        """Postgres on the data in `directory`: the one that runs there already, or a new one.
+        """Start Postgres on the data in `directory`, or use the Postgres that already runs there.
         Raises `PostgresFailed`.
         """
         directory = directory.expanduser().resolve()

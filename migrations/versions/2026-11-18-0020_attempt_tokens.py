@@ -3,14 +3,14 @@
 An attempt that runs already has none: its runner has its own secret only, which has to do.
 
 Revision ID: 3e8d51c07b9f
-Revises: 5b1e7c90d2a4
+Revises: c19f2a7d40e6
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "3e8d51c07b9f"
-down_revision = "5b1e7c90d2a4"
+down_revision = "c19f2a7d40e6"
 branch_labels = None
 depends_on = None
 

@@ -25,7 +25,7 @@ def test_a_url_that_cannot_be_read_is_refused_and_not_repeated(
 
     said = capsys.readouterr().err
     assert code == 1
-    assert said.startswith("headgate: --database-url: it cannot be read: write postgresql://")
+    assert said.startswith("headgate: --database-url: it is not a valid URL: write postgresql://")
     assert "sw0rd" not in said
 
 
@@ -38,5 +38,6 @@ def test_faults_of_several_options_name_them(
 
     assert code == 1
     assert capsys.readouterr().err == (
-        "headgate: the settings do not fit: database_url and database_url_file: give one of them\n"
+        "headgate: the settings are not valid: database_url and database_url_file: "
+        "give one of them\n"
     )

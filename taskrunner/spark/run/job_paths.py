@@ -1,4 +1,4 @@
-"""Where a job's things are, on this machine."""
+"""The paths of a job on this machine."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -14,28 +14,28 @@ from taskrunner.snapshots.layout import JobLayout
 
 @dataclass(frozen=True, slots=True)
 class JobPaths:
-    """Where a job's things are."""
+    """The paths of a job."""
 
     layout: JobLayout
     data_root: Path
     storage: Path | None = None
-    """Where artifacts are. None: where the job's directory is."""
+    """The storage that has the artifacts. None: the storage of the job's directory."""
 
     @property
     def artifacts(self) -> ArtifactShelf:
         return ArtifactShelf(self.storage or self.layout.root)
 
     def resolve(self, path: str) -> Path:
-        """The place that a path in the graph means."""
+        """Resolves a path in the graph."""
         if "://" in path or path.startswith("file:"):
             return local_path(path)
         return (self.data_root / path).resolve()
 
     def guard_of(self, job: JobId) -> Guard:
-        """Keeps all attempts of another job, which has ended, out for good."""
+        """Keeps out all attempts of another job, which has ended, permanently."""
         layout = self.layout.of_other(job)
         if not layout.directory.exists():
-            return nullcontext  # it ran elsewhere
+            return nullcontext  # that job ran on other storage
         fence = Fence(layout, AttemptNumber(read_epoch(layout) + 1))
         fence.raise_epoch()
         return fence.holding

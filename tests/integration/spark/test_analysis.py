@@ -27,7 +27,7 @@ def handler(spark: SparkSession, tmp_path: Path) -> RequestHandler:
 def analyse(handler: RequestHandler, tmp_path: Path, *vertices: Row, **fields: Any) -> Analysed:
     document = {"name": "test", "max_parallelism": 12, "vertices": list(vertices), **fields}
     asked = AnalyseGraph(graph=document, parallelism=2, data_root=str(tmp_path))
-    answer = handler.answer(Question(id=1, within_ms=60_000, body=asked))
+    answer = handler.answer(Question(id=1, within_ms=240_000, body=asked))
     assert isinstance(answer, Analysed), answer
     assert not any((tmp_path / "scratch" / "analyses").iterdir())
     return answer
