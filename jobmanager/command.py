@@ -49,8 +49,18 @@ def serve(
     database_url: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="A Postgres database. [default: embedded, in the data dir]"
+            metavar="URL",
+            help="A Postgres database, without its password: the list of processes would show it. "
+            "[default: embedded, in the data dir]",
         ),
+    ] = None,
+    database_url_file: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="A file with the database URL and its password."),
+    ] = None,
+    database_password_file: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="A file with the password for --database-url."),
     ] = None,
     storage: Annotated[
         str | None,
@@ -150,7 +160,7 @@ def serve(
     Each option can be set as an environment variable, such as HEADGATE_PORT or
     HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS and --trusted-proxy as
     HEADGATE_TRUSTED_PROXIES, separated by commas). An option on the command line wins over its
-    variable.
+    variable. The database password comes from a file or the environment, never from an option.
 
     On a loopback address no tokens are needed. On any other address every request needs a token;
     the first admin token is printed once, when the server starts.
@@ -164,7 +174,9 @@ def serve(
         host=host,
         port=port,
         data_dir=data_dir,
-        database_url=database_url,
+        database_url=_without_password(database_url),
+        database_url_file=database_url_file,
+        database_password_file=database_password_file,
         storage=storage,
         checkpoints=checkpoints,
         spark_master=spark_master,
@@ -216,7 +228,7 @@ def _serve(as_json: bool, **given: Any) -> None:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         faults = "; ".join(
-            f"{_option(one['loc'])}: {one['msg'].removeprefix('Value error, ')}"
+            f"{_option(one['loc'])}{one['msg'].removeprefix('Value error, ')}"
             for one in error.errors()
         )
         raise HeadgateError(f"the settings are not valid: {faults}") from error
@@ -224,6 +236,25 @@ def _serve(as_json: bool, **given: Any) -> None:
         server.serve(settings, lambda ready: typer.echo(_ready(ready, as_json)))
     except server.CannotStart as error:
         raise HeadgateError(" ".join(str(error).split())) from error
+
+
+def _without_password(url: str | None) -> str | None:
+    """Refuse a URL with a password: everybody on the machine can read a command line."""
+    from jobmanager.store.database import parse_url
+
+    if url is None:
+        return None
+    try:
+        has_password = bool(parse_url(url).password)
+    except ValueError as error:
+        raise HeadgateError(f"--database-url: {error}") from None
+    if has_password:
+        raise HeadgateError(
+            "--database-url holds a password, and everybody on this machine can read it in the "
+            "list of processes: put the URL into HEADGATE_DATABASE_URL or into a file "
+            "(--database-url-file), or the password into a file (--database-password-file)"
+        )
+    return url
 
 
 def _ready(ready: "ServerReady", as_json: bool) -> str:
@@ -244,4 +275,6 @@ def _ready(ready: "ServerReady", as_json: bool) -> str:
 
 
 def _option(location: tuple[int | str, ...]) -> str:
-    return "--" + "-".join(str(part) for part in location).replace("_", "-")
+    """What a fault is of: an option, or several, which the message names."""
+    name = "-".join(str(part) for part in location).replace("_", "-")
+    return f"--{name}: " if name else ""

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Annotated, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from sqlalchemy.engine import URL
 
 from jobmanager.core.access.exposure import Exposure, exposure_of
 from jobmanager.core.snapshots.layout import DATA
 from jobmanager.core.snapshots.storage_uri import local_path, normal
 from jobmanager.files.open_storage import require_shared
+from jobmanager.store.database import parse_url
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 
@@ -26,7 +28,11 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: int = Field(8081, ge=0, le=65535, description="0: any free port.")
     data_dir: Path = Path(".headgate")
-    database_url: str | None = Field(None, description="None: the embedded Postgres.")
+    database_url: SecretStr | None = Field(None, description="None: the embedded Postgres.")
+    database_url_file: Path | None = Field(None, description="A file that holds the URL.")
+    database_password_file: Path | None = Field(
+        None, description="A file that holds the password, where the URL has none."
+    )
     storage: str | None = Field(None, description="A file: URI. None: inside the data directory.")
     checkpoints: str | None = Field(
         None, description="A URI, such as s3://bucket/headgate. None: in the storage."
@@ -107,6 +113,27 @@ class Settings(BaseSettings):
                 )
         return names
 
+    _database: URL | None = PrivateAttr(None)
+
+    @model_validator(mode="after")
+    def _database_is_named(self) -> Self:
+        url = self.database_url.get_secret_value() if self.database_url else None
+        if self.database_url_file is not None:
+            if url is not None:
+                raise ValueError("database_url and database_url_file: give one of them")
+            url = _secret_in(self.database_url_file, "database_url_file")
+        if url is not None:
+            try:
+                self._database = parse_url(url)
+            except ValueError as error:
+                raise ValueError(f"the database URL: {error}") from None
+        if self.database_password_file is not None:
+            if self._database is None:
+                raise ValueError("database_password_file needs a database_url")
+            password = _secret_in(self.database_password_file, "database_password_file")
+            self._database = self._database.set(password=password)
+        return self
+
     @field_validator("trusted_proxies", mode="before")
     @classmethod
     def _proxies_are_networks(cls, value: object) -> tuple[str, ...]:
@@ -155,6 +182,11 @@ class Settings(BaseSettings):
         return normal(value)
 
     @property
+    def database(self) -> URL | None:
+        """With its password. None: the embedded Postgres."""
+        return self._database
+
+    @property
     def exposure(self) -> Exposure:
         """Whether tokens are needed, and why."""
         advertised = urlsplit(self.advertise).hostname if self.advertise else None
@@ -195,3 +227,14 @@ class Settings(BaseSettings):
     @property
     def address_file(self) -> Path:
         return self.directory / "address.json"
+
+
+def _secret_in(path: Path, setting: str) -> str:
+    """The only line of the file."""
+    try:
+        secret = path.expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{setting}: {path} cannot be read: {type(error).__name__}") from None
+    if not secret or "\n" in secret:
+        raise ValueError(f"{setting}: {path} has to hold one line")
+    return secret

@@ -34,6 +34,7 @@ from jobmanager.core.errors import (
     StateDoesNotFit,
     Unavailable,
     UnsupportedContentType,
+    WrongAttemptToken,
 )
 
 FLINK = "flink"
@@ -61,6 +62,7 @@ _STATUS: Mapping[type[DomainError], HTTPStatus] = {
     Rejected: HTTPStatus.UNPROCESSABLE_ENTITY,
     Malformed: HTTPStatus.BAD_REQUEST,
     Forbidden: HTTPStatus.UNAUTHORIZED,
+    WrongAttemptToken: HTTPStatus.FORBIDDEN,
     RoleTooSmall: HTTPStatus.FORBIDDEN,
     FromAnotherSite: HTTPStatus.FORBIDDEN,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,

@@ -146,6 +146,8 @@ class AttemptRow(Table):
     """What each region started from, and why."""
     progress: Mapped[list[Any] | None]
     progress_at: Mapped[datetime | None]
+    token_hash: Mapped[str | None]
+    """Of the token that its runner got with the directive to run it."""
 
     __table_args__ = (
         ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
@@ -170,6 +172,7 @@ class RunnerRow(Table):
     job_id: Mapped[UUID]
     attempt: Mapped[int]
     token_hash: Mapped[str]
+    """Of its secret."""
     host: Mapped[str]
     pid: Mapped[int | None]
     process_started_at: Mapped[float | None]
