@@ -1,8 +1,9 @@
-"""Lets a request in: who makes it, and whether that is enough for its route.
+"""Identifies the caller of each request, and refuses callers whose role is too small.
 
-Before the body is read, so that a stranger cannot make the server keep one; and on every server,
-also on one that passes the request on: the leader asks again. What a route needs is in
-`core/access/route_rules.py`, what a job graph needs beyond that in `core/access/graph_rules.py`.
+This happens before the body is read, so that a stranger cannot make the server hold a large body,
+and on every server: if a follower forwards a request, the leader checks the caller again.
+`core/access/route_rules.py` says which role a route needs, `core/access/graph_rules.py` which role
+a job graph needs in addition.
 """
 
 from contextlib import suppress
@@ -60,10 +61,10 @@ async def _caller_of(scope: Scope, context: ApiContext) -> Caller:
 async def _refusal(
     scope: Scope, context: ApiContext, caller: Caller, found: MatchedRule | None
 ) -> Response | None:
-    """The answer to who may not do this; None: the request may go on."""
+    """Return the answer that refuses the request; None: the request is allowed."""
     scope[CALLER], scope[RULE] = caller, found
     if found is None:
-        # What is not in the table is nobody's: an admin is told what there is instead.
+        # Fail closed: only an admin reaches a route that is missing from the table.
         return None if caller.role is Role.ADMIN else problems.no_such_route(scope)
     error: RoleTooSmall | None = refusal_of_role(caller, found[0])
     if error is None:
