@@ -107,9 +107,7 @@ def serve(
     ] = None,
     require_tokens: Annotated[
         bool | None,
-        typer.Option(
-            "--require-tokens", help="Accept only requests with a token."
-        ),
+        typer.Option("--require-tokens", help="Accept only requests with a token."),
     ] = None,
     insecure: Annotated[
         bool | None,
