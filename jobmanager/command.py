@@ -221,12 +221,12 @@ def _serve(as_json: bool, **given: Any) -> None:
         )
         raise HeadgateError(f"the settings are not valid: {faults}") from error
     try:
-        server.serve(settings, lambda ready: typer.echo(_ready(ready, as_json)))
+        server.serve(settings, lambda ready: typer.echo(ready_text(ready, as_json)))
     except server.CannotStart as error:
         raise HeadgateError(" ".join(str(error).split())) from error
 
 
-def _ready(ready: "ServerReady", as_json: bool) -> str:
+def ready_text(ready: "ServerReady", as_json: bool) -> str:
     """Return the text for standard output. The first admin token appears there and nowhere else:
     logs go to standard error.
     """
