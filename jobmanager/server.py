@@ -190,7 +190,7 @@ class Server:
     async def _run(
         self, app: FastAPI, stop: asyncio.Event, announce: Callable[[ServerReady], None]
     ) -> None:
-        http = _http(app, self._settings)
+        http = http_server(app, self._settings)
         # Before the first request, so that a single server leads from its first request on.
         await self._leadership.run_once()
         serving = asyncio.create_task(http.serve(sockets=[self._listener]), name="http")
@@ -329,7 +329,7 @@ class Server:
         _log.warning("jobs are still running", waited_seconds=_STOP_JOBS_WITHIN)
 
 
-def _http(app: FastAPI, settings: Settings) -> uvicorn.Server:
+def http_server(app: FastAPI, settings: Settings) -> uvicorn.Server:
     return _Http(
         uvicorn.Config(
             app,

@@ -76,18 +76,18 @@ class Settings(BaseSettings):
     keep_history: timedelta = Field(
         timedelta(days=30), description="How long the history of a job is kept after its end."
     )
-    require_tokens: bool = Field(False, description="Tokens are needed on loopback too.")
-    insecure: bool = Field(False, description="No tokens are needed, whatever the address.")
+    require_tokens: bool = Field(False, description="Require tokens on loopback, too.")
+    insecure: bool = Field(False, description="Require no tokens, whatever the address.")
     tls_cert: Path | None = Field(None, description="The server's certificate, PEM.")
     tls_key: Path | None = Field(None, description="The key of the certificate, PEM.")
     ca: Path | None = Field(
-        None, description="Certificates of authorities, PEM, by which runners and servers verify."
+        None, description="PEM file of certificates that runners and other servers trust."
     )
     trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Addresses or networks whose X-Forwarded-For is believed."
     )
     keep_audit: timedelta = Field(
-        timedelta(days=90), description="How long the audit is kept, and tokens that ended."
+        timedelta(days=90), description="How long the audit, and tokens that ended, are kept."
     )
     advertise: str | None = Field(
         None, description="URL under which runners reach this server. None: host and port."
@@ -188,7 +188,7 @@ class Settings(BaseSettings):
 
     @property
     def exposure(self) -> Exposure:
-        """Whether tokens are needed, and why."""
+        """Whether tokens are needed, and the reason."""
         advertised = urlsplit(self.advertise).hostname if self.advertise else None
         return exposure_of(
             self.host,
@@ -200,7 +200,7 @@ class Settings(BaseSettings):
 
     @property
     def trusted_ca(self) -> Path | None:
-        """By which runners and other servers verify: as told, else the server's own certificate."""
+        """The certificates that runners and other servers trust; by default the server's own."""
         file = self.ca or self.tls_cert
         return file.expanduser().resolve() if file else None
 

@@ -100,7 +100,7 @@ def response(scope: Scope, error: DomainError) -> JSONResponse:
 
 
 def no_such_route(scope: Scope) -> JSONResponse:
-    """The answer where no route has the path, in Flink's words."""
+    """Return the answer for a path that no route has, in Flink's words."""
     message = f"Unable to load requested file {Request(scope).url.path}."
     return JSONResponse({"errors": [message]}, HTTPStatus.NOT_FOUND)
 
