@@ -50,7 +50,7 @@ async def resolved(
         graph = graph_document.parse(document)
     except InvalidJobGraph as error:
         faults += error.faults
-    # Before anything is read or stored for the graph: an artifact can be named by its path.
+    # Before anything is read or stored: a graph can name an artifact by its path on the server.
     check_role_for_graph(caller.role, caller.name, document, graph)
     try:
         found = await artifacts.resolve_artifacts(
