@@ -5,13 +5,13 @@ whose value has the same shape: a version, and what there is by key.
 """
 
 import base64
-import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from taskrunner.api.state import TTL_MARK
+from taskrunner.keyed import plain_pickle
 from taskrunner.keyed.group_state import UnknownStateFormat, unpack_key
 
 
@@ -25,7 +25,7 @@ class KeyContents:
 def contents_of(value: bytes) -> list[KeyContents]:
     """The keys of a group in the order in which they came. Raises `UnknownStateFormat`."""
     try:
-        _, keys, *rest = pickle.loads(value)
+        _, keys, *rest = plain_pickle.loads(value)
         items = list(keys.items())
     except Exception as error:
         raise UnknownStateFormat(f"not the state of a key group: {error}") from error
