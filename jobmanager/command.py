@@ -86,6 +86,15 @@ def serve(
             "localhost and the advertised name are always fine.",
         ),
     ] = None,
+    allow_path: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROOT_OR_URI",
+            help="A directory or URI below which job graphs and savepoints may name places; "
+            "repeatable. The data root, and for savepoints the storage, always count. "
+            "[default: any path on loopback, none more on other addresses]",
+        ),
+    ] = None,
     stop_jobs: Annotated[
         bool | None,
         typer.Option("--stop-jobs", help="Cancel the jobs when the server ends; else they go on."),
@@ -95,8 +104,8 @@ def serve(
     """Run a server, until Ctrl-C or SIGTERM.
 
     Each option can be set as an environment variable, such as HEADGATE_PORT or
-    HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS, separated by commas). The
-    option counts where both are given.
+    HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS and --allow-path as
+    HEADGATE_ALLOW_PATHS, separated by commas). The option counts where both are given.
 
     \b
     Example:
@@ -115,6 +124,7 @@ def serve(
         warm_runners=warm_runners,
         node=node,
         allow_hosts=allow_host or None,
+        allow_paths=allow_path or None,
         stop_jobs=stop_jobs,
     )
 

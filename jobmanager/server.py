@@ -152,7 +152,10 @@ class Server:
     async def run(self, stop: asyncio.Event, announce: Callable[[ServerReady], None]) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._launcher.reap)
         async with httpx.AsyncClient(timeout=PATIENCE, limits=_TO_LEADER, trust_env=False) as http:
-            app = make_app(host_names=self._host_names())
+            app = make_app(
+                host_names=self._host_names(),
+                most_upload_bytes=self._settings.most_artifact_bytes,
+            )
             app.state.context = self._context(http)
             await self._run(app, stop, announce)
 
@@ -226,6 +229,8 @@ class Server:
             storage=self._settings.storage_uri,
             data_root=str(self._settings.files_root),
             checkpoints=self._settings.checkpoints,
+            uploads=self._settings.upload_limits,
+            paths=self._settings.path_rules,
         )
         return ApiContext(
             units=units,

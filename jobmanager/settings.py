@@ -1,5 +1,6 @@
 """What a server can be told: by flags, or by HEADGATE_* environment variables."""
 
+import ipaddress
 import os
 import re
 import socket
@@ -10,9 +11,12 @@ from typing import Annotated, Self
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from jobmanager.core.artifact import UploadLimits
+from jobmanager.core.paths.allowed_paths import PathRules, root_fault, roots_of
 from jobmanager.core.snapshots.layout import DATA
 from jobmanager.core.snapshots.storage_uri import local_path, normal
 from jobmanager.files.open_storage import require_shared
+from jobmanager.files.resolved_places import path_rules
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 
@@ -61,10 +65,23 @@ class Settings(BaseSettings):
     keep_history: timedelta = Field(
         timedelta(days=30), description="How long the history of a job is kept after its end."
     )
+    most_artifact_bytes: int = Field(UploadLimits.file_bytes, ge=1, description="Of one artifact.")
+    most_graph_artifact_bytes: int = Field(
+        UploadLimits.graph_bytes, ge=1, description="Of all artifacts of one job graph."
+    )
+    most_artifacts: int = Field(
+        UploadLimits.total_count, ge=1, description="Artifacts that the server keeps."
+    )
+    most_artifact_total_bytes: int = Field(
+        UploadLimits.total_bytes, ge=1, description="Of all artifacts that the server keeps."
+    )
     advertise: str | None = Field(
         None, description="URL under which runners reach this server. None: host and port."
     )
 
+    allow_paths: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Paths and URIs below which graphs and savepoints may name places."
+    )
     allow_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Further names by which clients may call this server."
     )
@@ -84,6 +101,19 @@ class Settings(BaseSettings):
                     "such as headgate.example.com"
                 )
         return names
+
+    @field_validator("allow_paths", mode="before")
+    @classmethod
+    def _paths_are_places(cls, value: object) -> tuple[str, ...]:
+        """As a variable they are separated by commas."""
+        given = value.split(",") if isinstance(value, str) else value
+        if not isinstance(given, list | tuple):
+            raise ValueError("a list of paths or URIs is needed")
+        roots = tuple(str(one).strip() for one in given if str(one).strip())
+        for one in roots:
+            if fault := root_fault(one):
+                raise ValueError(fault)
+        return roots
 
     @field_validator("storage")
     @classmethod
@@ -121,9 +151,35 @@ class Settings(BaseSettings):
         return (self.data_root or shared / DATA).expanduser().resolve()
 
     @property
+    def upload_limits(self) -> UploadLimits:
+        return UploadLimits(
+            file_bytes=self.most_artifact_bytes,
+            graph_bytes=self.most_graph_artifact_bytes,
+            total_bytes=self.most_artifact_total_bytes,
+            total_count=self.most_artifacts,
+        )
+
+    @property
+    def path_rules(self) -> PathRules | None:
+        """What clients may name; None: anything, as long as only this machine reaches us."""
+        storage = [self.storage_uri, *([self.checkpoints] if self.checkpoints else [])]
+        data_root = str(self.files_root)
+        roots = roots_of(self.allow_paths, data_root, storage, takes_any=_is_loopback(self.host))
+        return None if roots is None else path_rules(*roots, data_root)
+
+    @property
     def archives(self) -> Path:
         return (self.class_archives or self.directory / "classes").expanduser().resolve()
 
     @property
     def address_file(self) -> Path:
         return self.directory / "address.json"
+
+
+def _is_loopback(host: str) -> bool:
+    if host.lower().removesuffix(".") == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name may be anybody's
+        return False

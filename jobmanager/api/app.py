@@ -37,6 +37,7 @@ from jobmanager.api.flink import savepoints as flink_savepoints
 from jobmanager.api.forwarding import Forwarding
 from jobmanager.api.limits import BODY_WITHIN, BodyLimit, Gate, Lane, default_lanes
 from jobmanager.api.security_headers import SecurityHeaders
+from jobmanager.core.artifact import UploadLimits
 
 # Routes are tried in this order: what runners call comes first, it is most of what there is.
 # Words before ids: /jobs/summary, and Flink's /jobs/overview and /checkpoints/config.
@@ -68,6 +69,7 @@ def make_app(
     body_within: float = BODY_WITHIN,
     lanes: Callable[[], Mapping[str, Lane]] = default_lanes,
     host_names: frozenset[str] = frozenset(),
+    most_upload_bytes: int = UploadLimits().file_bytes,
 ) -> FastAPI:
     """The application; it serves once `app.state.context` is set. `host_names`: by which clients
     may call it, beside localhost and IP addresses.
@@ -81,7 +83,7 @@ def make_app(
     # The last one added comes first: a body is there before anything waits or is passed on.
     app.add_middleware(Forwarding)
     app.add_middleware(Gate, lanes=lanes())
-    app.add_middleware(BodyLimit, within=body_within)
+    app.add_middleware(BodyLimit, within=body_within, most_upload_bytes=most_upload_bytes)
     app.add_middleware(BrowserSafety, host_names=host_names)
     app.add_middleware(metrics.RequestTimer)
     app.add_middleware(SecurityHeaders)

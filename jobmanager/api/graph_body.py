@@ -11,7 +11,7 @@ from jobmanager.core.errors import Fault, InvalidJobGraph, MalformedRequest
 from jobmanager.core.graph import graph_document
 from jobmanager.core.json_text import holds_nul
 from jobmanager.protocol.graph_text import parse_yaml
-from jobmanager.services import artifacts
+from jobmanager.services import artifacts, path_checks
 
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
 GRAPH_TYPES = ("application/json", *_YAML)
@@ -37,7 +37,8 @@ async def resolved(document: Mapping[str, Any], context: ApiContext) -> Mapping[
     faults: list[Fault] = []
     found = document
     try:
-        graph_document.parse(document)
+        graph = graph_document.parse(document)
+        faults += await path_checks.faults_of_graph(context.run_settings.paths, graph)
     except InvalidJobGraph as error:
         faults += error.faults
     try:
@@ -45,7 +46,7 @@ async def resolved(document: Mapping[str, Any], context: ApiContext) -> Mapping[
             context.units,
             context.storage.artifacts,
             document,
-            context.run_settings.data_root,
+            context.run_settings,
             context.clock(),
         )
     except InvalidJobGraph as error:

@@ -94,8 +94,7 @@ async def adopt(body: AdoptRequest, context: Ctx) -> SavepointResponse:
         document=await resolved(body.graph, context),
         parallelism=body.parallelism,
         target=await target_of(context, body.target_directory),
-        data_root=context.run_settings.data_root,
-        storage=context.run_settings.storage,
+        settings=context.run_settings,
     )
     found = await adoptions.adopt(
         context.units, context.storage, context.inspector, request, context.clock

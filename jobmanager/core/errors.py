@@ -10,8 +10,9 @@
         StopUnderWay, SinkInUse, NothingToChange, NoStateYet, ArtifactInUse, ArtifactNamed
       Rejected
         InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint (StateDoesNotFit), UpgradeRefused,
-        InvalidStateKey, UnreadableState, NotAdoptable, InvalidArtifact,
-        UnusableScript
+        InvalidStateKey, UnreadableState, NotAdoptable, InvalidArtifact, ArtifactTooLarge,
+        ArtifactStoreFull,
+        UnusableScript, PathNotAllowed
       Malformed
         MalformedRequest, BodyTooLarge, BodyTooSlow, UnsupportedContentType
       Forbidden
@@ -152,8 +153,20 @@ class InvalidArtifact(Rejected):
     title = "Jobs cannot use this artifact"
 
 
+class ArtifactTooLarge(Rejected):
+    title = "The artifact is too large"
+
+
+class ArtifactStoreFull(Rejected):
+    title = "The server keeps no more artifacts"
+
+
 class UnusableScript(Rejected):
     title = "The script cannot run as a job"
+
+
+class PathNotAllowed(Rejected):
+    title = "This server does not allow the path"
 
 
 class UnsupportedRequest(Rejected):

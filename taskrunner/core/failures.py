@@ -25,6 +25,7 @@ _NAMES: Mapping[str, FailureKind] = {
             "InvalidVertex",
             "UnsupportedStorage",
             "RestoreRefused",
+            "PathNotAllowed",
             "OutputLost",
         ),
         FailureKind.INVALID_JOB,

@@ -173,6 +173,10 @@ class Vertex:
         """Field and expression of the Spark SQL in it."""
         yield from ()
 
+    def places(self) -> Iterator[tuple[str, str]]:
+        """Field, and the path or URI in it: everything that the vertex reads from or writes to."""
+        yield from ()
+
     def needed_columns(self) -> Iterator[tuple[str, str]]:
         """Field, and the name of a column that has to be in the first input."""
         yield from ()

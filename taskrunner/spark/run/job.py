@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Protocol, assert_never
 
 import pyspark
 from pyspark.sql import SparkSession
 
+from jobmanager.core.errors import PathNotAllowed
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.graph.scripts import Script
 from jobmanager.core.graph.sinks import (
@@ -193,7 +195,7 @@ class SparkJob:
     def _outputs(self, regions: Sequence[Region]) -> list[Output]:
         sinks = [self._sink(one) for region in regions for one in region.sinks]
         return [
-            (sink.id, self._places.resolve(sink.connector.path))
+            (sink.id, self._place(sink, sink.connector))
             for sink in sinks
             if isinstance(sink.connector, FilesSink)
         ]
@@ -207,12 +209,18 @@ class SparkJob:
         if not isinstance(sink.connector, FilesSink):
             return None
         return SinkDirectory(
-            self._places.resolve(sink.connector.path),
+            self._place(sink, sink.connector),
             self._subject.job,
             sink.id,
             self._subject.attempt,
             self._fence.holding,
         )
+
+    def _place(self, sink: Sink, files: FilesSink) -> Path:
+        try:
+            return self._places.resolve(files.path)
+        except PathNotAllowed as error:
+            raise InvalidVertex(sink.id, str(error), "path") from error
 
     def _batch_sink(self, sink: Sink, directory: SinkDirectory | None) -> BatchSink:
         match sink.connector:

@@ -4,12 +4,23 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from jobmanager.core.errors import PathNotAllowed
 from jobmanager.core.ids import AttemptNumber, JobId
+from jobmanager.core.paths.allowed_paths import PathRules
 from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.files.artifacts import ArtifactShelf
+from jobmanager.files.resolved_places import file_fault, path_rules
+from jobmanager.protocol.messages import PathRoots
 from taskrunner.sinks.directory import Guard
 from taskrunner.snapshots.fence import Fence, read_epoch
 from taskrunner.snapshots.layout import JobLayout
+
+
+def rules_of(roots: PathRoots | None, data_root: str) -> PathRules | None:
+    """The rules that a JobManager sent; None: any path is allowed."""
+    if roots is None:
+        return None
+    return path_rules(roots.graphs, roots.snapshots, str(local_path(data_root)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +31,24 @@ class JobPaths:
     data_root: Path
     storage: Path | None = None
     """Where artifacts are. None: where the job's directory is."""
+    rules: PathRules | None = None
+    """What the graph may name; None: anything."""
 
     @property
     def artifacts(self) -> ArtifactShelf:
         return ArtifactShelf(self.storage or self.layout.root)
 
     def resolve(self, path: str) -> Path:
-        """The place that a path in the graph means."""
+        """The place that a path in the graph means. Raises `PathNotAllowed`: the JobManager has
+        looked at the path already, and links may have been made since.
+        """
         if "://" in path or path.startswith("file:"):
-            return local_path(path)
-        return (self.data_root / path).resolve()
+            found = local_path(path)
+        else:
+            found = (self.data_root / path).resolve()
+        if self.rules is not None and (fault := file_fault(self.rules.graphs, found)):
+            raise PathNotAllowed(fault)
+        return found
 
     def guard_of(self, job: JobId) -> Guard:
         """Keeps all attempts of another job, which has ended, out for good."""

@@ -38,11 +38,21 @@ STREAMING_SETTINGS: Mapping[str, str] = {
     "spark.sql.streaming.numRecentProgressUpdates": "32",
 }
 
+WITH_RESTRICTED_PATHS: Mapping[str, str] = {"spark.sql.runSQLOnFiles": "false"}
+"""Else a query reads any file: SELECT * FROM text.`/etc/passwd`."""
+
 
 def settings(
-    *, name: str, master: str, parallelism: int, extra: Mapping[str, str]
+    *,
+    name: str,
+    master: str,
+    parallelism: int,
+    extra: Mapping[str, str],
+    restricts_paths: bool = False,
 ) -> dict[str, str]:
-    """All the settings of a job's session; `extra` ones are the job's own and win."""
+    """All the settings of a job's session; `extra` ones are the job's own and win, but over
+    what keeps SQL to allowed paths.
+    """
     chosen = {
         "spark.app.name": name,
         "spark.master": master,
@@ -60,7 +70,7 @@ def settings(
     if not _is_on_this_machine(master):
         # executors elsewhere must find the driver: Spark's own choice, or the job's
         del chosen["spark.driver.host"], chosen["spark.driver.bindAddress"]
-    return chosen | dict(extra)
+    return {**chosen, **extra, **(WITH_RESTRICTED_PATHS if restricts_paths else {})}
 
 
 def open_session(chosen: Mapping[str, str], *, records: bool = False) -> SparkSession:
