@@ -101,7 +101,7 @@ class Preparation:
             return past
         if rules is not None and (fault := place_fault(rules.snapshots, point.root)):
             raise PathNotAllowed(f"{point.name}: {fault}")
-        origin = open_restore_source(point, graph)
+        origin = open_restore_source(point, graph, rules)
         write_lineage(self.layout, self.job, origin)
         return replace(past, origin=origin)
 

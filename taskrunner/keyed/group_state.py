@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from taskrunner.keyed import plain_pickle
-from taskrunner.keyed.plain_pickle import NotPlainData
+from taskrunner.keyed.plain_pickle import CodeInState, NotPlainData
 
 VERSION = 1
 PLAIN = (
@@ -76,11 +76,13 @@ def pack(state: GroupState) -> bytes | None:
 
 
 def unpack(value: bytes | None) -> GroupState:
-    """Raises `UnknownStateFormat`."""
+    """Raises `UnknownStateFormat`, `CodeInState`."""
     if value is None:
         return GroupState()
     try:
         version, *parts = plain_pickle.loads(value)
+    except CodeInState:
+        raise  # under its own name: nothing else of it comes back from a Python worker
     except Exception as error:
         raise UnknownStateFormat(f"not the state of a key group: {error}") from error
     if version != VERSION:

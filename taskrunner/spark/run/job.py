@@ -46,6 +46,7 @@ from taskrunner.spark.run.batch_sinks import (
 )
 from taskrunner.spark.run.batch_work import BatchWork
 from taskrunner.spark.run.directory_proof import prove_directories
+from taskrunner.spark.run.input_files import InputFiles
 from taskrunner.spark.run.job_paths import JobPaths
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
 from taskrunner.spark.scripts.script_program import scripts_of
@@ -118,7 +119,7 @@ class SparkJob:
             self._spark,
             graph.mode,
             self._subject.parallelism,
-            self._places.resolve,
+            self._places.resolve_input,
             self._places.layout,
             datetime.now(UTC),
         )
@@ -179,7 +180,14 @@ class SparkJob:
         ]
         place = self._places.layout.spark_checkpoint_dir(self._subject.attempt, region.id)
         writer = writers[0] if len(sinks) == 1 else self._shared(region, sinks, writers, compiler)
-        return RegionQuery(self._spark, self._subject.graph, region, rows, writer, place)
+        inputs = self._inputs(place)
+        return RegionQuery(self._spark, self._subject.graph, region, rows, writer, place, inputs)
+
+    def _inputs(self, spark_checkpoint_dir: Path) -> InputFiles | None:
+        rules = self._places.rules
+        if rules is None:
+            return None
+        return InputFiles(spark_checkpoint_dir, rules.graphs, self._places.layout.work.uri)
 
     def _shared(
         self,

@@ -1,5 +1,6 @@
 """Where a job's things are, on this machine."""
 
+import os
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +49,19 @@ class JobPaths:
             found = (self.data_root / path).resolve()
         if self.rules is not None and (fault := file_fault(self.rules.graphs, found)):
             raise PathNotAllowed(fault)
+        return found
+
+    def resolve_input(self, path: str) -> Path:
+        """The same for what is read, with a look at the links that are there now: Spark follows
+        them.
+        """
+        found = self.resolve(path)
+        if self.rules is not None:
+            for directory, inner, names in os.walk(found):
+                for name in (*inner, *names):
+                    one = Path(directory, name)
+                    if one.is_symlink() and (fault := file_fault(self.rules.graphs, one)):
+                        raise PathNotAllowed(fault)
         return found
 
     def guard_of(self, job: JobId) -> Guard:

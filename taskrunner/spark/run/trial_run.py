@@ -81,7 +81,7 @@ def compiler_of(
     session: SparkSession, graph: JobGraph, parallelism: int, places: JobPaths
 ) -> Compiler:
     sources = Sources(
-        session, graph.mode, parallelism, places.resolve, places.layout, datetime.now(UTC)
+        session, graph.mode, parallelism, places.resolve_input, places.layout, datetime.now(UTC)
     )
     models = SeenModels(places.resolve)
     scripts = scripts_of(session, places)

@@ -106,3 +106,18 @@ def test_without_rules_the_runner_takes_any_path(data: Path) -> None:
     paths = JobPaths(JobLayout(data.parent / "job"), data)
 
     assert paths.resolve("/etc") == Path("/etc")
+
+
+def test_the_runner_refuses_a_link_among_the_files_that_it_is_to_read(data: Path) -> None:
+    (data / "in" / "k=1").mkdir(parents=True)
+    (data / "in" / "k=1" / "a").write_text("1")
+    (data / "in" / "k=1" / "b").symlink_to(data / "in" / "k=1" / "a")
+    rules = path_rules([str(data)], [str(data)], str(data))
+    paths = JobPaths(JobLayout(data.parent / "job"), data, rules=rules)
+    assert paths.resolve_input("in") == data / "in"
+
+    (data / "in" / "k=2").symlink_to(data.parent / "outside")
+
+    with pytest.raises(PathNotAllowed, match="through a symbolic link"):
+        paths.resolve_input("in")
+    assert JobPaths(paths.layout, data).resolve_input("in") == data / "in"

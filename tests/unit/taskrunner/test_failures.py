@@ -177,9 +177,7 @@ def test_without_a_telling_cause_the_innermost_that_speaks_is_shown() -> None:
 def test_state_that_was_not_loaded_ends_the_job_and_says_what_to_do() -> None:
     told = (
         "Traceback (most recent call last):\n"
-        "taskrunner.keyed.plain_pickle.CodeInState: the state names posix.system\n\n"
-        "The above exception was the direct cause of the following exception:\n\n"
-        "taskrunner.keyed.group_state.UnknownStateFormat: not the state of a key group\n"
+        "taskrunner.keyed.plain_pickle.CodeInState: the state names posix.system\n"
     )
 
     failure = classify([Cause("PythonException", told)], "", "out")
