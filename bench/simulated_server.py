@@ -1,8 +1,8 @@
-"""A server whose runners are played: everything is real but the processes it would start.
+"""A server with simulated runners: everything is real except the processes it would start.
 
     python -m bench.simulated_server DATA_DIR
 
-Who plays them finds each runner's id and token in DATA_DIR/launched.jsonl.
+The simulator of the runners finds each runner's id and token in DATA_DIR/launched.jsonl.
 """
 
 import asyncio

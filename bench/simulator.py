@@ -1,14 +1,14 @@
-"""How many jobs one JobManager leads: runners are played, in the words of the protocol, no Spark.
+"""How many jobs one JobManager can manage: simulated runners speak the protocol, without Spark.
 
     python -m bench.simulator 1000 --seconds 120
 
-A real server process (only what it launches is played) on the embedded Postgres. Each job has a
-source, a keyed vertex of 30 subtasks and a sink, and a checkpoint each 10 seconds; each runner
+A real server process (only the runners are simulated) on the embedded Postgres. Each job has a
+source, a keyed vertex of 30 subtasks and a sink, and a checkpoint every 10 seconds; each runner
 sends heartbeats, waits for directives and acks every barrier a moment later, on connections of
-its own. Meanwhile reads go on. Reported is what a checkpoint took from its trigger to its
-completion as Postgres has it, what was missed, what readers waited, and what it costs.
+its own. Meanwhile clients read. Reported are the time of a checkpoint from its trigger to its
+completion (from Postgres), missed checkpoints, the latency of reads, and CPU and memory.
 
-With `--follower` a second server stands by on the same Postgres, and is asked by the readers.
+With `--follower` a second server runs on the same Postgres and answers the reads.
 """
 
 import argparse

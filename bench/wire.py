@@ -1,6 +1,6 @@
-"""The least of HTTP that a played runner needs: one call at a time on a connection that stays.
+"""A minimal HTTP client for simulated runners: one call at a time on a persistent connection.
 
-A client library would cost more than the server that is measured.
+A client library would use more CPU than the server that is measured.
 """
 
 import asyncio

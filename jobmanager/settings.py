@@ -1,4 +1,4 @@
-"""What a server can be told: by flags, or by HEADGATE_* environment variables."""
+"""The settings of a server: by options, or by HEADGATE_* environment variables."""
 
 import ipaddress
 import os
@@ -7,10 +7,12 @@ import socket
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from jobmanager.core.access.exposure import Exposure, exposure_of, reached_from_elsewhere
 from jobmanager.core.artifact import UploadLimits
 from jobmanager.core.paths.allowed_paths import PathRules, root_fault, roots_of
 from jobmanager.core.snapshots.layout import DATA
@@ -33,12 +35,12 @@ class Settings(BaseSettings):
         None, description="A URI, such as s3://bucket/headgate. None: in the storage."
     )
     data_root: Path | None = Field(
-        None, description="What relative paths in job graphs are relative to."
+        None, description="Directory that relative paths in job graphs start from."
     )
     node: str = Field(
         default_factory=socket.gethostname,
         min_length=1,
-        description="The machine's name: runners of another one are out of this server's reach.",
+        description="The machine's name. A server cannot reach processes on another machine.",
     )
     spark_master: str = Field(default_factory=lambda: f"local[{max(2, os.cpu_count() or 2)}]")
     warm_runners: int = Field(1, ge=0, le=64, description="Processes kept ready for jobs to come.")
@@ -50,20 +52,39 @@ class Settings(BaseSettings):
     heartbeat_timeout: timedelta = timedelta(seconds=30)
     start_timeout: timedelta = timedelta(minutes=3)
     inspector_idle: timedelta = Field(
-        timedelta(minutes=5), description="After which the process that reads state ends."
+        timedelta(minutes=5), description="Idle time after which the process that reads state ends."
     )
-    lease: timedelta = Field(timedelta(seconds=6), description="How long a leader leads unheard.")
-    lease_renewal: timedelta = Field(timedelta(seconds=2), description="How often it is renewed.")
-    most_connections: int = Field(2000, ge=1, description="More are answered 503 at once.")
+    lease: timedelta = Field(
+        timedelta(seconds=6), description="Validity of a lease without renewal."
+    )
+    lease_renewal: timedelta = Field(
+        timedelta(seconds=2), description="How often a lease is renewed."
+    )
+    most_connections: int = Field(
+        2000, ge=1, description="Connections beyond this number are answered 503."
+    )
     stall_after: timedelta = Field(
         timedelta(seconds=60),
-        description="The least time without a committed batch, with input, that is a stall.",
+        description="A region with input that commits nothing for this long is stalled.",
     )
     keep_checkpoint_rows: int = Field(
-        1000, ge=1, description="Rows of checkpoints that are kept of each job."
+        1000, ge=1, description="How many rows about checkpoints are kept for each job."
     )
     keep_history: timedelta = Field(
         timedelta(days=30), description="How long the history of a job is kept after its end."
+    )
+    require_tokens: bool = Field(False, description="Tokens are needed on loopback too.")
+    insecure: bool = Field(False, description="No tokens are needed, whatever the address.")
+    tls_cert: Path | None = Field(None, description="The server's certificate, PEM.")
+    tls_key: Path | None = Field(None, description="The key of the certificate, PEM.")
+    ca: Path | None = Field(
+        None, description="Certificates of authorities, PEM, by which runners and servers verify."
+    )
+    trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Addresses or networks whose X-Forwarded-For is believed."
+    )
+    keep_audit: timedelta = Field(
+        timedelta(days=90), description="How long the audit is kept, and tokens that ended."
     )
     most_artifact_bytes: int = Field(UploadLimits.file_bytes, ge=1, description="Of one artifact.")
     most_graph_artifact_bytes: int = Field(
@@ -89,7 +110,7 @@ class Settings(BaseSettings):
     @field_validator("allow_hosts", mode="before")
     @classmethod
     def _hosts_are_names(cls, value: object) -> tuple[str, ...]:
-        """As a variable the names are separated by commas."""
+        """Check host names; in the environment variable they are separated by commas."""
         given = value.split(",") if isinstance(value, str) else value
         if not isinstance(given, list | tuple):
             raise ValueError("a list of host names is needed")
@@ -97,7 +118,7 @@ class Settings(BaseSettings):
         for name in names:
             if not _HOST_NAME.fullmatch(name):
                 raise ValueError(
-                    f"{name!r} is not a host name: name it without http://, port and path, "
+                    f"{name!r} is not a host name: give it without http://, port and path, "
                     "such as headgate.example.com"
                 )
         return names
@@ -114,6 +135,32 @@ class Settings(BaseSettings):
             if fault := root_fault(one):
                 raise ValueError(fault)
         return roots
+
+    @field_validator("trusted_proxies", mode="before")
+    @classmethod
+    def _proxies_are_networks(cls, value: object) -> tuple[str, ...]:
+        """As a variable they are separated by commas."""
+        given = value.split(",") if isinstance(value, str) else value
+        if not isinstance(given, list | tuple):
+            raise ValueError("a list of addresses is needed")
+        networks = tuple(str(one).strip() for one in given if str(one).strip())
+        for one in networks:
+            try:
+                ipaddress.ip_network(one)
+            except ValueError:
+                raise ValueError(
+                    f"{one!r} is neither an IP address nor a network such as 10.0.0.0/8"
+                ) from None
+        return networks
+
+    @model_validator(mode="after")
+    def _access_is_told_once(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("--tls-cert and --tls-key belong together: give both or none")
+        if self.advertise and self.tls_cert and not self.advertise.startswith("https://"):
+            raise ValueError(f"a server with TLS is not at {self.advertise}: advertise https://")
+        _ = self.exposure  # raises where --require-tokens and --insecure are both given
+        return self
 
     @field_validator("storage")
     @classmethod
@@ -137,6 +184,27 @@ class Settings(BaseSettings):
         return normal(value)
 
     @property
+    def exposure(self) -> Exposure:
+        """Whether tokens are needed, and why."""
+        return exposure_of(
+            self.host,
+            require_tokens=self.require_tokens,
+            insecure=self.insecure,
+            advertised_host=self._advertised_host,
+            trusts_proxies=bool(self.trusted_proxies),
+        )
+
+    @property
+    def _advertised_host(self) -> str | None:
+        return urlsplit(self.advertise).hostname if self.advertise else None
+
+    @property
+    def trusted_ca(self) -> Path | None:
+        """By which runners and other servers verify: as told, else the server's own certificate."""
+        file = self.ca or self.tls_cert
+        return file.expanduser().resolve() if file else None
+
+    @property
     def directory(self) -> Path:
         return self.data_dir.expanduser().resolve()
 
@@ -146,7 +214,9 @@ class Settings(BaseSettings):
 
     @property
     def files_root(self) -> Path:
-        """Beside the storage, where one is named: then it is the same for all who share it."""
+        """Return the data root: beside the storage if that is set, so that all servers which share
+        the storage share it, too.
+        """
         shared = local_path(self.storage) if self.storage else self.directory
         return (self.data_root or shared / DATA).expanduser().resolve()
 
@@ -164,7 +234,10 @@ class Settings(BaseSettings):
         """What clients may name; None: anything, as long as only this machine reaches us."""
         storage = [self.storage_uri, *([self.checkpoints] if self.checkpoints else [])]
         data_root = str(self.files_root)
-        roots = roots_of(self.allow_paths, data_root, storage, takes_any=_is_loopback(self.host))
+        elsewhere = reached_from_elsewhere(
+            self.host, self._advertised_host, bool(self.trusted_proxies)
+        )
+        roots = roots_of(self.allow_paths, data_root, storage, takes_any=elsewhere is None)
         return None if roots is None else path_rules(*roots, data_root)
 
     @property
@@ -174,12 +247,3 @@ class Settings(BaseSettings):
     @property
     def address_file(self) -> Path:
         return self.directory / "address.json"
-
-
-def _is_loopback(host: str) -> bool:
-    if host.lower().removesuffix(".") == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name may be anybody's
-        return False

@@ -2,7 +2,7 @@
 
 With `--warm MASTER` it first opens a Spark session on that master and primes it, creates
 the file `--ready-file`, and waits on its standard input for one line, the runner's token.
-The end of its standard input, which is the end of the server, ends it too.
+The process ends when its standard input ends, which happens when the server ends.
 """
 
 import argparse
@@ -38,11 +38,14 @@ def main() -> int:
     if token is None:
         log.error("no_token", reason=f"the environment variable {arguments.token_env} is not set")
         return 2
-    return _run(RunnerId(arguments.runner_id), AddressFile(arguments.address_file), token, session)
+    addresses = AddressFile(arguments.address_file)
+    return _run(
+        JobManagerClient(RunnerId(arguments.runner_id), addresses, token, arguments.ca), session
+    )
 
 
-def _run(runner_id: RunnerId, addresses: AddressFile, token: str, session: WarmSession) -> int:
-    with JobManagerClient(runner_id, addresses, token) as client:
+def _run(jobmanager: JobManagerClient, session: WarmSession) -> int:
+    with jobmanager as client:
         runner = RunnerProcess(client, session)
 
         def terminate(number: int, frame: FrameType | None) -> None:
@@ -58,7 +61,7 @@ def _run(runner_id: RunnerId, addresses: AddressFile, token: str, session: WarmS
 
 
 def _await_token(ready_file: Path | None) -> str | None:
-    """The token, once this runner is wanted; None: it never will be."""
+    """Waits for the token of this runner; None: the server ended without giving it one."""
     if ready_file is not None:
         ready_file.touch()
     log.info("warm")
@@ -66,7 +69,7 @@ def _await_token(ready_file: Path | None) -> str | None:
 
 
 def _is_wanted() -> bool:
-    """Whether the token is there already: then there is no time to prime."""
+    """Whether the token has already arrived: then priming would only delay the job."""
     return bool(select.select([sys.stdin], [], [], 0)[0])
 
 
@@ -76,6 +79,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--runner-id", type=UUID, required=True)
     parser.add_argument("--address-file", type=Path, required=True)
+    parser.add_argument(
+        "--ca", type=Path, help="certificates by which JobManagers are verified (PEM)"
+    )
     parser.add_argument(
         "--token-env",
         default="HEADGATE_RUNNER_TOKEN",

@@ -29,27 +29,27 @@ from taskrunner.spark.session.shipped_artifacts import shipped
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """How one attempt is prepared."""
+    """Prepares one attempt."""
 
     job: JobId
     attempt: AttemptNumber
     order: Run
     session: WarmSession
     barriers: BarrierThread
-    """Is told what it can snapshot."""
+    """Gets the sources of snapshots."""
 
     @property
     def layout(self) -> JobLayout:
-        """Raises where this kind of storage is not supported."""
+        """The job's directory. Raises an error if this kind of storage is not supported."""
         return layout_of(self.order.storage, self.job, self.order.checkpoints)
 
     def mark_drained(self, region: RegionId, batch: int) -> None:
-        """Says durably after which batch a region is drained, before it is."""
+        """Records durably after which batch a region will be drained."""
         durable.write(self.layout.drain(self.attempt, region), f"{batch}\n")
 
     def prepare(self, check: Callable[[], None]) -> SparkJob:
-        """Restores and compiles every region. `check` is called between two steps, and raises
-        to give up.
+        """Restores and compiles every region. `check` is called between two steps, and may raise an
+        error to abandon the preparation.
         """
         order = self.order
         graph = graph_document.parse(order.graph)
@@ -87,8 +87,8 @@ class Preparation:
         return spark_job
 
     def _past(self, graph: JobGraph, rules: PathRules | None) -> Past:
-        """What the attempt may start from. The restore point is opened only if a region has
-        nothing newer to go on from. Raises `PathNotAllowed`.
+        """The state that the attempt may start from. The restore point is opened only if a region
+        has no newer state. Raises `PathNotAllowed`.
         """
         checkpoint, point = self.order.checkpoint, self.order.restore_point
         completed = (

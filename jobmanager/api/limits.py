@@ -1,7 +1,8 @@
-"""What one server takes on at once: bounded bodies, bounded time to send them, bounded queues.
+"""Limits of one server: the size of bodies, the time to send them, the length of queues.
 
 A body is read to its end before anything else begins, so a client that sends slowly holds
-no transaction and takes no turn. What is more than a server can queue is told to come back.
+no transaction and takes no turn. A client whose request does not fit into the queue is asked to try
+again.
 """
 
 import asyncio
@@ -25,15 +26,15 @@ from jobmanager.core.json_text import holds_nul
 
 MOST_BODY_BYTES = 16 * 1024 * 1024
 MOST_HELD_BYTES = 16 * MOST_BODY_BYTES
-"""Of all bodies together."""
+"""At most so many bytes of all bodies together are in memory."""
 BODY_WITHIN = 60.0
 _PIECE = 1024 * 1024
 """Of a body, as a route is given it."""
 
 
 class BodyLimit:
-    """Reads the body, and refuses one that is too large or too slow; and an address, or JSON,
-    with a character that no text in Postgres can have.
+    """Reads the body, and refuses a body that is too large or arrives too slowly. Also refuses a
+    NUL character in a URL or in JSON: Postgres cannot store it in text.
     """
 
     def __init__(self, app: ASGIApp, within: float, most_upload_bytes: int) -> None:
@@ -47,7 +48,7 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
-            await _refuse(MalformedRequest("a NUL character is in the address"), scope, send)
+            await _refuse(MalformedRequest("the URL contains a NUL character"), scope, send)
             return
         # An upload goes to disk: in memory there is only a piece of it.
         in_memory = _PIECE if is_upload(scope["path"]) else MOST_BODY_BYTES
@@ -64,7 +65,7 @@ class BodyLimit:
             async with asyncio.timeout(self._within):
                 is_there = await self._read(scope, receive, body)
         except TimeoutError:
-            slow = BodyTooSlow(f"the body was not there after {self._within:g} s")
+            slow = BodyTooSlow(f"the body did not arrive within {self._within:g} s")
             await _refuse(slow, scope, send)
             return
         except (BodyTooLarge, TooBusy) as error:
@@ -74,7 +75,7 @@ class BodyLimit:
         body.seek(0)
         try:
             if is_there and _is_json(scope) and holds_nul(body.read()):
-                await _refuse(MalformedRequest("the body holds a NUL character"), scope, send)
+                await _refuse(MalformedRequest("the body contains a NUL character"), scope, send)
             elif is_there:
                 body.seek(0)
                 await self._app(scope, _replayed(body, size, receive), send)
@@ -84,7 +85,7 @@ class BodyLimit:
     async def _read(
         self, scope: Scope, receive: Receive, body: SpooledTemporaryFile[bytes]
     ) -> bool:
-        """False: the client went away."""
+        """Read the body; False: the client disconnected."""
         length = Headers(scope=scope).get("content-length", "0")
         most = self._most_upload_bytes if is_upload(scope["path"]) else MOST_BODY_BYTES
         if length.isdigit() and int(length) > most:
@@ -113,7 +114,7 @@ class BodyLimit:
 
 @dataclass
 class Lane:
-    """So many at once, and so many that wait, for so long."""
+    """A queue: `at_once` requests run, `waiting` more may wait, each for `patience` seconds."""
 
     at_once: int
     waiting: int
@@ -134,7 +135,9 @@ class Lane:
             async with asyncio.timeout(self.patience):
                 await self._turns.acquire()
         except TimeoutError:
-            raise TooBusy(f"no turn came in {self.patience:g} s: try again") from None
+            raise TooBusy(
+                f"the server is busy, no turn within {self.patience:g} s: try again"
+            ) from None
         finally:
             self._queued -= 1
 
@@ -143,9 +146,8 @@ class Lane:
 
 
 def default_lanes() -> Mapping[str, Lane]:
-    """A flood in one lane leaves the others alone. Together they, and the loops, fit into the
-    pool of connections, so that none waits there for another. What is gathered has a connection
-    for all of it.
+    """Make the lanes. A flood in one lane does not slow the others: all lanes and the background
+    loops together fit into the pool of connections. Batched requests share one connection.
     """
     return {
         "reads": Lane(at_once=12, waiting=500),
@@ -157,8 +159,8 @@ def default_lanes() -> Mapping[str, Lane]:
 
 
 class Gate:
-    """Lets requests in one lane after the other. A turn ends when the answer begins: by then
-    everything is committed, and a client that reads slowly costs nobody's turn.
+    """Makes each request wait for its turn in its lane. A turn ends when the answer begins: by then
+    everything is committed, and a client that reads slowly keeps nobody waiting.
     """
 
     def __init__(self, app: ASGIApp, lanes: Mapping[str, Lane]) -> None:
@@ -195,7 +197,9 @@ class Gate:
 
 
 def is_runner_call(path: str) -> bool:
-    """/runners/{id}/…, with or without /v1; the list of them is a read like others."""
+    """Whether the path is /runners/{id}/…, with or without /v1. The list of runners is an ordinary
+    read.
+    """
     parts = path.removeprefix("/v1").strip("/").split("/")
     return parts[0] == "runners" and len(parts) > 2
 
@@ -206,7 +210,7 @@ def is_upload(path: str) -> bool:
 
 
 def _is_json(scope: Scope) -> bool:
-    """As which a body is read that does not say what it is, but for an upload."""
+    """Whether the body is JSON; also a body without a content type, unless it is an upload."""
     kind = Headers(scope=scope).get("content-type", "")
     return "json" in kind or not (kind or is_upload(scope["path"]))
 
@@ -216,7 +220,9 @@ def is_read(scope: Scope) -> bool:
 
 
 def _is_slow(path: str) -> bool:
-    """What asks Spark or reads all files of a snapshot: with no transaction, but for long."""
+    """Whether the route asks Spark or reads all files of a snapshot: it takes long, but holds no
+    transaction.
+    """
     parts = path.removeprefix("/v1").strip("/").split("/")
     return parts[2:3] in (["state"], ["upgrade"]) or parts[-1] in ("verify", "describe")
 
@@ -225,7 +231,8 @@ def _lane_of(scope: Scope) -> str | None:
     if scope["type"] != "http" or scope["path"].endswith(("/healthz", "/readyz")):
         return None
     if is_runner_call(scope["path"]):
-        # To wait for directives is no work: most of the time nothing is held.
+        # A request that waits for directives takes no turn: most of the time it holds no
+        # connection.
         if is_read(scope):
             return None
         return "gathered" if scope["path"].endswith(("/heartbeat", "/acks")) else "runners"

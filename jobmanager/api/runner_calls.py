@@ -1,7 +1,7 @@
-"""The calls that runners make all the time: heartbeats, questions for directives, acks.
+"""The calls that runners make all the time: heartbeats, polls for directives, acks.
 
-With many jobs they are nearly all the requests there are. So they are plain ASGI endpoints: what
-FastAPI does for a route, by its signature, took longer than what the route itself does.
+With many jobs they are nearly all the requests. So they are plain ASGI endpoints: what FastAPI
+does for a route took longer than the work of the route itself.
 """
 
 from collections.abc import Callable
@@ -98,12 +98,12 @@ async def acks(request: Request) -> Response:
 def token_of(authorization: str) -> str:
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer":
-        raise WrongRunnerToken("a runner says who it is by Authorization: Bearer <token>")
+        raise WrongRunnerToken("a runner has to send its token: Authorization: Bearer <token>")
     return token
 
 
 def check_attempt(caller: Runner, job: UUID, attempt: int) -> None:
-    """A runner speaks of its own attempt, or repeats what it said of one before it."""
+    """Refuse a message about another attempt than the runner's own, or one that it ran before."""
     if caller.job_id != JobId(job) or attempt > caller.attempt:
         raise MalformedRequest(
             f"runner {caller.id} runs attempt {caller.attempt} of job {caller.job_id.hex}, "
@@ -129,7 +129,7 @@ def _token(request: Request) -> str:
 
 
 def _read(where: str, read: Callable[[], Read]) -> Read:
-    """What FastAPI would have said of a request that cannot be understood."""
+    """Read a part of the request; raise what FastAPI raises where the request is invalid."""
     try:
         return read()
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The wire to the runners, and the list of them. `jobmanager.protocol` says what is sent."""
+"""Routes that runners call, and the list of runners. `jobmanager.protocol` has the messages."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -24,7 +24,7 @@ from jobmanager.services.ports.runners import Runner
 router = APIRouter(tags=["runners"])
 runner_calls.add_to(router)
 POLL_WAIT_MS = 5_000
-"""Not long: a runner that waits at a leader that is frozen hears of nothing meanwhile."""
+"""Kept short: a runner that waits for an answer of a frozen leader gets no directives."""
 _DECLINES = {
     "not_running": AbortReason.DECLINED_NOT_RUNNING,
     "no_boundary_in_time": AbortReason.DECLINED_NO_BOUNDARY,
@@ -96,7 +96,7 @@ async def attempt(
 
 
 def _poll_wait_ms(heartbeat_interval: timedelta) -> int:
-    """Longer where there are many runners: each poll is a question to Postgres."""
+    """Return how long a poll may wait: longer with many runners, since each poll reads Postgres."""
     return max(POLL_WAIT_MS, min(4 * milliseconds(heartbeat_interval), 4 * POLL_WAIT_MS))
 
 

@@ -1,4 +1,4 @@
-"""Where a savepoint goes that a client asks for."""
+"""The directory of a savepoint that a client asks for."""
 
 import asyncio
 from pathlib import Path
@@ -12,9 +12,9 @@ from jobmanager.services import path_checks
 
 
 async def target_of(context: ApiContext, asked: str | None) -> str:
-    """A URI. A relative path is relative to the data root; by default in our storage.
-
-    Raises `UnsupportedRequest`, `PathNotAllowed`.
+    """Return the URI of the savepoint's directory. A relative path is taken from the data root; by
+    default the savepoint is in Headgate's storage. Raises `UnsupportedRequest` or
+    `PathNotAllowed`.
     """
     if asked is None:
         return below(context.run_settings.storage, SAVEPOINTS)

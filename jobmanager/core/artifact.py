@@ -1,4 +1,6 @@
-"""An artifact: a Python file, a zip or a wheel that jobs name, known by the hash of its content."""
+"""An artifact: a Python file, a zip or a wheel that jobs name. Its id is the hash of its
+content.
+"""
 
 import re
 import stat
@@ -62,13 +64,13 @@ class Artifact:
     name: str
     bytes: int
     modules: Mapping[str, ModuleNames]
-    """Each importable module in it, by its dotted name."""
+    """Each importable module of the artifact, by its dotted name."""
     uploaded_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class FoundArtifact:
-    """The file of an artifact, as it is in storage."""
+    """The file of an artifact in storage."""
 
     path: str
     """A URI."""
@@ -90,7 +92,7 @@ def is_name(text: str) -> bool:
 
 
 def check_name(name: str) -> None:
-    """Raises `InvalidArtifact`."""
+    """Check an artifact's name. Raises `InvalidArtifact`."""
     if not is_name(name):
         raise InvalidArtifact(
             f"{name!r} is not the name of an artifact: letters, digits, '_', '-', '+' and '.', "

@@ -1,7 +1,7 @@
 """The contents of artifacts in storage, each written once.
 
-JobManagers put them there and runners read them, by path: Python imports them and Spark ships
-them. So they are on a file system that both see.
+JobManagers write them, and runners read them by path: Python imports them and Spark ships them. So
+they are on a file system that both programs see.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ class ArtifactShelf:
         self._files.delete_directory(draft.parent.relative_to(self.root).as_posix())
 
     def path_of(self, artifact_id: ArtifactId) -> Path:
-        """Its file. Raises `FileNotFoundError`."""
+        """Return the artifact's file. Raises `FileNotFoundError`."""
         home = self._files.inside(layout.artifact_directory(artifact_id))
         names = sorted(home.list_names())
         if not names:
@@ -58,7 +58,7 @@ class ArtifactShelf:
         self._files.delete_directory(layout.artifact_directory(artifact_id))
 
     def found(self) -> Iterator[Path]:
-        """The file of each artifact that is there."""
+        """List the files of all artifacts in storage."""
         for name in sorted(self._files.list_names(layout.ARTIFACTS)):
             if is_id(name):
                 home = self._files.inside(layout.artifact_directory(ArtifactId(name)))

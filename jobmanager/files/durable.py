@@ -1,7 +1,7 @@
-"""Writing to a file system so that what is there after a crash is whole.
+"""Writes to a file system so that files are complete after a crash.
 
-A file appears under its name only when all of it is on disk, and a name is on disk
-only when its directory was synced.
+A file appears under its name only when its whole content is on disk, and a name is on disk only
+when its directory was synced.
 """
 
 import errno
@@ -14,19 +14,19 @@ from uuid import uuid4
 
 from jobmanager.core.snapshots.layout import temporary_name
 
-# another file system, one that has no links, or too many links
+# another file system, a file system without links, or too many links
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Writes or replaces `path` in one step."""
+    """Write or replace `path` atomically."""
     temporary = _write_aside(path, content)
     temporary.replace(path)
     sync(path.parent)
 
 
 def create(path: Path, content: str | bytes) -> bool:
-    """Writes `path` in one step if nothing is there; False: something was, and is left alone."""
+    """Write `path` atomically if it does not exist; False: it exists, and is left unchanged."""
     temporary = _write_aside(path, content)
     try:
         os.link(temporary, path)
@@ -39,13 +39,13 @@ def create(path: Path, content: str | bytes) -> bool:
 
 
 def link(source: Path, target: Path) -> None:
-    """Makes `target` another name of the file `source`. The parent is not synced."""
+    """Make `target` another name of the file `source`. The parent is not synced."""
     target.parent.mkdir(parents=True, exist_ok=True)
     os.link(source, target)
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Makes `target` the same file as `source`, or a synced copy where no link can be."""
+    """Make `target` a link to `source`, or a synced copy where links are not possible."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source, target)
@@ -57,7 +57,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Forces a file, or the names in a directory, to disk."""
+    """Force a file, or the names in a directory, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -66,7 +66,7 @@ def sync(path: Path) -> None:
 
 
 def sync_all(paths: Iterable[Path]) -> None:
-    """Syncs files, then their directories, each once."""
+    """Sync files, then their directories, each once."""
     directories: set[Path] = set()
     for path in paths:
         sync(path)
@@ -76,7 +76,7 @@ def sync_all(paths: Iterable[Path]) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Makes a directory and its parents, durably."""
+    """Make a directory and its parents, durably."""
     missing = []
     while not path.exists():
         missing.append(path)

@@ -1,4 +1,4 @@
-"""Storage on a file system: files are kept as hard links where that can be, locks are `flock`."""
+"""Storage on a file system: files are kept as hard links where possible, locks are `flock`."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ class LocalStorage:
         return type(self)(self.path(directory))
 
     def path(self, location: str) -> Path:
-        """For Spark, which works by paths."""
+        """Return the path of a location, for Spark, which needs paths."""
         return self._root / location
 
     def list_files(self, below: str = "") -> Mapping[str, int]:
@@ -63,7 +63,9 @@ class LocalStorage:
         return durable.create(self._root / location, content)
 
     def keep(self, source: Path, location: str) -> Digest:
-        """Spark replaces its files, it never changes one, so a link is a copy."""
+        """Keep a file by a link: Spark replaces its files and never changes them, so a link is as
+        good as a copy.
+        """
         path = self._root / location
         durable.make_directory(path.parent)
         path.unlink(missing_ok=True)
@@ -72,7 +74,7 @@ class LocalStorage:
         return self.digest(location)
 
     def make_durable(self, files: Iterable[SnapshotFile]) -> None:
-        """They were synced as they came in; here their names."""
+        """Sync the names of files; their contents were synced when they were kept."""
         directories = set()
         for file in files:
             path = self._root / file.location
@@ -97,7 +99,7 @@ class LocalStorage:
             durable.sync(directory)
 
     def fetch(self, file: SnapshotFile, target: Path) -> None:
-        """A link: only its size is looked at."""
+        """Fetch a file by a link; only its size is checked."""
         path = self._root / file.location
         if not path.is_file():
             raise MissingFile(f"{file.location} is missing")

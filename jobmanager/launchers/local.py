@@ -1,11 +1,11 @@
 """Runs each runner as a process of this machine, in a session of its own.
 
-A runner outlives the server that started it. The next server watches it through
-a pidfd, which works for a process that is not one's child.
+A runner outlives the server that started it. The next server watches it through a pidfd, which also
+works for a process that is not a child.
 
-Some are kept warm: processes with a primed Spark session that wait for their token on
-their standard input. With the token one of them is a runner like any other; without, it
-ends with this server, however that ends.
+Warm runners are processes with a primed Spark session that wait for their token on their standard
+input. A process that gets a token is a runner like any other; without a token it ends with this
+server, however the server ends.
 """
 
 import asyncio
@@ -40,7 +40,9 @@ class LocalLauncher:
         class_archives: Path,
         node: str,
         spark_master: str = "local[2]",
+        ca: Path | None = None,
     ) -> None:
+        self._ca = ca
         self._class_archives = class_archives
         self._node = node
         self._spark_master = spark_master
@@ -52,7 +54,7 @@ class LocalLauncher:
         self._on_exit: OnExit | None = None
 
     def on_exit(self, callback: OnExit) -> None:
-        """Who is told that a runner's process is gone. Until then nobody is."""
+        """Set the callback for the exit of a runner's process."""
         self._on_exit = callback
 
     def host(self) -> str:
@@ -75,14 +77,14 @@ class LocalLauncher:
         return Launched(self.host(), child.pid, started_at, self.log_path(runner_id))
 
     def reserve(self) -> RunnerId | None:
-        """A warm process that the next launch may be given to; one that is primed, if possible."""
+        """Reserve a warm process for the next launch, if possible one that is primed."""
         alive = [one for one, child in self._warm.items() if child.poll() is None]
         return next(
             (one for one in alive if self._ready_file(one).exists()), next(iter(alive), None)
         )
 
     def warm(self) -> int:
-        """How many wait, or will when they are primed."""
+        """Return how many warm processes wait, or will wait when they are primed."""
         return len(self._warm)
 
     def warm_states(self) -> dict[str, int]:
@@ -91,7 +93,7 @@ class LocalLauncher:
         return {"primed": primed, "starting": len(alive) - primed}
 
     async def keep_warm(self, wanted: int) -> None:
-        """Starts or ends one warm process, if there are not as many as wanted."""
+        """Start or end one warm process, if there are not as many as wanted."""
         for runner_id, child in list(self._warm.items()):
             if child.poll() is not None:
                 del self._warm[runner_id]
@@ -103,7 +105,7 @@ class LocalLauncher:
             await self._end_warm(next(iter(self._warm)))
 
     async def end_warm(self) -> None:
-        """Ends all that wait."""
+        """End all waiting warm processes."""
         for runner_id in list(self._warm):
             await self._end_warm(runner_id)
 
@@ -124,7 +126,7 @@ class LocalLauncher:
         return None
 
     async def watch(self, runner: Runner) -> None:
-        """Sees to it that the runner's end is reported, whoever started it."""
+        """Watch the runner's process, whoever started it, and report its exit."""
         if runner.host != self.host() or runner.id in self._watching:
             return
         task = asyncio.create_task(self._await_exit(runner), name=f"watch {runner.id}")
@@ -132,21 +134,21 @@ class LocalLauncher:
         task.add_done_callback(lambda _: self._watching.pop(runner.id, None))
 
     async def kill(self, runner: Runner) -> str:
-        """Ends the runner and all it started. Returns when none of them can run any more."""
+        """Kill the runner and all processes it started. Returns when none can run any more."""
         if runner.host != self.host():
-            return f"runner {runner.id} is on {runner.host}, out of reach"
+            return f"runner {runner.id} is on {runner.host}, which this server cannot reach"
         killed = await asyncio.to_thread(processes.kill_all_of, str(runner.id))
         _log.info("runner killed", runner=str(runner.id), processes=killed)
         return f"{killed} processes killed"
 
     async def close(self) -> None:
-        """Stops watching, until it is told to watch again. The runners go on."""
+        """Stop watching, until `watch` is called again. The runners go on."""
         for task in list(self._watching.values()):
             task.cancel()
         await asyncio.gather(*self._watching.values(), return_exceptions=True)
 
     def reap(self) -> None:
-        """Lets go of children that have ended while nobody watched."""
+        """Collect child processes that ended while they were not watched."""
         for runner_id, child in list(self._children.items()):
             if runner_id not in self._watching and child.poll() is not None:
                 del self._children[runner_id]
@@ -155,11 +157,13 @@ class LocalLauncher:
         return self._directory / str(runner_id) / "ready"
 
     def _start(self, runner_id: RunnerId, token: str | None) -> subprocess.Popen[bytes]:
-        """Without a token it is to wait, warm."""
+        """Start a runner process; without a token, it waits as a warm runner."""
         home = self._directory / str(runner_id)
         (home / "tmp").mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "taskrunner", "--runner-id", str(runner_id)]
         command += ["--address-file", str(self._address_file)]
+        if self._ca is not None:
+            command += ["--ca", str(self._ca)]
         if token is None:
             command += ["--warm", self._spark_master]
             command += ["--ready-file", str(self._ready_file(runner_id))]
@@ -183,10 +187,10 @@ class LocalLauncher:
         child = self._children.pop(runner.id, None)
         code = await asyncio.to_thread(child.wait) if child else None
         description = processes.describe_exit(code)
-        # Only one that gave up by itself had something to say at the end.
+        # Only the log of a runner that exited by itself ends with a reason.
         if code and code > 0 and (said := processes.last_line(Path(runner.log_path))):
             description += f"; last line of its log: {said}"
-        # What it started must not live on: Spark's JVM or its Python workers.
+        # Processes that it started must not survive: Spark's JVM or its Python workers.
         await asyncio.to_thread(processes.kill_all_of, str(runner.id))
         shutil.rmtree(Path(runner.log_path).parent / "tmp", ignore_errors=True)
         _log.info("runner exited", runner=str(runner.id), how=description)
@@ -195,9 +199,9 @@ class LocalLauncher:
 
 
 def _hand_over(child: subprocess.Popen[bytes], token: str) -> None:
-    """A warm process becomes a runner: from here on it does not depend on this server."""
+    """Make a warm process a runner: from now on it does not depend on this server."""
     assert child.stdin is not None
-    with contextlib.suppress(BrokenPipeError), child.stdin as stdin:  # its exit will be seen
+    with contextlib.suppress(BrokenPipeError), child.stdin as stdin:  # its exit will be noticed
         stdin.write(f"{token}\n".encode())
 
 

@@ -1,7 +1,7 @@
-"""Adopting: a savepoint is made of the checkpoint of a plain Spark query.
+"""Use case: adopt a plain Spark query, that is, make a savepoint of its checkpoint.
 
-Nothing is stored before the savepoint is complete. If the server dies between the two, the
-directory is there and can be used by its path.
+No row is stored before the savepoint is complete. If the server dies between the two, the
+savepoint's directory exists and can be used by its path.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class AdoptionRequest:
     document: Mapping[str, Any]
     parallelism: int | None
     target: str
-    """The directory, a file: URI, in which the savepoint gets one of its own."""
+    """The directory, a file: URI, in which a directory for the savepoint is made."""
     settings: RunSettings
 
 

@@ -1,4 +1,4 @@
-"""What Spark says to a job graph, before there is a job or beside one."""
+"""Lets Spark analyse a job graph, without a job or beside a running job."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -19,8 +19,8 @@ async def plans_of(
     parallelism: int,
     settings: RunSettings,
 ) -> dict[RegionId, str]:
-    """Spark's physical plan of each region. Raises `InvalidJobGraph` with every fault that Spark
-    finds, or `InspectorUnavailable`.
+    """Return Spark's physical plan of each region. Raises `InvalidJobGraph` with every fault that
+    Spark finds, or `InspectorUnavailable`.
     """
     question = AnalyseGraph(
         graph=dict(document),

@@ -1,4 +1,4 @@
-"""Use cases about artifacts: upload, delete, and what a job graph says of them."""
+"""Use cases about artifacts: upload, delete, and resolve those that a job graph names."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -39,7 +39,7 @@ from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
 
 _REFUSED = (InvalidArtifact, ArtifactTooLarge, ArtifactStoreFull, PathNotAllowed)
 _SETTLED = timedelta(hours=1)
-"""A file of an upload under way has no row yet: so long it is left alone."""
+"""A file that is younger is not garbage: it may belong to an upload that has no row yet."""
 
 
 async def upload(
@@ -93,7 +93,9 @@ async def _store(
 
 
 async def delete(units: UnitsOfWork, files: ArtifactFiles, artifact_id: ArtifactId) -> Artifact:
-    """Raises `ArtifactNotFound`, and `ArtifactInUse` with the jobs that need it."""
+    """Delete an artifact. Raises `ArtifactNotFound`, and `ArtifactInUse` with the jobs that need
+    it.
+    """
     async with units() as uow:
         found = await uow.artifacts.hold(artifact_id, to_delete=True)
         if found is None:
@@ -114,12 +116,13 @@ async def resolve_artifacts(
     settings: RunSettings,
     now: datetime,
 ) -> Mapping[str, Any]:
-    """The document with the ids of its artifacts: a name is the artifact that was uploaded last
-    under it, a path is a file on the server's side, which is stored. Raises `InvalidJobGraph`.
+    """Replace the artifacts in the document by their ids. A name means the artifact that was
+    uploaded last under that name; a path means a file on the server, which is stored. Raises
+    `InvalidJobGraph`.
     """
     named = document.get("artifacts")
     if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
-        return document  # what is wrong with it is said by whoever reads the document
+        return document  # the reader of the document reports what is wrong with it
     found: dict[ArtifactId, Artifact] = {}
     faults: list[Fault] = []
     for one in named[:MOST_ARTIFACTS]:  # more are a fault of the document
@@ -141,8 +144,8 @@ async def resolve_artifacts(
 
 
 async def check(uow: UnitOfWork, graph: JobGraph) -> None:
-    """Raises `InvalidJobGraph` where an artifact or a function that the graph names is not there.
-    Until the commit the artifacts stay.
+    """Check that all artifacts and functions which the graph names exist, and keep the artifacts
+    from being deleted until the commit. Raises `InvalidJobGraph`.
     """
     faults: list[Fault] = []
     modules: dict[str, ModuleNames] = {}
@@ -160,8 +163,8 @@ async def check(uow: UnitOfWork, graph: JobGraph) -> None:
 async def unused(
     units: UnitsOfWork, files: ArtifactFiles, limits: GarbageLimits, *, deletes: bool
 ) -> Judgement:
-    """What is in storage of artifacts that the database has not. One that nobody uses is its
-    user's, and no garbage.
+    """Find files of artifacts that are not in the database. An artifact that no job uses is not
+    garbage: it belongs to its user.
     """
     there = await files.found()
     async with units() as uow:

@@ -1,4 +1,4 @@
-"""Directives, fetched by runners: the questions of many answered by one look."""
+"""Runners' polls for directives: many polls are answered by one query."""
 
 import hmac
 from collections.abc import Sequence
@@ -41,14 +41,16 @@ class DirectivePolls:
             self._look, _GATHER_SECONDS
         )
         self._jobs: dict[RunnerId, JobId] = {}
-        """A runner has one job all its life, whatever attempt of it."""
+        """The job of each runner: a runner has one job all its life, though several attempts of
+        it.
+        """
 
     async def fetch(
         self, runner_id: RunnerId, token: str, after: int, wait_seconds: float
     ) -> Sequence[Directive]:
-        """What the runner has not taken yet; what it has taken, up to `after`, is forgotten.
-        Waits for news with no transaction and no connection held. Raises `RunnerNotFound`,
-        `WrongRunnerToken`.
+        """Return the directives after number `after`, and forget those up to `after`, which the
+        runner has taken. Waits for news without holding a transaction or a connection. Raises
+        `RunnerNotFound`, `WrongRunnerToken`.
         """
         question = _Question(runner_id, token_hash(token), after)
         job_id = self._jobs.get(runner_id)
@@ -72,7 +74,7 @@ class DirectivePolls:
                 try:
                     box = _opened(boxes.get(one.asked.runner), one.asked)
                     answers.append((one, await self._found(uow, box, one.asked.after)))
-                except Exception as error:  # the others are not to suffer
+                except Exception as error:  # one poll's error must not fail the others
                     one.refuse(error)
                     continue
                 if any(entry.id <= one.asked.after for entry in box.entries):

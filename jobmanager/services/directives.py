@@ -1,4 +1,4 @@
-"""Turns an effect for a runner into the directive the runner fetches."""
+"""Turns an effect for a runner into the directive that the runner fetches."""
 
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -19,7 +19,7 @@ from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """Where and on what jobs of this server run."""
+    """Where this server's jobs run: Spark master, storage and data root."""
 
     spark_master: str
     storage: str
@@ -42,7 +42,7 @@ class RunSettings:
         )
 
     def checkpoints_of(self, job_id: JobId) -> str:
-        """What the locations in a manifest of this job are relative to, a URI."""
+        """Return the URI that the locations in this job's manifests are relative to."""
         return below(self.checkpoints or self.storage, job_directory(job_id))
 
 
@@ -119,7 +119,8 @@ async def _run(uow: UnitOfWork, stored: StoredJob, settings: RunSettings) -> mes
         data_root=settings.data_root,
         allowed_paths=settings.path_roots,
         checkpoint=checkpoint,
-        # with a checkpoint of its own the job never goes back there, and it may be gone
+        # a job with a checkpoint of its own never goes back to its restore point, which may be
+        # deleted
         restore_point=_restore_point(stored) if checkpoint is None else None,
         base_attempt=stored.base_attempt,
     )

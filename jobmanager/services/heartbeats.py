@@ -1,10 +1,11 @@
-"""Heartbeats of all runners, written down together.
+"""Records the heartbeats of many runners together.
 
-Each of them changes a time and a bit of progress, and hardly any decides anything:
-`core.life.heartbeat` says which do, and those are taken by themselves. A transaction for each
-heartbeat would be most of what a server with hundreds of jobs does. So those that come within a
-moment share one. One that meets a locked row is not written down: the next will be. How often
-runners send them is told in the answers, and grows with their number.
+A heartbeat changes a time and some progress; hardly any heartbeat leads to a decision.
+`core.life.heartbeat` says which do, and each of those gets a transaction of its own. A transaction
+for each heartbeat would be most of the work of a server with hundreds of jobs, so heartbeats that
+come within a moment share a transaction. A heartbeat whose row is locked is not recorded: the next
+heartbeat will be. The answers tell runners their heartbeat interval, which grows with the number
+of runners.
 """
 
 import hmac
@@ -28,7 +29,7 @@ from jobmanager.services.request_batching import PendingRequest, RequestBatcher
 
 _GATHER_SECONDS = 0.2
 _A_SECOND = 100
-"""Heartbeats that a server takes without noticing."""
+"""Heartbeats a second that are a negligible load for a server."""
 _FORGOTTEN_AFTER = timedelta(minutes=1)
 
 
@@ -55,13 +56,13 @@ class Heartbeats:
 
     @property
     def interval(self) -> timedelta:
-        """How often a runner is to send one, with as many as there are."""
+        """Return the heartbeat interval for the present number of runners."""
         fair = timedelta(seconds=len(self._heard) / _A_SECOND)
         return min(max(self._interval, fair), self._longest)
 
     async def note(self, runner_id: RunnerId, token: str, beat: messages.Heartbeat) -> bool:
-        """True: the runner's attempt was superseded, and nothing was written. Raises
-        `RunnerNotFound`, `WrongRunnerToken`.
+        """Record a heartbeat. True: the runner's attempt was superseded, and nothing was written.
+        Raises `RunnerNotFound`, `WrongRunnerToken`.
         """
         return await self._batcher.ask(_Beat(runner_id, runners.token_hash(token), beat))
 
@@ -105,14 +106,14 @@ def _memory(beat: messages.Heartbeat) -> dict[str, Any] | None:
 
 
 def _is_taken(one: _Waiting, known: Mapping[RunnerId, RunnerAtWork]) -> bool:
-    """Whether it is to be written down; else it has its answer."""
+    """Whether the heartbeat has to be recorded; otherwise it is answered here."""
     found = known.get(one.asked.runner)
     if found is None:
         one.refuse(RunnerNotFound(f"runner {one.asked.runner} not found"))
     elif not hmac.compare_digest(found.runner.token_hash, one.asked.token_hash):
         one.refuse(WrongRunnerToken(f"the token is not that of runner {one.asked.runner}"))
     elif _hear(one.asked, found) is Heard.SUPERSEDED:
-        one.resolve(True)  # it changes nothing any more
+        one.resolve(True)  # a superseded attempt changes nothing
     else:
         return True
     return False

@@ -1,4 +1,4 @@
-"""Use cases about runners: what they say, what they are told, and what their silence means."""
+"""Use cases about runners: registration, heartbeats, reports, exits and silence."""
 
 import hashlib
 import hmac
@@ -43,7 +43,7 @@ async def register(
         await uow.jobs.get_for_update(runner.job_id)
         token, runner = runner.token_hash, await uow.runners.get(runner.id)
         if runner.token_hash != token:
-            # Between its first words and now another was launched in its place.
+            # Another runner was launched in its place since its request began.
             raise WrongRunnerToken(f"runner {runner.id} was replaced by another process")
         await uow.runners.save(
             replace(
@@ -70,7 +70,9 @@ async def register(
 async def heartbeat(
     uow: UnitOfWork, runner: Runner, beat: messages.Heartbeat, now: datetime
 ) -> None:
-    """Takes one heartbeat by itself, as `services.heartbeats` takes many."""
+    """Record one heartbeat in a transaction of its own; `services.heartbeats` records many at
+    once.
+    """
     async with uow:
         runner = await _locked(uow, runner.id)
         spoken_of = None if beat.attempt is None else AttemptNumber(beat.attempt)
@@ -82,7 +84,7 @@ async def heartbeat(
 async def report(
     uow: UnitOfWork, runner: Runner, said: messages.AttemptReport, now: datetime
 ) -> bool:
-    """Takes what a runner says of its attempt. True: nobody waits for it any more."""
+    """Take a runner's report about its attempt. True: the attempt was superseded."""
     happened = await lives.happen(uow, runner.job_id, news_of(said, now))
     assert happened.before is not None
     return happened.before.attempts[AttemptNumber(said.attempt)].attempt.is_superseded
@@ -95,7 +97,9 @@ async def exited(
     last_word: Mapping[str, Any] | None,
     now: datetime,
 ) -> None:
-    """The runner's process is gone. What it wrote as its last word counts, if it did."""
+    """Handle the exit of a runner's process. The last report that the runner wrote to a file
+    counts, if there is one.
+    """
     said = messages.AttemptReport.model_validate(last_word) if last_word is not None else None
     async with uow:
         runner = await _locked(uow, runner_id)
@@ -116,7 +120,7 @@ async def went_silent(
 
 
 async def given_up(uow: UnitOfWork, runner_id: RunnerId, now: datetime) -> None:
-    """Its attempt has ended, and it is on a machine that we cannot look at."""
+    """Give up a runner whose attempt has ended, and whose machine this server cannot look at."""
     async with uow:
         runner = await _locked(uow, runner_id)
         if runner.exited_at is None:
@@ -138,7 +142,7 @@ async def launch_failed(
 
 
 async def _locked(uow: UnitOfWork, runner_id: RunnerId) -> Runner:
-    """The runner as it is under its job's lock: a job that changes gives its runner another
+    """Return the runner, read under its job's lock: a rescale or upgrade gives the runner another
     attempt.
     """
     await uow.jobs.get_for_update((await uow.runners.get(runner_id)).job_id)
@@ -150,7 +154,9 @@ def news_of(said: messages.AttemptReport, now: datetime) -> AttemptNews:
 
 
 def event_of(said: messages.AttemptReport, now: datetime) -> attempts.AttemptEvent:
-    """What a runner said, as the attempt machine hears it. Our clock, not the runner's."""
+    """Make the event of a runner's report, with the time of the server's clock, not the
+    runner's.
+    """
     match said.body:
         case messages.AttemptPrepared(repartitioned=regions):
             done = [

@@ -1,4 +1,4 @@
-"""What Spark says to another graph for a running job, before anything stops."""
+"""Lets Spark try another graph for a running job, before anything stops."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,9 @@ class SparkTrials:
         self._settings = settings
 
     async def judge(self, job_id: JobId, change: Change) -> Sequence[SparkVerdict]:
-        """A verdict for each region; none while the job has no checkpoint to try it on."""
+        """Return a verdict for each region; none while the job has no checkpoint to try the graph
+        on.
+        """
         after = change.after
         try:
             tried = await self._states.try_graph(

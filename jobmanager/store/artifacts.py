@@ -1,4 +1,4 @@
-"""Artifacts in Postgres: what is known of each. Their contents are in storage."""
+"""Artifacts in Postgres: their rows. Their contents are in storage."""
 
 from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
@@ -27,7 +27,7 @@ class PostgresArtifacts:
         return count, int(total)
 
     async def add(self, artifact: Artifact) -> None:
-        # Of two uploads of one content at the same time the second one finds it there.
+        # Of two simultaneous uploads of the same content, the second finds the row.
         values = {
             "id": artifact.id,
             "name": artifact.name,
@@ -82,7 +82,7 @@ class PostgresArtifacts:
             .order_by(JobRow.submitted_at)
         )
         found = [JobId(one) for one in jobs]
-        # A change under way goes to the one graph or back to the other.
+        # A rescale or upgrade under way may still end with either graph.
         changes = await self._session.execute(
             select(OperationRow.job_id, OperationRow.change).where(
                 OperationRow.status == OperationStatus.IN_PROGRESS, OperationRow.change.is_not(None)

@@ -1,7 +1,7 @@
 """The embedded Postgres: a real server from PyPI, with its data in our data directory.
 
-It listens on a Unix socket only. It goes down with `stop`; if this process was
-killed instead, it goes on, and the next start finds and uses it.
+It listens only on a Unix socket. `stop` ends it; if this process was killed instead, Postgres goes
+on, and the next start finds and uses it.
 """
 
 import warnings
@@ -21,7 +21,7 @@ class EmbeddedPostgres:
     def start(cls, directory: Path) -> "EmbeddedPostgres":
         directory.parent.mkdir(parents=True, exist_ok=True)
         server = get_server(directory, cleanup_mode=None, start=False)
-        server.start()  # also one that was stopped in this process before
+        server.start()  # also a server that was stopped in this process before
         return cls(server)
 
     @property

@@ -1,9 +1,11 @@
-"""The JobManager as a runner sees it. Every call may be repeated, so every call is retried."""
+"""The runner's client of the JobManager. Every call may be repeated, so every call is retried."""
 
 import random
 import time
+from contextlib import suppress
 from datetime import timedelta
-from threading import Event
+from pathlib import Path
+from threading import Event, Lock
 from types import TracebackType
 from typing import TypeVar
 
@@ -25,12 +27,13 @@ from jobmanager.protocol.messages import (
     RunnerHello,
     RunnerWelcome,
 )
+from jobmanager.protocol.tls_trust import trust_in
 from taskrunner.control.address import AddressFile
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 2.0
 _TIMEOUT_SECONDS = 6.0
-"""Not much longer than a lease: a leader that does not answer is one soon no more."""
+"""Not much longer than a lease: a leader that does not answer soon loses its lease."""
 PROBLEM = "application/problem+json"
 _DISMISSALS = frozenset([401, 403, 404, 410])
 
@@ -38,7 +41,7 @@ Reply = TypeVar("Reply", bound=Message)
 
 
 class NotDelivered(Exception):
-    """The JobManager could not be reached in the time there was."""
+    """No JobManager could be reached in time."""
 
 
 class RunnerDismissed(Exception):
@@ -46,20 +49,23 @@ class RunnerDismissed(Exception):
 
 
 class CallRefused(Exception):
-    """The JobManager understood the call and refuses it: trying again would not help."""
+    """The JobManager refused the call: trying again would not help."""
 
 
 class JobManagerClient:
     """Calls the JobManager until it answers. Threads may share it."""
 
-    def __init__(self, runner: RunnerId, addresses: AddressFile, token: str) -> None:
+    def __init__(
+        self, runner: RunnerId, addresses: AddressFile, token: str, ca: Path | None = None
+    ) -> None:
+        """`ca`: the certificates by which JobManagers are verified; None: those of the machine."""
         self._path = f"/v1/runners/{runner}"
         self._addresses = addresses
-        self._http = httpx.Client(
-            headers={"Authorization": f"Bearer {token}"},
-            timeout=_TIMEOUT_SECONDS,
-            trust_env=False,
-        )
+        self._token = token
+        self._ca = ca
+        self._trusting = Lock()
+        self._trusted_since = 0
+        self._http = self._connections()
         self._closed = Event()
 
     def __enter__(self) -> "JobManagerClient":
@@ -74,7 +80,7 @@ class JobManagerClient:
         self.close()
 
     def close(self) -> None:
-        """Ends all calls: those that wait for another try raise `NotDelivered`."""
+        """Ends all calls: calls that wait for another try raise `NotDelivered`."""
         self._closed.set()
         self._http.close()
 
@@ -89,7 +95,7 @@ class JobManagerClient:
         return self._call("GET", path, None, Directives, patience=wait_ms / 1000)
 
     def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatReply:
-        """One try only: the next heartbeat says more."""
+        """Sends a heartbeat, with one try only: the next heartbeat has newer data."""
         reply = self._call("POST", "/heartbeat", heartbeat, HeartbeatReply, within=timedelta(0))
         self._addresses.learn(reply.urls)
         return reply
@@ -112,7 +118,7 @@ class JobManagerClient:
         within: timedelta | None = None,
         patience: float = 0.0,
     ) -> Reply:
-        """Calls until there is an answer; None: for ever. `patience` is how long one may take."""
+        """Calls until there is an answer; None: for ever. `patience` is the timeout of one try."""
         deadline = None if within is None else time.monotonic() + within.total_seconds()
         content = None if body is None else without_nul(body.model_dump_json())
         pause = _FIRST_PAUSE
@@ -149,13 +155,36 @@ class JobManagerClient:
             )
         except (httpx.HTTPError, OSError, ValueError, RuntimeError) as error:
             # RuntimeError: the client was closed by another thread
+            self._trust_again(error)
             raise NotDelivered(f"{type(error).__name__}: {error}") from error
         return _reply(response, reply)
 
+    def _connections(self) -> httpx.Client:
+        if self._ca is not None:
+            self._trusted_since = self._ca.stat().st_mtime_ns
+        return httpx.Client(
+            headers={"Authorization": f"Bearer {self._token}"},
+            timeout=_TIMEOUT_SECONDS,
+            trust_env=False,
+            verify=trust_in(self._ca),
+        )
+
+    def _trust_again(self, error: Exception) -> None:
+        """A JobManager that starts again may have a certificate that was renewed, and so may the
+        file that we read when we started.
+        """
+        if self._ca is None or "CERTIFICATE_VERIFY_FAILED" not in str(error):
+            return
+        with suppress(OSError, ValueError), self._trusting:  # it may be written just now
+            if self._ca.stat().st_mtime_ns == self._trusted_since or self._closed.is_set():
+                return
+            old, self._http = self._http, self._connections()
+            old.close()
+
 
 def _is_from_a_jobmanager(response: httpx.Response) -> bool:
-    """Whether a refusal is ours. While no server is there, anything may listen on its port,
-    and must not end a job by saying 404.
+    """Whether a refusal comes from a JobManager. While no server runs, any program may listen on
+    its port, and its 404 must not end a job.
     """
     return str(response.headers.get("Content-Type", "")).startswith(PROBLEM)
 
@@ -171,4 +200,4 @@ def _reply(response: httpx.Response, reply: type[Reply]) -> Reply:
     try:
         return reply.model_validate_json(response.content)
     except ValidationError as error:
-        raise CallRefused(f"{response.request.url}: an answer we cannot read: {error}") from error
+        raise CallRefused(f"{response.request.url}: the answer cannot be read: {error}") from error

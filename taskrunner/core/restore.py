@@ -1,9 +1,9 @@
-"""Where a region's new attempt starts from.
+"""Chooses the state from which a region of a new attempt starts.
 
-The newest of: the last batch that a previous attempt committed, and the latest
-completed checkpoint. Only while there is neither, what the job was started from: a
-savepoint, or a checkpoint of another job. A job that was rescaled or upgraded started
-there anew: what was before does not count. The choice always says why it was made.
+The newer of two states counts: the last batch that a previous attempt committed, and the latest
+completed checkpoint. If there is neither, the region starts from the job's restore point: a
+savepoint, or a checkpoint of another job. A rescale or an upgrade sets a new restore point, and
+state from before it does not count. Each choice carries its reason.
 """
 
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from jobmanager.core.ids import AttemptNumber, CheckpointNumber
 
 @dataclass(frozen=True, slots=True)
 class PreviousAttempt:
-    """What an earlier attempt left behind: the newest that committed or began a batch."""
+    """The state of an earlier attempt: the newest attempt that committed or began a batch."""
 
     attempt: AttemptNumber
     batch: int | None
-    """The last one it committed; None: it had only begun its first."""
+    """The last batch it committed; None: it had only begun its first batch."""
     has_pending_batch: bool
-    """It had begun the batch after that: the range of that batch is written down."""
+    """Whether it had begun the batch after that: Spark's offset log has the range of that batch."""
     fault: str | None = None
     """Why its directory cannot be trusted; None: it can."""
 
@@ -36,7 +36,7 @@ class SavedRegion:
     """The region in the restore point that the job was started from."""
 
     point: str
-    """What the restore point is called."""
+    """The restore point in words, for the reason."""
     is_known: bool
     """Whether the restore point has the region at all."""
     batch: int | None
@@ -52,9 +52,9 @@ class FromScratch:
 class FromAttempt:
     attempt: AttemptNumber
     batch: int | None
-    """None: it goes on with the first batch, which the attempt had begun."""
+    """None: the region continues with the first batch, which the attempt had begun."""
     replays: bool
-    """The batch after it had begun, and is run again with the same range."""
+    """Whether the next batch had begun; it is run again with the same range."""
     why: str
 
 
@@ -81,7 +81,7 @@ def choose(
     completed: CompletedCheckpoint | None,
     saved: SavedRegion | None = None,
 ) -> Restore:
-    """Where to start from, given what is there."""
+    """Chooses where to start from, given the available states."""
     if previous is not None and previous.fault is None:
         return _from_attempt(previous, completed)
     distrust = f"; attempt {previous.attempt} is not usable: {previous.fault}" if previous else ""
@@ -107,10 +107,10 @@ def batch_of(restore: Restore) -> int | None:
 
 
 def last_kept_batch(restore: Restore) -> int:
-    """The last batch whose output stays: what was published after it is withdrawn.
+    """The last batch whose output stays; output published after it is withdrawn.
 
-    A batch that is replayed with the same range gives the same rows, so what it
-    published already stays too.
+    A batch that is replayed with the same range gives the same rows, so its published output
+    stays too.
     """
     match restore:
         case FromScratch():

@@ -1,4 +1,4 @@
-"""Makes a savepoint of a checkpoint that a plain Spark query wrote."""
+"""Makes a savepoint from the checkpoint of a plain Spark query."""
 
 import os
 import shutil
@@ -47,7 +47,7 @@ class AdoptionDesk:
         self._home = home
 
     def adopt(self, asked: AdoptCheckpoint) -> Adopted:
-        """Raises `ForeignCheckpointRefused`, `InvalidJobGraph`."""
+        """Adopts the checkpoint. Raises `ForeignCheckpointRefused`, `InvalidJobGraph`."""
         graph = graph_document.parse(asked.graph)
         region = _only_region(graph, asked.parallelism)
         storage = local_path(asked.storage) if asked.storage else None
@@ -76,7 +76,7 @@ class AdoptionDesk:
             )
 
     def _check(self, foreign: Foreign, graph: JobGraph, region: Region, places: JobPaths) -> None:
-        # a vertex for each operator there may be: here only the operators' names are wanted
+        # a vertex for each possible operator: only the operators' names are needed here
         stand_ins = tuple(VertexId(str(number)) for number in foreign.operators)
         operators: dict[int, str] = {}
         if foreign.has_state:
@@ -97,7 +97,7 @@ class AdoptionDesk:
             raise ForeignCheckpointRefused("; ".join(objected))
 
     def _converted(self, foreign: Foreign, target: Path, parallelism: int) -> Path:
-        """A directory as ours are: the copy itself, where it is one already."""
+        """A directory in Headgate's form: the copy itself, if it already has that form."""
         if not foreign.has_state:
             if not foreign.has_state_ids:
                 write_commit(foreign.directory, foreign.batch, foreign.watermark_ms, {})
@@ -111,7 +111,7 @@ class AdoptionDesk:
     def _try(
         self, ours: Path, graph: JobGraph, region: Region, parallelism: int, places: JobPaths
     ) -> None:
-        """Asks Spark whether it goes on from there with the graph."""
+        """Tries whether Spark continues from the directory with the graph."""
         trial = ours.with_name("trial")
         shutil.copytree(ours, trial, copy_function=os.link)
         empty_batches.repeat_offsets(trial)
@@ -132,7 +132,7 @@ class AdoptionDesk:
     def _save(
         self, ours: Path, graph: JobGraph, region: Region, asked: AdoptCheckpoint, places: JobPaths
     ) -> None:
-        # The query had no id of ours; the manifest wants one, and it is nobody else's.
+        # The manifest needs a job id, and the query had none: a new one, which no job has.
         job = JobId(uuid4())
         subject = AttemptContext(
             job, _ATTEMPT, graph, asked.parallelism, self._spark.version, asked.graph

@@ -1,8 +1,8 @@
-"""What Spark says to a job graph before it is a job: every fault it finds, and its plans.
+"""Lets Spark analyse a job graph before it is accepted: every fault it finds, and its plans.
 
-Each vertex is compiled by itself, so that a fault in one does not hide another's. A region
-whose vertices are sound is planned, and a streaming one is run for a batch that reads nothing:
-only then does Spark say what it cannot do in a stream.
+Each vertex is compiled by itself, so that a fault in one vertex does not hide another. A region
+without faults is planned, and a streaming region is run for one batch without input: only then
+does Spark report operations that are impossible in a stream.
 """
 
 from pathlib import Path
@@ -78,7 +78,7 @@ def _faults(graph: JobGraph, compiler: Compiler) -> list[Fault]:
 def _refusals(
     session: Session, graph: JobGraph, region: Region, rows: trial_run.Rows, scratch: Path
 ) -> list[Fault]:
-    """What Spark says against running the region as a stream."""
+    """Spark's objections to running the region as a stream."""
     if graph.mode is Mode.BATCH:
         return []
     directory = scratch / f"{region.id}-empty"

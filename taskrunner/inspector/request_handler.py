@@ -1,4 +1,4 @@
-"""From a question to its answer: whatever goes wrong is an answer too."""
+"""Answers the inspector's questions; an error is an answer too."""
 
 import threading
 from pathlib import Path
@@ -60,7 +60,7 @@ class RequestHandler:
             if done.wait(seconds):
                 return
             late.set()
-            while not done.wait(_CANCEL_EVERY):  # one may just be about to start
+            while not done.wait(_CANCEL_EVERY):  # a Spark job may be about to start
                 self._spark.sparkContext.cancelAllJobs()
 
         watching = threading.Thread(target=watch, name="deadline")

@@ -1,9 +1,9 @@
-"""Whether Spark would go on from a snapshot with another job graph.
+"""Tries whether Spark continues from a snapshot with another job graph.
 
-Each region is run for one batch that reads nothing: once on an empty directory, which says
-what state the graph keeps, and once on a copy of the snapshot's, where Spark makes its own
-checks of the state. Nothing is read from sources, nothing reaches a sink, and neither the
-snapshot nor any directory of a job is written to.
+Each region is run for one batch without input: once on an empty directory, which shows what
+state the graph keeps, and once on a copy of the snapshot's directory, where Spark checks the
+state itself. Sources are not read, sinks get nothing, and neither the snapshot nor any directory
+of a job is written to.
 """
 
 import os
@@ -44,7 +44,7 @@ from taskrunner.spark.state.state_reader import StateReader, states_of
 
 log = logs.get("inspector")
 Schemas = Mapping[tuple[str, str], StateSchema]
-"""Vertex and state name to what Spark keeps."""
+"""Vertex and state name to the schema of the state."""
 
 
 class TrialDesk:
@@ -110,7 +110,7 @@ class _Trial:
         )
 
     def _planned(self, region: Region, known: RegionManifest | None) -> Schemas:
-        """What state the graph keeps, as Spark plans it. Raises what Spark says against it."""
+        """The state that the graph keeps, as Spark plans it. Raises Spark's error if it refuses."""
         directory = self.scratch / f"{region.id}-empty"
         sources = spark_order.sources(self.graph, VertexId(region.id))
         if known is not None and known.batch is not None:
@@ -124,7 +124,7 @@ class _Trial:
         return self._schemas(directory, 0, keyed)
 
     def _continue(self, region: Region, *, without_state: bool) -> None:
-        """Raises what Spark says against going on from the snapshot."""
+        """Runs a batch on a copy of the snapshot. Raises Spark's error if it refuses."""
         directory = self.scratch / region.id
         shutil.copytree(self.copy.region(region.id), directory, copy_function=os.link)
         if without_state:
@@ -156,7 +156,7 @@ def _reason(error: Exception) -> str:
 
 
 def _blamed(error: Exception, old: Schemas, new: Schemas) -> str | None:
-    """The vertex that the error is about: Spark's own words do not name one."""
+    """The vertex that the error is about; Spark's message does not name it."""
     if isinstance(error, InvalidVertex):
         return error.vertex
     changed = {vertex for vertex, name in old if old[vertex, name] != new.get((vertex, name))}

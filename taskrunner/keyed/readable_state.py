@@ -1,7 +1,7 @@
-"""The value of a key group as people read it: each key, and what is kept for it.
+"""Shows the stored value of a key group in readable form: each key with its state.
 
-Nothing of a user's code is needed: what is kept is plain data. It is also how windows are shown,
-whose value has the same shape: a version, and what there is by key.
+No user code is needed, because state is plain data. Windows are shown in the same way: their value
+has the same shape, a version and the contents by key.
 """
 
 import base64
@@ -20,11 +20,11 @@ from taskrunner.keyed.plain_pickle import CodeInState
 class KeyContents:
     key: tuple[Any, ...]
     values: dict[str, Any]
-    """As JSON has it."""
+    """The state values, as JSON."""
 
 
 def contents_of(value: bytes) -> list[KeyContents]:
-    """The keys of a group in the order in which they came. Raises `UnknownStateFormat`,
+    """The keys of a group in the order in which they are stored. Raises `UnknownStateFormat`,
     `CodeInState`.
     """
     try:
@@ -42,7 +42,7 @@ def contents_of(value: bytes) -> list[KeyContents]:
 
 
 def states_of(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """By state name, without when what expires."""
+    """The values by state name, without their expiries."""
     return {
         name.removesuffix(TTL_MARK): _unmarked(held) if name.endswith(TTL_MARK) else held
         for name, held in cells.items()
@@ -50,7 +50,7 @@ def states_of(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> Any:
-    """Plain data as JSON has it."""
+    """Converts plain data to JSON."""
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -71,7 +71,7 @@ def as_json(value: Any) -> Any:
 
 
 def as_text(value: Any) -> str | None:
-    """A part of a key as somebody would type it; None: null."""
+    """A part of a key as a user would type it; None: null."""
     if value is None:
         return None
     found = as_json(value)

@@ -1,11 +1,11 @@
 """A directory of plain files in which each committed row is seen exactly once.
 
 Spark writes a batch into a private directory next to the sink's own (not below it:
-DuckDB's `**` looks into hidden directories too). Then one record, created whole or not
-at all, decides that the batch counts; then the files are renamed into place, each in
-one step; then the record is renamed from `pending` to done. Whoever finds a record
-only ever finishes what it says. A batch whose files do not hold the rows that Spark
-counted is not decided, and a file of another size than recorded is not shown.
+DuckDB's `**` looks into hidden directories too). Then one record, created atomically,
+commits the batch; then the files are renamed into place, each in one step; then the
+record is renamed from `pending` to done. A process that finds a record completes the
+publication. A batch whose files do not hold the rows that Spark counted is not
+committed, and a file whose size differs from the record is not published.
 
     <parent>/<name>/<job>-<sink>-<batch>-<part>.parquet       what readers see
     <parent>/.<name>.headgate/<job>/<sink>/<batch>.json       published
@@ -45,11 +45,11 @@ from taskrunner.snapshots import durable
 _RECORD = re.compile(r"(\d+)(?:\.(held|pending|withdrawn))?\.json")
 
 Guard = Callable[[], AbstractContextManager[None]]
-"""Keeps newer attempts out for the length of a block, or raises `Superseded`."""
+"""Keeps newer attempts out during a block, or raises `Superseded`."""
 
 
 def private_directory(directory: Path) -> Path:
-    """Where the records of all jobs are that write into `directory`."""
+    """The directory with the records of all jobs that write into `directory`."""
     return directory.parent / f".{directory.name}.headgate"
 
 
@@ -72,15 +72,15 @@ class SinkDirectory:
         self._attempt = attempt
         self._guard = guard
         self._after_step = after_step
-        """Told after each step that a crash may follow."""
+        """Called after each step after which a crash may happen (tests use it)."""
         self._lock = RLock()
 
     def state_of(self, batch: int) -> RecordState | None:
-        """What is decided about a batch; None: nothing yet."""
+        """The state of a batch's record; None: there is no record yet."""
         return next((s for s in RecordState if self._path(batch, s).exists()), None)
 
     def stage(self, batch: int) -> Path:
-        """A place for a batch's files that does not exist yet, out of readers' sight."""
+        """A new path for a batch's files, hidden from readers; it does not exist yet."""
         durable.make_directory(self._staging)
         durable.make_directory(self._directory)
         return self._staging / f"{self._attempt}-{batch}-{uuid4().hex[:12]}"
@@ -88,9 +88,9 @@ class SinkDirectory:
     def commit(
         self, batch: int, staged: Path, count: BatchCount, files: Sequence[StagedFile], held: bool
     ) -> None:
-        """Decides that `files`, written below `staged`, are the batch's output; shows them
-        unless they are to be `held`. A batch without rows needs no decision. Raises
-        `BatchIncomplete` if the files are not what was counted, and `Superseded` if a newer
+        """Commits `files`, written below `staged`, as the batch's output, and publishes them
+        unless they are to be `held`. A batch without rows needs no record. Raises
+        `BatchIncomplete` if the files do not hold the counted rows, and `Superseded` if a newer
         attempt has taken over.
         """
         if wrong := contradiction(count, files):
@@ -112,20 +112,20 @@ class SinkDirectory:
                 self._publish(batch)
 
     def finish(self, batch: int) -> None:
-        """Finishes what the record of a replayed batch says."""
+        """Completes the publication that the record of a replayed batch describes."""
         with self._lock, self._guard():
             if self.state_of(batch) is RecordState.PENDING:
                 self._publish(batch)
 
     def show_up_to(self, batch: int) -> None:
-        """Publishes what was held for a checkpoint at `batch`."""
+        """Publishes the output that was held for a checkpoint at `batch`."""
         with self._lock, self._guard():
             for one, state in sorted(self._records().items()):
                 if one <= batch and state in (RecordState.HELD, RecordState.PENDING):
                     self._publish(one)
 
     def recover(self, last_kept: int, last_visible: int | None) -> None:
-        """Puts the directory right before an attempt starts after a restore."""
+        """Brings the directory in line with the restored state, before an attempt starts."""
         with self._lock, self._guard():
             for batch, recovery in recoveries(self._records(), last_kept, last_visible).items():
                 match recovery:
@@ -138,7 +138,7 @@ class SinkDirectory:
             self._delete_orphans()
 
     def withdraw_after(self, attempt: AttemptNumber) -> None:
-        """Withdraws what later attempts wrote."""
+        """Withdraws the output of later attempts."""
         with self._lock, self._guard():
             for batch, state in sorted(self._records().items()):
                 if self._read(batch, state).attempt > attempt:
@@ -146,13 +146,13 @@ class SinkDirectory:
             self._delete_orphans()
 
     def abandon(self, batch: int, staged: Path) -> None:
-        """Something failed: what was staged goes, unless it was decided that it counts."""
+        """Deletes the staged files after a failure, unless the batch was committed."""
         with self._lock:
             if self.state_of(batch) is None:
                 self.discard(staged)
 
     def discard(self, staged: Path) -> None:
-        """Deletes what was staged and is not wanted."""
+        """Deletes staged files that are not needed."""
         shutil.rmtree(staged, ignore_errors=True)
 
     @property
@@ -195,7 +195,7 @@ class SinkDirectory:
         )
 
     def _check_sizes(self, record: Record) -> None:
-        """Every file is staged, or in its place already, as long as it was when decided."""
+        """Checks that every file is staged or already in place, with the size in the record."""
         for file in record.files:
             staged, final = self._private / file.staged, self._directory / file.final
             path = staged if staged.exists() else final
@@ -258,7 +258,7 @@ class SinkDirectory:
             self.discard(directory)
 
     def _delete_orphans(self) -> None:
-        """Staging that no record names was never decided: nobody will miss it."""
+        """Deletes staged files that no record names: their batch was never committed."""
         if not self._staging.exists():
             return
         named = {
@@ -276,7 +276,7 @@ class SinkDirectory:
 
 
 def _size(path: Path) -> int | None:
-    """None: there is no such file."""
+    """The size of a file; None: the file does not exist."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Which directories a job has written to, under any graph it ever had.
+"""The list of directories that a job has written to, under any graph it ever had.
 
-An upgrade may name another directory, or another sink. If it is rolled back, the graph
-before it knows nothing of them, so the job's own directory has to.
+An upgrade may name another directory, or another sink. If it is rolled back, the old graph does
+not name them, so the list is kept in the job's own directory.
 """
 
 import json
@@ -17,7 +17,7 @@ Output = tuple[VertexId, Path]
 
 
 def note_outputs(layout: JobLayout, outputs: Collection[Output]) -> None:
-    """Writes down where the job is about to write."""
+    """Records the directories to which the job is about to write."""
     known = noted_outputs(layout)
     if set(outputs) <= set(known):
         return
@@ -43,10 +43,10 @@ def withdraw_abandoned(
     last_attempt: AttemptNumber,
     guard: Guard,
 ) -> None:
-    """Withdraws what attempts after `last_attempt` wrote elsewhere than to `outputs`.
+    """Withdraws what attempts after `last_attempt` wrote to other directories than `outputs`.
 
-    The job goes on from what `last_attempt` left, with these outputs: those attempts were
-    rolled back, and where they wrote nobody else will put right.
+    The job continues from the state of `last_attempt`, with these outputs: the later attempts were
+    rolled back, and no other code cleans up the directories that only they wrote to.
     """
     for sink, directory in noted_outputs(layout):
         if (sink, directory) not in outputs:

@@ -1,8 +1,8 @@
 """The Spark checkpoint directory of a new attempt, cloned by hard links.
 
-An attempt works in a directory of its own, so nothing an older attempt still does can
-reach it. A clone appears under its name only when it is whole: until then it is a draft,
-which whoever comes next deletes.
+An attempt works in a directory of its own, so an older attempt that still runs cannot
+affect it. A clone gets its name only when it is complete: until then it is a draft, which
+the next attempt deletes.
 """
 
 from collections.abc import Iterator
@@ -33,18 +33,18 @@ _FIRST = AttemptNumber(1)
 
 
 class DamagedCheckpoint(Exception):
-    """A file that a manifest names is missing, or is not what it says."""
+    """A file that a manifest names is missing, or differs from the manifest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What an attempt may start from."""
+    """The states that an attempt may start from."""
 
     completed: Manifest | None = None
     """The latest checkpoint."""
     origin: RestoreSource | None = None
     base_attempt: AttemptNumber = _FIRST
-    """What attempts before this one left behind is not gone back to."""
+    """State of attempts before this one is never restored."""
 
 
 class Clones:
@@ -56,13 +56,13 @@ class Clones:
         self._past = past
 
     def choose(self, region: RegionId) -> Restore:
-        """Where the region is to start from: the newest state there is."""
+        """Chooses the newest state that the region can start from."""
         saved = self._past.origin.region(region) if self._past.origin else None
         completed = _completed(region, self._past.completed)
         return restore.choose(self._previous(region), completed, saved)
 
     def draft(self, region: RegionId, choice: Restore) -> Path:
-        """Makes the region's directory as it was chosen, under another name for now."""
+        """Makes the region's directory from the chosen state, as a draft under a temporary name."""
         for leftover in self._names(region):
             self._layout.work.delete_directory(leftover)
         draft = self._layout.clone_draft(self._attempt, region)
@@ -82,12 +82,12 @@ class Clones:
         return draft
 
     def finish(self, region: RegionId) -> None:
-        """Gives the region's draft its name: from now on it is what the attempt has."""
+        """Gives the region's draft its final name: from now on the attempt has this state."""
         draft, target = self._names(region)
         self._layout.work.rename(draft, target)
 
     def _previous(self, region: RegionId) -> PreviousAttempt | None:
-        """The newest attempt that committed a batch, else the newest that began one."""
+        """The newest attempt that committed a batch, else the newest attempt that began one."""
         first_batch = None
         for attempt in self._older_attempts():
             directory = self._layout.spark_checkpoint_dir(attempt, region)
@@ -95,7 +95,7 @@ class Clones:
             batch, begun = log.last_committed(), log.last_begun()
             drained_after = read_drain(self._layout, attempt, region)
             if drained_after is not None:
-                # it was to end there, and did not: nothing would be in time any more
+                # the stop failed after its drain: with that watermark all rows would be late
                 fault = _fault(directory, drained_after)
                 return PreviousAttempt(attempt, drained_after, False, fault)
             if batch is not None:
@@ -106,7 +106,7 @@ class Clones:
         return first_batch
 
     def _names(self, region: RegionId) -> tuple[str, str]:
-        """Of the region's directory before and after it is whole."""
+        """The names of the region's directory: as a draft, and when it is complete."""
         return (
             storage_layout.clone_draft(self._attempt, region),
             storage_layout.spark_checkpoint_dir(self._attempt, region),
@@ -120,7 +120,7 @@ class Clones:
 
 
 def read_manifest(layout: JobLayout, checkpoint: CheckpointNumber) -> Manifest:
-    """Raises `DamagedCheckpoint` if there is no readable one."""
+    """Reads the manifest. Raises `DamagedCheckpoint` if it is missing or unreadable."""
     try:
         text = layout.snapshots.read(storage_layout.checkpoint_manifest(checkpoint))
         return manifests.from_json(text.decode())
@@ -129,7 +129,7 @@ def read_manifest(layout: JobLayout, checkpoint: CheckpointNumber) -> Manifest:
 
 
 def read_drain(layout: JobLayout, attempt: AttemptNumber, region: RegionId) -> int | None:
-    """The batch after which a stop drained the region; None: none did."""
+    """The batch after which a stop drained the region; None: no stop did."""
     try:
         return int(layout.work.read(storage_layout.drain(attempt, region)))
     except FileNotFoundError:
@@ -148,7 +148,7 @@ def _fault(directory: Path, batch: int | None) -> str | None:
         SparkLog(directory).offsets(0 if batch is None else batch)
         if batch is not None:
             spark_state.state_of(directory, batch)
-    except Exception as error:  # whatever is wrong with it, it is not to be trusted
+    except Exception as error:  # after any error the directory cannot be trusted
         return f"{type(error).__name__}: {error}"
     return None
 
@@ -176,7 +176,7 @@ def _clone_manifest(files: Storage, manifest: Manifest, region: RegionId, target
 
 
 def _visible_files(directory: Path) -> Iterator[Path]:
-    """All but hidden ones: those are checksums that Hadoop makes again, and temporary files."""
+    """All files except hidden ones, which are temporary, or checksums that Hadoop writes again."""
     for path in sorted(directory.rglob("*")):
         inside = path.relative_to(directory)
         if path.is_file() and not any(part.startswith(".") for part in inside.parts):

@@ -1,4 +1,4 @@
-"""`jobmanager.files.durable`, under the name that the runner's modules know it by."""
+"""`jobmanager.files.durable`, under the name that the runner's modules import."""
 
 from jobmanager.files.durable import (
     create,

@@ -1,8 +1,8 @@
 """The pool: files that checkpoints share, each kept once.
 
-Spark's own directories lose files when Spark tidies up; the pool loses one only when
-no manifest names it any more. All changes are made under `pool.lock`, which the
-JobManager takes too when it deletes. What is in the pool is never overwritten.
+Spark deletes old files from its own directories; a file leaves the pool only when no manifest
+names it any more. All changes are made under `pool.lock`, which the JobManager takes too when
+it deletes files. A file in the pool is never overwritten.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from jobmanager.files import durable
 from jobmanager.files.storage_port import Digest, Storage
 
 _Stamp = tuple[int, int, int, int]
-"""What tells a file that Spark wrote from any other: device, inode, size, time of change."""
+"""Identifies a version of a file: device, inode, size, time of change."""
 
 
 class SnapshotPool:
@@ -27,7 +27,7 @@ class SnapshotPool:
         self._read: dict[_Stamp, str] = {}
         self._read_now: dict[_Stamp, str] = {}
         self.new_bytes = 0
-        """Added since `begin`."""
+        """Bytes added since `begin`."""
 
     def learn(self, manifest: Manifest) -> None:
         """Takes the checksums of an earlier checkpoint, so that no file is read twice."""
@@ -35,10 +35,10 @@ class SnapshotPool:
             self._known[file.location] = Digest(file.bytes, file.sha256)
 
     def begin(self) -> None:
-        """Looks at what is there: the JobManager deletes between two checkpoints."""
+        """Lists the pool again: the JobManager may have deleted files since the last checkpoint."""
         self._there = dict(self._files.list_files(layout.POOL))
         self._known = {name: kept for name, kept in self._known.items() if name in self._there}
-        self._read, self._read_now = self._read_now, {}  # what is not asked for is forgotten
+        self._read, self._read_now = self._read_now, {}  # unused checksums are dropped
         self.new_bytes = 0
 
     def keep(self, region: RegionId, source: Path, path: str) -> SnapshotFile:
@@ -50,7 +50,7 @@ class SnapshotPool:
         return SnapshotFile(path, location, kept.bytes, kept.sha256)
 
     def _place(self, location: str, source: Path) -> str:
-        """Where the file is, or is to go: beside a file that has its name and other bytes.
+        """The location of the file: another name if a file with the same name has other bytes.
 
         Spark may write a snapshot of one version again, with other shared files in it, and
         a dead attempt may have left half of a file, under any name.
@@ -73,7 +73,7 @@ class SnapshotPool:
         self.new_bytes += kept.bytes
 
     def _kept(self, location: str) -> Digest:
-        """Of a file that is there. An unknown one is read: a dead attempt may have left half."""
+        """Size and checksum of a file in the pool. Unknown files are read: they may be half."""
         if location not in self._known:
             self._known[location] = self._files.digest(location)
         return self._known[location]

@@ -1,7 +1,7 @@
-"""What a job was started from, or last rescaled or upgraded from: a savepoint, its own or
-another job's, or a checkpoint of another job.
+"""A job's restore point: the savepoint (its own or another job's), or the checkpoint of another
+job, that it was started from, or last rescaled or upgraded from.
 
-It is only read, and every byte of it is checked before anything starts.
+The restore point is only read, and every byte of it is checked before anything starts.
 """
 
 import json
@@ -29,18 +29,18 @@ from taskrunner.snapshots.spark_log import named_files
 
 
 class RestoreRefused(Exception):
-    """The job cannot start from its restore point: this is damaged, or does not fit."""
+    """The job cannot start from its restore point, which is damaged or does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreSource:
-    """A restore point that was found whole and fitting."""
+    """A restore point that is complete and fits the graph."""
 
     name: str
     files: Storage
     manifest: Manifest
     graph: JobGraph
-    """Of the job that starts from it."""
+    """The graph of the job that starts from the restore point."""
     rules: PathRules | None = None
     """What the job may read; None: anything."""
 
@@ -49,11 +49,11 @@ class RestoreSource:
         return SavedRegion(self.name, known is not None, known.batch if known else None)
 
     def clone(self, region: RegionId, target: Path, layout: JobLayout) -> None:
-        """Rebuilds the region's Spark checkpoint directory for a job in another place."""
+        """Rebuilds the region's Spark checkpoint directory for the job that starts."""
         for file in self._wanted(region):
             copy = target / file.path
             if file.path == "metadata":
-                # a query of its own: Spark runs no two of one id side by side
+                # a new query id: Spark does not run two queries with the same id at once
                 durable.write(copy, json.dumps({"id": str(uuid4())}))
             elif file.path.startswith("sources/"):
                 text = self.files.read(file.location).decode()
@@ -95,7 +95,7 @@ def open_restore_source(
     except FileNotFoundError:
         raise RestoreRefused(f"{point.name} cannot be restored: {where} is missing") from None
     except StoreFailed:
-        raise  # it may answer the next attempt
+        raise  # the storage may answer the next attempt
     except (OSError, UnicodeError, manifests.InvalidManifest) as error:
         raise RestoreRefused(f"{point.name} cannot be restored: {where}: {error}") from error
     fitting = fit.fit(fit.state_in(manifest), graph)
@@ -109,19 +109,19 @@ def open_restore_source(
 
 
 def write_lineage(layout: JobLayout, job: JobId, origin: RestoreSource) -> None:
-    """Writes down what the job goes back to: the restore point may be gone one day.
+    """Stores the job's lineage, because the restore point may be deleted later.
 
-    A job that goes on from a state of its own has the ancestors it always had.
+    A job that continues from its own state keeps its lineage.
     """
     if origin.job == job and origin.manifest.savepoint is None:
-        return  # a checkpoint does not say them
+        return  # a checkpoint does not name its ancestors
     ancestors = tuple(one for one in origin.manifest.lineage if one.job != job)
     text = json.dumps(manifests.lineage_document(ancestors), indent=1)
     layout.work.write(storage_layout.LINEAGE, text)
 
 
 def read_lineage(layout: JobLayout) -> tuple[Ancestor, ...]:
-    """The jobs that this one goes back to; none: it was started from scratch."""
+    """The jobs that this one descends from; empty: it was started from scratch."""
     try:
         text = layout.work.read(storage_layout.LINEAGE)
     except FileNotFoundError:
@@ -149,10 +149,10 @@ def _damage(files: Storage, manifest: Manifest) -> Iterator[str]:
 
 
 def _moved(log: str, job: JobId, layout: JobLayout) -> str:
-    """A source's log with the rows of `table` sources where the new job keeps them.
+    """A source's log with the paths of `table` rows changed to those of the new job.
 
-    Spark knows an input file by its path: rows that were read already would be new to it,
-    and rows that were found and not yet read would be looked for in the old job's place.
+    Spark knows an input file by its path: with the old paths it would read rows again, and look
+    for unread rows in the old job's directory.
     """
     home = layout.work.uri
     return storage_layout.rows_uri_of(job).sub(lambda found: f'"{home}/{found[1]}"', log)

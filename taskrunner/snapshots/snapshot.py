@@ -48,7 +48,7 @@ class StateMismatch(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AttemptContext:
-    """What is snapshotted: one attempt of one job."""
+    """The attempt of which snapshots are taken."""
 
     job: JobId
     attempt: AttemptNumber
@@ -58,14 +58,14 @@ class AttemptContext:
     document: Mapping[str, Any] = field(default_factory=dict)
     """The graph as it was submitted."""
     ancestors: tuple[Ancestor, ...] = ()
-    """The jobs that this one goes back to; not itself."""
+    """The jobs that this one descends from, without itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
     manifest: Manifest
     new_bytes: int
-    """What it added to the pool."""
+    """Bytes that the snapshot added to the pool."""
 
 
 class Keep(Protocol):
@@ -92,7 +92,7 @@ class Snapshots:
 
     @cached_property
     def _files(self) -> Storage:
-        """Not opened before it is needed: a driver takes seconds to load."""
+        """The storage, opened when first needed: some drivers take seconds to load."""
         return self._layout.snapshots
 
     @cached_property
@@ -100,7 +100,7 @@ class Snapshots:
         return SnapshotPool(self._files)
 
     def learn(self, manifest: Manifest) -> None:
-        """Takes over what an earlier checkpoint knows about the pool."""
+        """Takes over the checksums of an earlier checkpoint's files in the pool."""
         self._pool.learn(manifest)
 
     def take(
@@ -139,8 +139,8 @@ class Snapshots:
         target: str,
         after_step: Callable[[str], None] = lambda step: None,
     ) -> Taken:
-        """The same, with every file in the directory `target`, a URI, which is made. Raises
-        what `take` does, and `PathNotAllowed`; then there is no savepoint.
+        """The same as `take`, with all files in the new directory `target`, a URI. Raises the
+        errors of `take`, and `PathNotAllowed`; then there is no savepoint.
         """
         self._fence.check()
         if self._rules is not None and (fault := place_fault(self._rules.snapshots, target)):
@@ -211,8 +211,8 @@ class Snapshots:
         return sinks if len(sinks) > 1 else ()
 
     def _keep_small(self, checkpoint: CheckpointNumber) -> Keep:
-        """Keeps a file that is not state with the checkpoint, or where that costs an upload in
-        the pool: most of them are in many checkpoints.
+        """Keeps a file that is not state: with the checkpoint, or in the pool if that saves
+        uploads, because many checkpoints share most of these files.
         """
         if not self._files.links:
             return self._pool.keep
@@ -244,7 +244,7 @@ class Snapshots:
     def _attributed(
         self, region: RegionId, states: list[PartitionState]
     ) -> Iterator[tuple[VertexId, PartitionState]]:
-        """Each state with the keyed vertex it belongs to, checked against the plan."""
+        """Assigns each state to its keyed vertex, and checks the states against the plan."""
         graph = self._subject.graph
         keyed = spark_order.keyed(graph, VertexId(region))
         operators = sorted({state.operator for state in states})
@@ -278,9 +278,9 @@ def offsets_by_source(
 
 
 def _small_files(directory: Path, batch: int, states: list[PartitionState]) -> Iterator[Path]:
-    """What a Spark checkpoint directory needs beside state files to start after `batch`.
+    """The files that a Spark checkpoint directory needs beside state files to start after `batch`.
 
-    Commits are kept as far back as they name state files: the next snapshot needs them.
+    Commits are kept as far back as they name state files, because the next snapshot needs them.
     """
     oldest = spark_state.oldest_version(states, otherwise=batch + 1) - 1
     for one in sorted(directory.rglob("*")):

@@ -14,17 +14,17 @@ _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 class UnreadableSparkLog(Exception):
-    """A file of Spark's log is not in a format we know."""
+    """A file of Spark's log has an unknown format."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchOffsets:
-    """What a batch was planned with."""
+    """The offsets and settings that a batch was planned with."""
 
     version: str
     metadata: Mapping[str, Any]
     offsets: Sequence[Any]
-    """One a source, in Spark's order; None: the source had nothing yet."""
+    """One for each source, in Spark's order; None: the source had no data yet."""
 
     @property
     def watermark_ms(self) -> int:
@@ -35,7 +35,8 @@ class BatchOffsets:
 class BatchCommit:
     next_watermark_ms: int
     state_ids: Mapping[int, Sequence[Sequence[str]]]
-    """Stateful operator to the ids of its state files: one list a partition, one id a store."""
+    """Stateful operator to the ids of its state files: a list for each partition, an id for each
+    store."""
 
 
 class SparkLog:
@@ -77,8 +78,8 @@ class SparkLog:
         )
 
     def begin_last_batch(self, *, clocks_too: bool = False) -> int:
-        """Writes down a batch that reads nothing and has the watermark at the end of time; if
-        `clocks_too`, the time of day as well, for those who go by that.
+        """Begins a batch without input whose watermark is the end of time; if `clocks_too`, its
+        processing time is the end of time as well.
 
         Spark runs a batch that was begun and not committed when the query starts, so
         every open window is emitted. The query must be stopped, with nothing pending.
@@ -94,8 +95,8 @@ class SparkLog:
         return last + 1
 
     def set_shuffle_partitions(self, number: int) -> None:
-        """Lets the batches to come have so many: Spark goes by what the last one was planned
-        with, whatever the session says. Not for state that is spread over them.
+        """Changes the number of shuffle partitions of future batches: Spark uses the number of the
+        last batch, whatever the session says. Not for state that is hashed over partitions.
         """
         last = self.last_begun()
         if last is None:
@@ -105,7 +106,7 @@ class SparkLog:
         self._write_offsets(last, replace(offsets, metadata={**offsets.metadata, "conf": settings}))
 
     def set_state_ids(self, batch: int, operator: int, ids: Sequence[Sequence[str]]) -> None:
-        """Says anew which state files an operator has after `batch`."""
+        """Replaces the ids of an operator's state files after `batch`."""
         path = self.directory / "commits" / str(batch)
         version, line = path.read_text(encoding="utf-8").splitlines()
         document = json.loads(line)
@@ -131,7 +132,7 @@ def _batches(directory: Path) -> list[int]:
 
 
 def _replace(path: Path, lines: Sequence[str]) -> None:
-    """Writes a log file without Hadoop's checksum of what was there, which would not fit."""
+    """Replaces a log file and deletes Hadoop's checksum of the old content."""
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
     durable.write(path, "\n".join(lines))
 

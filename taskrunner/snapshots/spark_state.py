@@ -1,13 +1,13 @@
-"""Which files make up the keyed state of a Spark checkpoint directory at one batch.
+"""Finds the files that make up the keyed state of a Spark checkpoint directory at one batch.
 
 Checkpoint format 2 (seen in Spark 4.3): state after batch b has version b + 1. For
 each partition and store it is the newest snapshot `<version>_<id>.zip` at or below
 that version, the shared `SSTs/*.sst` files the snapshot names, and every later
-`<version>_<id>.changelog`. The ids are in the commit log, so a file that a failed
-try of the same batch left behind is not taken for the real one.
+`<version>_<id>.changelog`. The ids are in the commit log, so a file of a failed try of
+the same batch is not used.
 
-A repartition is a batch that writes a snapshot of every partition. What was before it
-has another number of partitions, and is no part of the state after it.
+A repartition is a batch that writes a snapshot of every partition. Files from before it
+have another number of partitions, and are no part of the state after it.
 """
 
 import json
@@ -27,7 +27,7 @@ _CHECKSUM = ".crc"
 
 
 class MissingState(Exception):
-    """A state file that Spark's commit log names is not there."""
+    """A state file that Spark's commit log names does not exist."""
 
 
 class ScatteredState(Exception):
@@ -42,11 +42,11 @@ class PartitionState:
     partition: int
     version: int
     files: tuple[Path, ...]
-    """Everything that is needed to load it; the newest file first."""
+    """All files that are needed to load the state; the newest file first."""
 
 
 def state_of(directory: Path, batch: int) -> list[PartitionState]:
-    """The state files after `batch`. Raises `MissingState` if one is not there."""
+    """The state files after `batch`. Raises `MissingState` if a file is missing."""
     log = SparkLog(directory)
     ids = _ids_by_version(log, batch)
     return [
@@ -57,10 +57,10 @@ def state_of(directory: Path, batch: int) -> list[PartitionState]:
 
 
 def gather(directory: Path, batch: int, operator: int) -> None:
-    """Puts the state of an operator without a key into its one partition, after a repartition.
+    """Moves the state of an operator without a key to partition 0, after a repartition.
 
-    Spark's repartition hashes the empty key like any other. Its query does not: it looks in
-    partition 0, and would begin anew there.
+    Spark's repartition hashes the empty key like any other key, but its query reads partition 0,
+    and would start with empty state there.
     """
     mine = [state for state in state_of(directory, batch) if state.operator == operator]
     filled = [state for state in mine if any(path.parent.name == "SSTs" for path in state.files)]
@@ -82,13 +82,13 @@ def gather(directory: Path, batch: int, operator: int) -> None:
 
 
 def oldest_version(states: Sequence[PartitionState], otherwise: int) -> int:
-    """The oldest version among the state files: commits from there on name them all."""
+    """The oldest version among the state files: later commits name all of them."""
     versions = [_version(path) for state in states for path in state.files]
     return min((version for version in versions if version is not None), default=otherwise)
 
 
 def is_state_file(path: Path) -> bool:
-    """Whether a file below `state/` holds keyed state (and is not a description of it)."""
+    """Whether a file below `state/` holds keyed state, and not metadata."""
     name = path.name.removesuffix(_CHECKSUM)
     return path.parent.name == "SSTs" or _STATE_FILE.fullmatch(name) is not None
 
@@ -150,7 +150,7 @@ def _store_files(place: Path, version: int, chain: Mapping[int, str]) -> Iterato
 
 
 def _only_id(place: Path, version: int) -> str:
-    """The id of a version whose commit Spark has deleted already, if there is one file of it."""
+    """The id of a version whose commit Spark has already deleted, if only one file has it."""
     found = {m["id"] for p in place.iterdir() if (m := _STATE_FILE.fullmatch(p.name))
              and int(m["version"]) == version}  # fmt: skip
     if len(found) != 1:

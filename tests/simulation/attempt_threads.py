@@ -1,8 +1,8 @@
-"""One attempt in a simulated runner: the real machine decides, these tasks carry out.
+"""One attempt in a simulated runner: the real state machine decides, these tasks carry out.
 
-As in production there is a task in which the machine decides, one that drives Spark, one that
-answers barriers, and one for each query. Each of them only does what the machine says, and tells
-what came of that.
+As in production there is a task that runs the machine, one that drives Spark, one that answers
+barriers, and one for each query. They only carry out the machine's instructions, and report the
+results.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""The invariants of the design, checked after every step, from outside of the code they are about.
+"""The invariants of the design, checked after every step, independently of the tested code.
 
-Nothing here asks the machines what they think. What has to be true is kept in this module's own
-books (what was awaited, acked, completed; how far a job had come), made of what parties did.
+Nothing here reads the state of the machines. This module keeps records of its own (what was
+awaited, acked, completed; how far a job had come) from the actions of the parties.
 """
 
 from dataclasses import dataclass, field

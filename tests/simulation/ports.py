@@ -1,4 +1,4 @@
-"""What the real dispatcher and reaper ask for beside the database: processes and storage."""
+"""The ports of the real dispatcher and reaper beside the database: processes and storage."""
 
 from typing import TYPE_CHECKING
 

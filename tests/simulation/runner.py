@@ -1,8 +1,8 @@
-"""A simulated runner process: it registers, takes attempts, says that it lives, and reports.
+"""A simulated runner process: it registers, runs attempts, sends heartbeats, and reports.
 
-The process as in `taskrunner/runner.py` and `taskrunner/control`: its calls are made again until
-somebody answers, its directives are taken in order and each once, and a runner that was kept
-waits for its next attempt.
+It follows `taskrunner/runner.py` and `taskrunner/control`: calls are repeated until they are
+answered, directives are handled in order and each once, and a kept runner waits for its next
+attempt.
 """
 
 from dataclasses import dataclass, field

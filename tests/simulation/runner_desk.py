@@ -1,4 +1,4 @@
-"""How a simulated JobManager answers runners: the wire of `jobmanager/api`, without HTTP."""
+"""How a simulated JobManager answers runners: the calls of `jobmanager/api`, without HTTP."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

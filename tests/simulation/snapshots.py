@@ -1,7 +1,7 @@
-"""Taking and restoring snapshots in simulated storage, step by step as `taskrunner/snapshots`.
+"""Takes and restores snapshots in simulated storage, step by step as `taskrunner/snapshots`.
 
-The manifest is the real one. Which state a region starts from is decided by the real rule,
-`taskrunner.core.restore`.
+The manifest is the real one. The real rule, `taskrunner.core.restore`, decides which state a region
+starts from.
 """
 
 from collections.abc import Mapping

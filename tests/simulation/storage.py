@@ -1,8 +1,8 @@
-"""The storage that all parties share: what outlives every process, and the locks on it.
+"""The simulated storage that all parties share and that outlives every process, with its locks.
 
 The layout is that of `taskrunner/snapshots/layout.py`: the epoch, a directory for each attempt
 with Spark's own logs, the pool, checkpoints, savepoints, and the sinks' directories. A file
-appears whole or not at all; whatever is done in several steps yields between them.
+appears atomically; operations of several steps yield between the steps.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""Everything that is simulated, in one place: who is there, and what can go wrong.
+"""The simulated world: all parties, and all faults that can happen.
 
-A schedule draws its own mix of faults first (some are calm, some lose every tenth message, some
-crash somebody every few steps), so that rare combinations are tried as well as common ones.
+A schedule draws its own mix of faults first (some have no faults, some lose every tenth message,
+some crash a party every few steps), so that rare combinations are tried as well as common ones.
 """
 
 from collections.abc import Mapping

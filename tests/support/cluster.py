@@ -1,8 +1,7 @@
 """A JobManager without processes: real routes, use cases, loops and Postgres.
 
-Runners are played by the test, in the words of the protocol, so that every
-message can come late, twice or from the wrong attempt. The end-to-end tests run
-the real ones.
+The test plays the runners by sending protocol messages, so that every message can
+arrive late, twice or from the wrong attempt. The end-to-end tests run real runners.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -30,6 +29,7 @@ from jobmanager.loops.reaper import Reaper
 from jobmanager.loops.watchdog import Watchdog
 from jobmanager.protocol.inspection import AnswerBody, QuestionBody
 from jobmanager.services import runners
+from jobmanager.services.access_control import AccessControl
 from jobmanager.services.batched_checkpoints import Acks
 from jobmanager.services.directive_polls import DirectivePolls
 from jobmanager.services.directives import RunSettings
@@ -320,6 +320,8 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
             me=myself.id,
             leadership=leadership,
             to_leader=http,
+            access=AccessControl(database.tokens, clock, needs_tokens=False),
+            audit=database.audit,
         )
         try:
             yield Cluster(

@@ -50,9 +50,14 @@ class ServerProcess:
             )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        assert "ready at" in line, f"the server did not start: {self.log.read_text()[-2000:]}"
-        self.http = httpx.Client(base_url=line.split()[-1], timeout=30)
+        assert line, f"the server did not start: {self.log.read_text()[-2000:]}"
+        self.http = httpx.Client(base_url=self._ready(line), timeout=30)
         return self
+
+    def _ready(self, line: str) -> str:
+        """Where the server is, from the first line that it says."""
+        assert "ready at" in line, line
+        return line.split()[-1]
 
     @property
     def url(self) -> str:

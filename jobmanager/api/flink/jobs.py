@@ -207,7 +207,7 @@ def _vertex(stored: StoredJob, attempt: StoredAttempt, task: Task, now: datetime
 
 
 def _metrics(stored: StoredJob, progress: Sequence[RegionProgress], task: Task) -> dict[str, Any]:
-    """What Spark tells: rows read by the queries of a source, rows given to a sink."""
+    """Return what Spark reports: rows that queries read from a source, rows given to a sink."""
     plan = plan_of(stored.graph, stored.parallelism)
     regions = {one.id: one for one in plan.regions}
     read = written = 0

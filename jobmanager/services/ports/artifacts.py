@@ -22,16 +22,18 @@ class Artifacts(Protocol):
     async def add(self, artifact: Artifact) -> None: ...
     async def get(self, artifact_id: ArtifactId) -> Artifact: ...
     async def hold(self, artifact_id: ArtifactId, *, to_delete: bool = False) -> Artifact | None:
-        """The same, None where there is none; until the commit nobody deletes it, or uses it."""
+        """Return the artifact under a lock, None if it does not exist. Until the commit no other
+        transaction can delete or use it.
+        """
 
     async def named(self, name: str) -> Artifact | None:
-        """The one that was uploaded last under that name."""
+        """Return the artifact that was uploaded last under that name."""
 
     async def all(self, limit: int, before: datetime | None) -> Sequence[Artifact]: ...
     async def ids(self) -> Set[ArtifactId]: ...
     async def delete(self, artifact_id: ArtifactId) -> None: ...
     async def users(self, artifact_id: ArtifactId) -> Sequence[JobId]:
-        """The jobs that have not ended and have it in their graph."""
+        """Return the jobs that have not ended and name the artifact in their graph."""
 
 
 class ArtifactFiles(Protocol):

@@ -35,7 +35,7 @@ class Runner:
 
 @dataclass(frozen=True, slots=True)
 class RunnerAtWork:
-    """A runner, and what became of the attempt it has."""
+    """A runner, and the state of its attempt."""
 
     runner: Runner
     attempt: Attempt
@@ -57,13 +57,15 @@ class Runners(Protocol):
     async def note_heartbeats(
         self, heard: Mapping[RunnerId, Mapping[str, Any] | None], at: datetime
     ) -> None:
-        """Of all whose rows nobody else holds just now, with the memory that each says it takes."""
+        """Record heartbeats, with the memory that each runner reports, of all runners whose rows
+        are not locked.
+        """
         ...
 
     async def at_work(
         self, only: Sequence[RunnerId] | None = None
     ) -> Mapping[RunnerId, RunnerAtWork]:
-        """These, or all that are not known to be gone."""
+        """Return these runners, or all that are not known to have exited."""
         ...
 
     async def of_attempt(self, job_id: JobId, attempt: AttemptNumber) -> Runner | None: ...
@@ -79,7 +81,7 @@ class Launcher(Protocol):
     def reserve(self) -> RunnerId | None: ...
     async def launch(self, runner_id: RunnerId, token: str) -> Launched: ...
     async def find(self, runner: Runner) -> Launched | None:
-        """Its process, where it runs on this machine, whoever started it."""
+        """Find the runner's process on this machine, whoever started it."""
 
     async def kill(self, runner: Runner) -> str: ...
     async def watch(self, runner: Runner) -> None: ...

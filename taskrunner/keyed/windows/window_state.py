@@ -1,4 +1,4 @@
-"""What a window operator keeps for a key group, and when it wants to be called again."""
+"""The state of a window operator for a key group, and when the operator has to be called again."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,19 +10,19 @@ _VERSION = 1
 
 
 class UnreadableWindowState(Exception):
-    """State that another version of Headgate wrote."""
+    """The state was written by another version of Headgate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """When a call is: event time in microseconds, processing time in milliseconds."""
+    """The time of a call: event time in microseconds, processing time in milliseconds."""
 
     watermark_us: int
     processing_ms: int
 
     @property
     def is_end(self) -> bool:
-        """No row will come any more."""
+        """Whether no more rows will arrive."""
         return self.watermark_us >= END_OF_TIME_MS * 1000
 
 
@@ -32,7 +32,7 @@ class WindowState:
 
     keys: dict[Any, Any] = field(default_factory=dict)
     due_us: int | None = None
-    """The earliest event time at which something is to do, or some time before it."""
+    """The earliest event time at which a window is due, or a time before it."""
     tick_ms: int | None = None
     """The same in processing time."""
 

@@ -92,17 +92,17 @@ class SparkJob:
         self._restoring = Restoring(spark, subject, places, past)
         self._scripts = scripts_of(spark, places)
         self.held_sinks: dict[RegionId, list[SinkDirectory]] = {}
-        """Those whose output waits for its checkpoint."""
+        """Sinks whose output waits for its checkpoint."""
         self.regions: list[RegionRun] = []
 
     @property
     def restored(self) -> Mapping[RegionId, Restore]:
-        """Where each region was started from."""
+        """What each region was restored from."""
         return self._restoring.chosen
 
     @property
     def has_boundaries(self) -> bool:
-        """False: a batch job, whose only batch is all of it."""
+        """False for a batch job, which is one single batch."""
         return self._subject.graph.mode is not Mode.BATCH
 
     @property
@@ -112,7 +112,7 @@ class SparkJob:
     def prepare(self, check: Callable[[], None] = lambda: None) -> None:
         """Restores and compiles every region. The epoch must have been raised.
 
-        `check` is called before each region, and raises to give up.
+        `check` is called before each region, and may raise an error to abandon the preparation.
         """
         graph = self._subject.graph
         sources = Sources(
@@ -142,7 +142,7 @@ class SparkJob:
             self.regions.append(self._region(region, compiler, work))
 
     def show_everything(self) -> None:
-        """A bounded job has ended: nothing it wrote waits for a checkpoint any more."""
+        """Publishes all held output, after a bounded job has ended."""
         for sinks in self.held_sinks.values():
             for sink in sinks:
                 sink.show_up_to(2**63)
@@ -158,8 +158,8 @@ class SparkJob:
         )
 
     def _region(self, region: Region, compiler: Compiler, work: BatchWork | None) -> RegionRun:
-        """In a batch job the compiler only looks for faults: its region compiles again in its
-        turn, and then runs the loops in front of its sink.
+        """Makes a region. In a batch job it is compiled here only to find faults: the region
+        compiles again in its turn, and then runs the loops upstream of its sink.
         """
         sinks = [self._sink(one) for one in region.sinks]
         rows = compiler.rows_of(region)

@@ -1,4 +1,4 @@
-"""Where a job's things are, on this machine."""
+"""The paths of a job on this machine."""
 
 import os
 from contextlib import nullcontext
@@ -26,12 +26,12 @@ def rules_of(roots: PathRoots | None, data_root: str) -> PathRules | None:
 
 @dataclass(frozen=True, slots=True)
 class JobPaths:
-    """Where a job's things are."""
+    """The paths of a job."""
 
     layout: JobLayout
     data_root: Path
     storage: Path | None = None
-    """Where artifacts are. None: where the job's directory is."""
+    """The storage that has the artifacts. None: the storage of the job's directory."""
     rules: PathRules | None = None
     """What the graph may name; None: anything."""
 
@@ -40,8 +40,8 @@ class JobPaths:
         return ArtifactShelf(self.storage or self.layout.root)
 
     def resolve(self, path: str) -> Path:
-        """The place that a path in the graph means. Raises `PathNotAllowed`: the JobManager has
-        looked at the path already, and links may have been made since.
+        """Resolves a path in the graph. Raises `PathNotAllowed`: the JobManager checked the
+        path, but links may have been made since.
         """
         if "://" in path or path.startswith("file:"):
             found = local_path(path)
@@ -65,10 +65,10 @@ class JobPaths:
         return found
 
     def guard_of(self, job: JobId) -> Guard:
-        """Keeps all attempts of another job, which has ended, out for good."""
+        """Keeps out all attempts of another job, which has ended, permanently."""
         layout = self.layout.of_other(job)
         if not layout.directory.exists():
-            return nullcontext  # it ran elsewhere
+            return nullcontext  # that job ran on other storage
         fence = Fence(layout, AttemptNumber(read_epoch(layout) + 1))
         fence.raise_epoch()
         return fence.holding

@@ -238,6 +238,14 @@ def test_only_a_server_on_loopback_takes_any_path(
         ]
 
 
+def test_a_server_on_loopback_that_others_reach_takes_not_any_path(tmp_path: Path) -> None:
+    behind = Settings(data_dir=tmp_path, trusted_proxies=("127.0.0.1",))
+    advertised = Settings(data_dir=tmp_path, advertise="http://headgate.example.com")
+
+    assert behind.path_rules is not None
+    assert advertised.path_rules is not None
+
+
 def test_roots_come_from_the_environment_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

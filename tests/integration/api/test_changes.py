@@ -298,7 +298,7 @@ async def test_requirements_that_no_job_can_have_are_refused(cluster: Cluster) -
     nothing = await cluster.http.put(path, json={})
 
     assert "the job has no task" in unknown.json()["errors"][0]
-    assert "is missing: say what every keyed task wants" in nothing.json()["errors"][0]
+    assert "is missing: give bounds for every keyed task" in nothing.json()["errors"][0]
 
 
 async def upgrade(cluster: Cluster, job: str, document: dict[str, Any], **params: Any) -> Any:

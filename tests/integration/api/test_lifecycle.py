@@ -100,7 +100,7 @@ async def test_a_runner_out_of_reach_is_given_up_when_its_attempt_has_ended(
     assert (await listed())["exited_at"] is None
     cluster.clock.pass_time(10)
     await cluster.reaper.run_once()
-    assert (await listed())["exit"] == "taken to be gone: bench is out of reach"
+    assert (await listed())["exit"] == "presumed to have ended: bench is out of reach"
 
 
 async def test_a_runner_cannot_speak_for_another_attempt(cluster: Cluster) -> None:

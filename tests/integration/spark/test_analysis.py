@@ -36,7 +36,7 @@ def analyse(
     asked = AnalyseGraph(
         graph=document, parallelism=2, data_root=str(tmp_path), allowed_paths=allowed
     )
-    answer = handler.answer(Question(id=1, within_ms=60_000, body=asked))
+    answer = handler.answer(Question(id=1, within_ms=240_000, body=asked))
     assert isinstance(answer, Analysed), answer
     assert not any((tmp_path / "scratch" / "analyses").iterdir())
     return answer

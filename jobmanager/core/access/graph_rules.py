@@ -1,0 +1,155 @@
+"""Which role a job graph needs: an operator's for built-in operators, a developer's for code.
+
+Code is whatever a user wrote that a job would run with the rights of its runner: artifacts,
+scripts, functions and classes of Python, `spark` vertices; and what makes Spark run code without
+looking like it: settings that name jars, classes or options of a JVM, SQL that calls Java
+methods, runs a program or is no query at all. The rules name what is known to be harmless, so
+that an operator, a connector or a setting that is new here needs a developer until it is listed.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jobmanager.core.access.roles import Role
+from jobmanager.core.errors import RoleTooSmall
+from jobmanager.core.graph.function_references import references
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.ml import Ml
+from jobmanager.core.graph.sinks import BlackholeSink, ConsoleSink, FilesSink, Sink
+from jobmanager.core.graph.sources import (
+    FilesSource,
+    GeneratorSource,
+    SocketSource,
+    Source,
+    TableSource,
+)
+from jobmanager.core.graph.sql_queries import Sql
+from jobmanager.core.graph.vertex import Vertex
+
+BUILT_IN = frozenset(
+    """
+    source map filter flat_map union aggregate distinct reduce window join sql iterate
+    delta_iterate graph ml sink
+    """.split()  # noqa: SIM905
+)
+"""The operators that run none, unless they name a function."""
+_BUILT_IN_CONNECTORS = (
+    FilesSource,
+    GeneratorSource,
+    TableSource,
+    SocketSource,
+    FilesSink,
+    ConsoleSink,
+    BlackholeSink,
+)
+_QUERY = re.compile(r"[\s(]*(select|with|from|values)\b", re.IGNORECASE)
+_DANGEROUS_SQL = (
+    # A space or a comment may stand before the parenthesis, and quotes around the name.
+    (
+        re.compile(r"\b(reflect|try_reflect|java_method)\b`?\s*(\(|--|/\*)", re.IGNORECASE),
+        "calls a method of Java",
+    ),
+    (
+        re.compile(r"\bidentifier\b`?\s*(\(|--|/\*)", re.IGNORECASE),
+        "computes the name of what it calls (IDENTIFIER)",
+    ),
+    (re.compile(r"\$\{"), "has a variable that Spark substitutes (${...})"),
+)
+_DANGEROUS_QUERY = (
+    # JOIN … USING (columns) is the one harmless use.
+    (re.compile(r"\busing\b(?!\s*\()", re.IGNORECASE), "names a program or a class (USING)"),
+    (re.compile(r"\binsert\b", re.IGNORECASE), "writes (INSERT)"),
+)
+_HARMLESS_SETTINGS = re.compile(
+    r"""spark\.(
+        default\.parallelism | cores\.max | task\.cpus | task\.maxFailures | locality\.wait
+      | (driver|executor)\.(memory|memoryOverhead|cores) | executor\.instances
+      | memory\.(fraction|storageFraction) | speculation(\.\w+)? | dynamicAllocation\.\w+
+      | sql\.(
+            adaptive\.[\w.]+ | ansi\.[\w.]+ | autoBroadcastJoinThreshold | broadcastTimeout
+          | caseSensitive | crossJoin\.enabled | session\.timeZone | legacy\.timeParserPolicy
+          | files\.(maxPartitionBytes|openCostInBytes|minPartitionNum|maxPartitionNum
+                   |maxRecordsPerFile|ignoreCorruptFiles|ignoreMissingFiles)
+          | parquet\.(compression\.codec|mergeSchema|filterPushdown)
+          | join\.preferSortMergeJoin | inMemoryColumnarStorage\.(compressed|batchSize)
+          | streaming\.(noDataMicroBatches\.enabled|multipleWatermarkPolicy|numRecentProgressUpdates
+                       |schemaInference|fileSource\.[\w.]+|statefulOperator\.[\w.]+)
+        )
+    )""",
+    re.VERBOSE | re.ASCII,
+)
+_HARMLESS_VALUE = re.compile(r"[\w.:/+-]*", re.ASCII)
+
+
+def role_of_graph(document: Mapping[str, Any], graph: JobGraph | None) -> tuple[Role, str]:
+    """The role that running the graph needs, and why. `graph` is None where the document has
+    faults: then it cannot run, and only what is done before that counts.
+    """
+    code = next(_code_in(document, graph), None)
+    if code is None:
+        return Role.OPERATOR, "the graph is made of built-in operators"
+    return Role.DEVELOPER, code
+
+
+def check_role_for_graph(
+    role: Role, name: str, document: Mapping[str, Any], graph: JobGraph | None
+) -> None:
+    """Raises `RoleTooSmall`. `name` is that of the token."""
+    needed, why = role_of_graph(document, graph)
+    if not role.covers(needed):
+        raise RoleTooSmall(
+            f"{why}, and running code needs the role {needed}: the token {name!r} has the role "
+            f"{role}; use a token with the role {needed}, or a graph of built-in operators only"
+        )
+
+
+def _code_in(document: Mapping[str, Any], graph: JobGraph | None) -> Iterator[str]:
+    if document.get("artifacts"):
+        yield "the graph names artifacts"
+    if graph is None:
+        return
+    for one in references(graph):
+        yield f"vertex {one.vertex!r} runs the {one.field} {one.module}:{one.name}"
+    for vertex in graph.every_vertex():
+        yield from _code_of(vertex)
+    for setting, value in graph.spark.items():
+        if not _HARMLESS_SETTINGS.fullmatch(setting) or not _HARMLESS_VALUE.fullmatch(value):
+            yield f"the setting {setting} can make Spark run code"
+    for where, text in _texts(document.get("vertices"), "vertices"):
+        for pattern, what in _DANGEROUS_SQL:
+            if pattern.search(text):
+                yield f"the text of {where} {what}"
+
+
+def _code_of(vertex: Vertex) -> Iterator[str]:
+    if vertex.op not in BUILT_IN:
+        yield f"vertex {vertex.id!r} is a {vertex.op}, which runs code"
+    if isinstance(vertex, Source | Sink) and not isinstance(vertex.connector, _BUILT_IN_CONNECTORS):
+        yield f"vertex {vertex.id!r} has a connector that runs code"
+    if isinstance(vertex, Ml) and vertex.model is not None:
+        yield f"vertex {vertex.id!r} applies a saved model, and the files of a model can name code"
+    if isinstance(vertex, Sql):
+        if not _QUERY.match(vertex.query):
+            yield (
+                f"the query of {vertex.id!r} does not begin with SELECT, WITH, FROM or VALUES, so "
+                "it may be any statement"
+            )
+        for pattern, what in _DANGEROUS_QUERY:
+            if pattern.search(vertex.query):
+                yield f"the query of {vertex.id!r} {what}"
+
+
+def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Every text in a part of the document, keys too: with where it stands."""
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, Mapping):
+        named = value.get("id")
+        inside = repr(named) if isinstance(named, str) else where
+        for key, held in value.items():
+            yield inside, str(key)
+            yield from _texts(held, inside)
+    elif isinstance(value, list):
+        for held in value:
+            yield from _texts(held, where)
