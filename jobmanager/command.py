@@ -147,6 +147,15 @@ def serve(
             help="An address or network whose X-Forwarded-For is believed; repeatable.",
         ),
     ] = None,
+    allow_path: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROOT_OR_URI",
+            help="A directory or URI below which job graphs and savepoints may name places; "
+            "repeatable. The data root, and for savepoints the storage, always count. "
+            "[default: any path on loopback, none more on other addresses]",
+        ),
+    ] = None,
     stop_jobs: Annotated[
         bool | None,
         typer.Option(
@@ -158,9 +167,10 @@ def serve(
     """Run a server, until Ctrl-C or SIGTERM.
 
     Each option can be set as an environment variable, such as HEADGATE_PORT or
-    HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS and --trusted-proxy as
-    HEADGATE_TRUSTED_PROXIES, separated by commas). An option on the command line wins over its
-    variable. The database password comes from a file or the environment, never from an option.
+    HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS, --allow-path as
+    HEADGATE_ALLOW_PATHS and --trusted-proxy as HEADGATE_TRUSTED_PROXIES, separated by commas). An
+    option on the command line wins over its variable. The database password comes from a file or
+    the environment, never from an option.
 
     On a loopback address no tokens are needed. On any other address every request needs a token;
     the first admin token is printed once, when the server starts.
@@ -184,6 +194,7 @@ def serve(
         warm_runners=warm_runners,
         node=node,
         allow_hosts=allow_host or None,
+        allow_paths=allow_path or None,
         advertise=advertise,
         require_tokens=require_tokens,
         insecure=insecure,

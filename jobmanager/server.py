@@ -183,7 +183,10 @@ class Server:
             trust_env=False,
             verify=trust_in(self._settings.trusted_ca),
         ) as http:
-            app = make_app(host_names=self._host_names())
+            app = make_app(
+                host_names=self._host_names(),
+                most_upload_bytes=self._settings.most_artifact_bytes,
+            )
             app.state.context = self._context(http)
             await self._run(app, stop, announce)
 
@@ -270,6 +273,8 @@ class Server:
             storage=self._settings.storage_uri,
             data_root=str(self._settings.files_root),
             checkpoints=self._settings.checkpoints,
+            uploads=self._settings.upload_limits,
+            paths=self._settings.path_rules,
         )
         return ApiContext(
             units=units,
