@@ -15,6 +15,7 @@ from jobmanager.core.life.lease import Term
 from jobmanager.core.life.overdue import RunnerLimits
 from jobmanager.core.life.records import HistoryEntry
 from jobmanager.launchers.local import LocalLauncher
+from jobmanager.loops.access_pruner import AccessPruner
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
 from jobmanager.loops.pruner import Pruner
@@ -51,6 +52,7 @@ class LeaderTasks:
         storage: SnapshotStorage,
         wakeups: Wakeups,
         settings: Settings,
+        access_pruner: AccessPruner,
         clock: Clock,
         starts: StartProgress,
     ) -> None:
@@ -61,6 +63,7 @@ class LeaderTasks:
         self._storage = storage
         self._wakeups = wakeups
         self._settings = settings
+        self._access_pruner = access_pruner
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._lanes: list[DispatchLoop] = []
@@ -99,6 +102,7 @@ class LeaderTasks:
             asyncio.create_task(tick("reaper", reaper, 0.5, stop, share=_SHARE)),
             asyncio.create_task(tick("watchdog", watchdog, 1.0, stop, share=_SHARE)),
             asyncio.create_task(tick("pruner", pruner, _PRUNE_EVERY, stop)),
+            asyncio.create_task(tick("audit", self._access_pruner, _PRUNE_EVERY, stop)),
             asyncio.create_task(tick("sampler", Sampler(units, clock), EVERY_SECONDS, stop)),
             asyncio.create_task(tick("aging", SampleAging(units, clock), _PRUNE_EVERY, stop)),
             asyncio.create_task(tick("warm pool", warm, 1.0, stop)),

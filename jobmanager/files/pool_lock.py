@@ -14,9 +14,9 @@ FOR_A_WHILE = timedelta(seconds=15)
 
 @contextmanager
 def pool_locked(work: Storage, wait: timedelta) -> Iterator[None]:
-    """Holds the lock of the job with this working directory. Blocks: not for the event loop.
+    """Hold the pool lock of the job with this working directory. Blocks: not for the event loop.
 
-    Raises `StorageBusy` if the lock cannot be had within `wait`.
+    Raises `StorageBusy` if the lock is not free within `wait`.
     """
     with ExitStack() as stack:
         try:

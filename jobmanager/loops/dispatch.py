@@ -1,4 +1,4 @@
-"""Carries out one lane of the outbox: what was decided, and is not known to be done.
+"""Carries out the effects in one lane of the outbox.
 
 A run forgets what is done and begins what may begin; it waits for nothing that it began, so one
 effect that takes long delays only its own job. `core.life.lanes` says what may begin.
@@ -119,7 +119,7 @@ class DispatchLoop:
                 return
 
     async def _carry_out(self, entry: OutboxEntry) -> bool:
-        """Whether that is done."""
+        """Carry out an effect; return whether it succeeded."""
         assert isinstance(entry.effect, _FOR_US)
         try:
             await self._dispatcher.carry_out(entry.job_id, entry.effect, self._clock())

@@ -40,8 +40,8 @@ def last_kept(
         mine, other = fork
         if other.batch < mine.batch:
             raise OutputLost(
-                f"job {job} went on from batch {other.batch} of job {mine.job} and withdrew what "
-                f"came after, so the output up to batch {mine.batch} is not there any more: "
+                f"job {job} continued from batch {other.batch} of job {mine.job} and withdrew the "
+                f"output after it, so the output up to batch {mine.batch} no longer exists: "
                 "give the sink another path"
             )
         kept[job] = mine.batch
