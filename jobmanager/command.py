@@ -86,6 +86,14 @@ def serve(
             "localhost and the advertised name are always fine.",
         ),
     ] = None,
+    fence_after: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="How long a runner goes on without a server if it has a sink that cannot be "
+            "fenced (python, scripts); others go on for ever. [default: 60s]",
+        ),
+    ] = None,
     stop_jobs: Annotated[
         bool | None,
         typer.Option("--stop-jobs", help="Cancel the jobs when the server ends; else they go on."),
@@ -115,6 +123,7 @@ def serve(
         warm_runners=warm_runners,
         node=node,
         allow_hosts=allow_host or None,
+        fence_after=fence_after,
         stop_jobs=stop_jobs,
     )
 
@@ -152,7 +161,7 @@ def _serve(as_json: bool, **given: Any) -> None:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         faults = "; ".join(
-            f"{_option(one['loc'])}: {one['msg'].removeprefix('Value error, ')}"
+            f"{_option(one['loc'])}{one['msg'].removeprefix('Value error, ')}"
             for one in error.errors()
         )
         raise HeadgateError(f"the settings do not fit: {faults}") from error
@@ -172,4 +181,7 @@ def _ready(url: str, leader: str | None, as_json: bool) -> str:
 
 
 def _option(location: tuple[int | str, ...]) -> str:
-    return "--" + "-".join(str(part) for part in location).replace("_", "-")
+    """Empty: the fault is about several options, and names them."""
+    if not location:
+        return ""
+    return "--" + "-".join(str(part) for part in location).replace("_", "-") + ": "

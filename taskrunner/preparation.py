@@ -34,6 +34,8 @@ class Preparation:
     session: WarmSession
     barriers: BarrierThread
     """Is told what it can snapshot."""
+    check_fence_time: Callable[[], None] = lambda: None
+    """Asked before each batch that may go to a sink that cannot be fenced."""
 
     @property
     def layout(self) -> JobLayout:
@@ -73,7 +75,7 @@ class Preparation:
         )
         shipped.become(spark, local_path(order.storage), graph.artifacts)
         paths = JobPaths(self.layout, local_path(order.data_root))
-        spark_job = SparkJob(spark, context, paths, fence, past)
+        spark_job = SparkJob(spark, context, paths, fence, past, self.check_fence_time)
         spark_job.prepare(check)
         snapshots = Snapshots(context, self.layout, fence)
         if past.completed is not None:

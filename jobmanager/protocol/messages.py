@@ -99,6 +99,9 @@ class Run(Message):
     base_attempt: int = 1
     """What attempts before this one left behind is not gone back to: the job was rescaled,
     upgraded or rolled back since, and `restore_point` is where that was."""
+    fence_after_ms: int | None = None
+    """How long the attempt may go on while no JobManager answers heartbeats, if it has a sink
+    that cannot be fenced; None: for ever. Other attempts go on in any case."""
 
 
 class Barrier(Message):
@@ -298,6 +301,12 @@ class AttemptCancelledReport(Message):
 class AttemptFailedReport(Message):
     event: Literal["failed"] = "failed"
     failure: FailureReport
+
+
+EndingReport = (
+    AttemptFinishedReport | AttemptStoppedReport | AttemptCancelledReport | AttemptFailedReport
+)
+"""The end of an attempt: nothing of it runs any more when it is reported."""
 
 
 class AttemptReport(Message):

@@ -1,6 +1,7 @@
 """Turns an effect for a runner into the directive the runner fetches."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import assert_never
 from uuid import UUID
 
@@ -48,7 +49,9 @@ async def _body(
     match effect:
         case effects.StartAttempt():
             stored = await uow.jobs.get(entry.job_id)
-            return await _run(uow, stored, settings)
+            runner = await uow.runners.of_attempt(entry.job_id, effect.attempt)
+            fence_after = runner.fence_after if runner is not None else None
+            return await _run(uow, stored, settings, fence_after)
         case effects.SendBarrier():
             savepoint = None
             if effect.savepoint is not None and effect.directory is not None:
@@ -78,13 +81,16 @@ async def _body(
             | effects.DiscardCheckpoint()
             | effects.DiscardAttempts()
             | effects.DisposeSavepoint()
+            | effects.LetRestorePointGo()
         ):
             raise AssertionError(f"{effect} is not for a runner")
         case _:
             assert_never(effect)
 
 
-async def _run(uow: UnitOfWork, stored: StoredJob, settings: RunSettings) -> messages.Run:
+async def _run(
+    uow: UnitOfWork, stored: StoredJob, settings: RunSettings, fence_after: timedelta | None
+) -> messages.Run:
     restorable = await uow.checkpoints.restorable(stored.id)
     checkpoint = None
     if restorable:
@@ -105,6 +111,7 @@ async def _run(uow: UnitOfWork, stored: StoredJob, settings: RunSettings) -> mes
         # with a checkpoint of its own the job never goes back there, and it may be gone
         restore_point=_restore_point(stored) if checkpoint is None else None,
         base_attempt=stored.base_attempt,
+        fence_after_ms=None if fence_after is None else milliseconds(fence_after),
     )
 
 

@@ -6,7 +6,9 @@ restore point that was whole at that moment.
 
 import asyncio
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
@@ -21,7 +23,8 @@ from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.graph.sinks import FilesSink, Sink
 from jobmanager.core.ids import CheckpointNumber, JobId, SavepointId
 from jobmanager.core.life.checkpoint import CheckpointStatus
-from jobmanager.core.life.records import RestorePoint
+from jobmanager.core.life.effects import DiscardCheckpoint, DisposeSavepoint, LetRestorePointGo
+from jobmanager.core.life.records import RestorePoint, Savepoint
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.snapshots import fit
 from jobmanager.core.snapshots.layout import MANIFEST
@@ -125,24 +128,60 @@ async def check(
 async def hold(uow: UnitOfWork, point: RestorePoint) -> None:
     """Sees to it that the restore point is there when the job is accepted, and stays: it was
     looked at earlier, and its job may have let it go since. Whoever lets a checkpoint or a
-    savepoint go holds the lock of the job that wrote it, and so does this transaction until its
-    commit. Raises `UnusableRestorePoint`.
+    savepoint go holds the lock of the job that wrote it (of the place, where no job did), and so
+    does this transaction until its commit. Raises `UnusableRestorePoint`.
     """
     if point.checkpoint is not None:
         writer, number = JobId(UUID(hex=point.job)), CheckpointNumber(point.checkpoint)
         await uow.jobs.get_for_update(writer)
         is_gone = (await uow.checkpoints.get(writer, number)).discarded_at is not None
     else:
-        savepoint = await uow.savepoints.at(point.root)
-        if savepoint is None or savepoint.job_id is None:
-            return  # it is known by its path only: the user looks after it
-        await uow.jobs.get_for_update(savepoint.job_id)
-        savepoint = await uow.savepoints.get(savepoint.id)
-        is_gone = savepoint.status is SavepointStatus.DISPOSED
+        savepoint = await _held_savepoint(uow, point.root)
+        # None: it is known by its path only, and the user looks after it
+        is_gone = savepoint is not None and savepoint.status is SavepointStatus.DISPOSED
     if is_gone:
         raise UnusableRestorePoint(
             f"{point.name} has been let go of since it was looked at: name another one"
         )
+
+
+async def let_go(
+    uow: UnitOfWork, job_id: JobId, claimed: LetRestorePointGo, now: datetime
+) -> Sequence[JobId]:
+    """Deletes what a job has claimed and no longer needs, in a transaction that holds what `hold`
+    holds. Returns the jobs that were started from it and still need it: then it stays. To do it
+    again changes nothing.
+    """
+    async with uow:
+        if claimed.checkpoint is not None:
+            writer = JobId(UUID(hex=claimed.job))
+            await uow.jobs.get_for_update(writer)
+            users = await uow.jobs.started_from_checkpoint(writer, claimed.checkpoint)
+            if users:
+                return users
+            await uow.checkpoints.note_discarded(writer, claimed.checkpoint, now)
+            await uow.outbox.add(writer, [DiscardCheckpoint(claimed.checkpoint)], now)
+        else:
+            savepoint = await _held_savepoint(uow, claimed.root)
+            users = await uow.jobs.started_from(claimed.root)
+            if users:
+                return users
+            if savepoint is not None and savepoint.status is SavepointStatus.COMPLETED:
+                gone = replace(savepoint, status=SavepointStatus.DISPOSED, disposed_at=now)
+                await uow.savepoints.save(gone)
+            await uow.outbox.add(job_id, [DisposeSavepoint(claimed.root)], now)
+        await uow.commit()
+    return ()
+
+
+async def _held_savepoint(uow: UnitOfWork, root: str) -> Savepoint | None:
+    """The savepoint there, if it is known, which stays as it is until the transaction ends."""
+    savepoint = await uow.savepoints.at(root)
+    if savepoint is None or savepoint.job_id is None:
+        await uow.savepoints.lock_place(root)
+    else:
+        await uow.jobs.get_for_update(savepoint.job_id)
+    return await uow.savepoints.at(root)
 
 
 async def _check_claim(uow: UnitOfWork, point: RestorePoint) -> None:

@@ -83,7 +83,13 @@ async def report(
     uow: UnitOfWork, runner: Runner, said: messages.AttemptReport, now: datetime
 ) -> bool:
     """Takes what a runner says of its attempt. True: nobody waits for it any more."""
-    happened = await lives.happen(uow, runner.job_id, news_of(said, now))
+    async with uow:
+        if isinstance(said.body, messages.EndingReport):
+            # before the step: that may give the runner its next attempt
+            await uow.jobs.get_for_update(runner.job_id)
+            await uow.runners.note_end(runner.id, AttemptNumber(said.attempt), now)
+        happened = await lives.move(uow, runner.job_id, news_of(said, now))
+        await uow.commit()
     assert happened.before is not None
     return happened.before.attempts[AttemptNumber(said.attempt)].attempt.is_superseded
 

@@ -87,6 +87,9 @@ async def dispose(
         if job_id is not None:  # nobody accepts a job that starts from it meanwhile
             await uow.jobs.get_for_update(job_id)
             savepoint = await uow.savepoints.get(savepoint_id)
+        else:
+            await uow.savepoints.lock_place(savepoint.directory)
+            savepoint = await uow.savepoints.get(savepoint_id)
         if savepoint.status is SavepointStatus.DISPOSED:
             return savepoint
         under_way = await uow.operations.under_way(job_id) if job_id else None

@@ -51,6 +51,11 @@ _PINNED_OF = f"SELECT {PINNED} FROM jobs j WHERE j.id = :id"
 _STARTED_FROM = f"""
 SELECT p.id FROM jobs p WHERE p.restore_point ->> 'root' = :root AND {NEEDS_RESTORE_POINT}
 """
+_STARTED_FROM_CHECKPOINT = f"""
+SELECT p.id FROM jobs p
+WHERE p.restore_point IS NOT NULL AND p.restore_point ->> 'job' = :job
+  AND CAST(p.restore_point ->> 'checkpoint' AS bigint) = :checkpoint AND {NEEDS_RESTORE_POINT}
+"""
 
 
 class PostgresJobs:
@@ -149,6 +154,13 @@ class PostgresJobs:
         """Checkpoints of this job that another job, not yet safe by itself, starts from."""
         found = await self._session.scalar(text(_PINNED_OF), {"id": job_id})
         return frozenset(CheckpointNumber(number) for number in found or ())
+
+    async def started_from_checkpoint(
+        self, job_id: JobId, checkpoint: CheckpointNumber
+    ) -> Sequence[JobId]:
+        told = {"job": job_id.hex, "checkpoint": checkpoint}
+        found = await self._session.scalars(text(_STARTED_FROM_CHECKPOINT), told)
+        return [JobId(one) for one in found]
 
     async def started_from(self, directory: str) -> Sequence[JobId]:
         """The live jobs that were started from the savepoint there, and still need it."""
@@ -265,6 +277,14 @@ class PostgresRunners:
         born = process.process_started_at
         await self._update(runner_id, pid=process.pid, process_started_at=born)
 
+    async def note_end(self, runner_id: RunnerId, attempt: AttemptNumber, at: datetime) -> None:
+        await self._session.execute(
+            update(RunnerRow)
+            .where(RunnerRow.id == runner_id, RunnerRow.attempt == attempt)
+            .values(ended_at=at)
+            .execution_options(synchronize_session=False)
+        )
+
     async def note_heartbeats(
         self, heard: Mapping[RunnerId, Mapping[str, Any] | None], at: datetime
     ) -> None:
@@ -300,6 +320,18 @@ class PostgresRunners:
             .values(**values)
             .execution_options(synchronize_session=False)
         )
+
+    async def before(self, job_id: JobId, attempt: AttemptNumber) -> Sequence[Runner]:
+        rows = await self._session.scalars(
+            select(RunnerRow)
+            .where(
+                RunnerRow.job_id == job_id,
+                RunnerRow.attempt < attempt,
+                RunnerRow.exited_at.is_(None),
+            )
+            .execution_options(populate_existing=True)
+        )
+        return [mapping.runner_of(row) for row in rows]
 
     async def of_attempt(self, job_id: JobId, attempt: AttemptNumber) -> Runner | None:
         row = await self._session.scalar(

@@ -184,6 +184,10 @@ class RunnerRow(Table):
     heartbeat_at: Mapped[datetime | None]
     exited_at: Mapped[datetime | None]
     exit_description: Mapped[str | None]
+    fence_after_ms: Mapped[int | None]
+    """How long it may go on without a JobManager where its sinks cannot be fenced."""
+    ended_at: Mapped[datetime | None]
+    """When it reported the end of the attempt that it has."""
 
     __table_args__ = (
         ForeignKeyConstraint(

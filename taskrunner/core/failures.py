@@ -43,6 +43,8 @@ _NAMES: Mapping[str, FailureKind] = {
             "BatchIncomplete",
             "DirectoryNotShared",
             "OutputFileChanged",
+            # no JobManager for too long: nobody's fault
+            "JobManagerLost",
         ),
         FailureKind.INFRASTRUCTURE,
     ),

@@ -4,7 +4,7 @@ What becomes of a batch is decided by the real rules, `taskrunner.core.sink_reco
 `taskrunner.core.continuation`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from jobmanager.core.ids import AttemptNumber, VertexId
@@ -142,6 +142,40 @@ class SinkWriter:
         }
         for staged in [one for one in self._files.staged if one not in named]:
             del self._files.staged[staged]
+
+
+class UnfencedWriter:
+    """A `python` sink as one attempt sees it: the check before each batch
+    (`taskrunner.spark.run.job`, `_check_attempt`) is all there is; then the batch takes its time,
+    and its rows are out.
+    """
+
+    def __init__(
+        self,
+        storage: JobStorage,
+        attempt: AttemptNumber,
+        check_fence_time: Callable[[], None],
+        takes: Callable[[], int],
+    ) -> None:
+        self._storage = storage
+        self._attempt = attempt
+        self._check_fence_time = check_fence_time
+        self._takes = takes
+        """Until when the batch runs."""
+
+    def write(self, batch: int, rows: Sequence[OutputRow]) -> Steps[None]:
+        self._storage.check_epoch(self._attempt)
+        self._check_fence_time()
+        yield self._takes()
+        self._storage.note_publication(self._attempt)
+
+    def show_up_to(self, batch: int) -> Steps[None]:
+        """Nothing is held back."""
+        yield None
+
+    def recover(self, last_kept: int, last_visible: int | None) -> Steps[None]:
+        """Nothing can be withdrawn."""
+        yield None
 
 
 def continue_output(

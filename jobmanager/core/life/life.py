@@ -38,12 +38,11 @@ or checkpoint that never was.
 
 Effects (`effects.py`)
   for the JobManager     LaunchAttempt, KillRunner, DiscardCheckpoint, DiscardAttempts,
-                         DisposeSavepoint
+                         DisposeSavepoint, LetRestorePointGo
   for the runner         StartAttempt, SendBarrier, StopAttempt, AnnounceCompletion,
                          WithdrawBarrier, CancelAttempt, ReleaseRunner
   for the store          HandOverRunner (the next attempt gets the runner of the last one),
-                         DismissRunner (the runner is gone, and so are its directives),
-                         LetCheckpointGo (a claimed checkpoint of another job is discarded)
+                         DismissRunner (the runner is gone, and so are its directives)
 
 Effects for the JobManager and the runner are done at least once, later, in any transaction;
 effects for the store are part of the step's own transaction.

@@ -9,11 +9,10 @@ back to what it was. A savepoint that was completed stays, whatever becomes of t
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph import graph_document
-from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber
 from jobmanager.core.life import operation as machine
 from jobmanager.core.life.attempt import (
     Attempt,
@@ -29,7 +28,7 @@ from jobmanager.core.life.attempt import (
 from jobmanager.core.life.change import Revision
 from jobmanager.core.life.checkpoint import Checkpoint
 from jobmanager.core.life.draft import Draft, Life, is_under_way, savepoint_of
-from jobmanager.core.life.effects import DisposeSavepoint, LetCheckpointGo
+from jobmanager.core.life.effects import DisposeSavepoint, LetRestorePointGo
 from jobmanager.core.life.job import Desired
 from jobmanager.core.life.operation import (
     PHASES,
@@ -250,9 +249,9 @@ def _let_go(draft: Draft, point: RestorePoint, now: datetime) -> None:
     """Deletes what the job has claimed, unless another job still needs it."""
     if draft.life.shares_restore_point:
         return
-    if point.checkpoint is not None:
-        other, number = JobId(UUID(hex=point.job)), CheckpointNumber(point.checkpoint)
-        draft.effects.append(LetCheckpointGo(other, number))
+    if point.job != draft.life.job.id.hex:
+        number = None if point.checkpoint is None else CheckpointNumber(point.checkpoint)
+        draft.effects.append(LetRestorePointGo(point.root, point.job, number))
     else:
         for savepoint in draft.life.savepoints.values():
             if savepoint.directory == point.root:

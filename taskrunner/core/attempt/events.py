@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from jobmanager.core.ids import RegionId
+from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.life.checkpoint import AckOutcome
 from jobmanager.core.progress import RestoredRegion
 from jobmanager.protocol.messages import (
@@ -30,6 +30,14 @@ class TimePassed:
     """It is `at`, in seconds of a clock that never goes back."""
 
     at: float
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatAnswered:
+    """A JobManager has answered a heartbeat, and knows this attempt."""
+
+    sent_at: float
+    """By the clock of `TimePassed`."""
 
 
 # ── orders: the JobManager, a signal, the fence ───────────────────────────────
@@ -80,6 +88,8 @@ class Prepared:
     has_boundaries: bool
     """False: a batch job, which can neither be snapshotted nor stopped with a savepoint."""
     repartitioned: tuple[RepartitionedRegion, ...] = ()
+    unfenced: tuple[VertexId, ...] = ()
+    """Sinks that a replaced attempt could still write to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +248,7 @@ class AllOutputNotShown:
 
 Event = (
     TimePassed
+    | HeartbeatAnswered
     | StopAsked
     | CancelAsked
     | Replaced

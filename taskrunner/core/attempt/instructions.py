@@ -5,6 +5,7 @@
     for the thread that answers barriers  WatchBatches, StopWatching, TakeSnapshot, SendAcks,
                                           SendDecline, ShowOutput
     for whoever reports                   Report
+    for nobody who could hang             KillProcess
 
 Instructions for one thread are carried out in the order in which they were given. An instruction
 for Spark's thread interrupts what that thread only waits for: the next region to prepare, a query
@@ -15,20 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jobmanager.protocol.messages import (
-    AttemptCancelledReport,
-    AttemptFailedReport,
-    AttemptFinishedReport,
     AttemptPrepared,
     AttemptRunning,
-    AttemptStoppedReport,
     Barrier,
     BarrierAcks,
     DeclineReason,
+    EndingReport,
     Stop,
-)
-
-EndingReport = (
-    AttemptFinishedReport | AttemptStoppedReport | AttemptCancelledReport | AttemptFailedReport
 )
 
 
@@ -127,6 +121,14 @@ class End:
     """The attempt was stopped, and another is to come to this runner."""
 
 
+@dataclass(frozen=True, slots=True)
+class KillProcess:
+    """End the process and all that it started, at once: the queries cannot be stopped, and may
+    write where another attempt writes by now. Nothing follows."""
+
+    why: str
+
+
 Instruction = (
     Prepare
     | StartQueries
@@ -142,4 +144,5 @@ Instruction = (
     | ShowOutput
     | Report
     | End
+    | KillProcess
 )

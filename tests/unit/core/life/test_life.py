@@ -406,8 +406,8 @@ def test_a_claimed_checkpoint_of_another_job_goes_with_the_first_checkpoint() ->
     story = a_running_story(restore_point=CLAIMED).then(events.CheckpointRequested(after(2)))
     story.acks(at=3)
 
-    let_go = effects.LetCheckpointGo(JobId(UUID(int=9)), CheckpointNumber(3))
-    assert of_type(story.effects, effects.LetCheckpointGo) == [let_go]
+    let_go = effects.LetRestorePointGo(CLAIMED.root, JobId(UUID(int=9)).hex, CheckpointNumber(3))
+    assert of_type(story.effects, effects.LetRestorePointGo) == [let_go]
     assert story.life.job.restore_point == replace(CLAIMED, claim=False)
 
 
@@ -416,7 +416,7 @@ def test_what_another_job_needs_too_stays() -> None:
     story.life = replace(story.life, shares_restore_point=True)
     story.then(events.CheckpointRequested(after(2))).acks(at=3)
 
-    assert not of_type(story.effects, effects.LetCheckpointGo)
+    assert not of_type(story.effects, effects.LetRestorePointGo)
     assert story.life.job.restore_point == CLAIMED
 
 
