@@ -54,10 +54,15 @@ async def submit(
     checkpoint: Annotated[str | None, Query(description="<job id>:<number>")] = None,
     restore_mode: Literal["no_claim", "claim"] = "no_claim",
     allow_non_restored_state: bool = False,
+    allow_drained: Annotated[
+        bool, Query(description="Start from a drained savepoint: its watermark is at the end.")
+    ] = False,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
 ) -> JobSubmitted | ShapeResponse:
     """The body is the job graph itself, as JSON or YAML. Nothing is stored by a dry run."""
-    asked = RestoreRequest(savepoint, checkpoint, restore_mode == "claim", allow_non_restored_state)
+    asked = RestoreRequest(
+        savepoint, checkpoint, restore_mode == "claim", allow_non_restored_state, allow_drained
+    )
     if dry_run:
         found = await _dry_run(request, context, parallelism, asked, analyse=analyse)
         return ShapeResponse(found, HTTPStatus.OK)

@@ -1284,6 +1284,9 @@ class SavepointResponse(TypedDict):
     labels: dict[str, str]
     parent: str | None
     """What the job had started from, or where an adopted savepoint is from."""
+    drained: bool
+    """Every open window was emitted, and the watermark is at the end of time: a job starts from it
+    only with `allow_drained`."""
 
 
 class SavepointPage(TypedDict):

@@ -56,6 +56,7 @@ class HeadgateClient:
         savepoint: str | None = None,
         checkpoint: str | None = None,
         allow_non_restored_state: bool = False,
+        allow_drained: bool = False,
         claim: bool = False,
         analyse: bool = False,
     ) -> str:
@@ -69,6 +70,7 @@ class HeadgateClient:
             savepoint=savepoint,
             checkpoint=checkpoint,
             allow_non_restored_state="true" if allow_non_restored_state else None,
+            allow_drained="true" if allow_drained else None,
             restore_mode="claim" if claim else None,
             analyse="true" if analyse else None,
         )
@@ -90,6 +92,7 @@ class HeadgateClient:
         savepoint: str | None = None,
         checkpoint: str | None = None,
         allow_non_restored_state: bool = False,
+        allow_drained: bool = False,
         analyse: bool = False,
     ) -> answers.DryRun:
         """The plan and the faults of a graph, with `analyse` Spark's too, and why the job could
@@ -100,6 +103,7 @@ class HeadgateClient:
             savepoint=savepoint,
             checkpoint=checkpoint,
             allow_non_restored_state="true" if allow_non_restored_state else None,
+            allow_drained="true" if allow_drained else None,
             dry_run="true",
             analyse="true" if analyse else None,
         )

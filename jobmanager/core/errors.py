@@ -132,6 +132,10 @@ class UnusableRestorePoint(Rejected):
     title = "The job cannot be restored from this"
 
 
+class DrainedRestorePoint(UnusableRestorePoint):
+    title = "The savepoint is drained"
+
+
 class UpgradeRefused(Rejected):
     title = "The job cannot be upgraded to this graph"
 

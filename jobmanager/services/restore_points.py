@@ -13,6 +13,7 @@ from pathlib import Path
 from uuid import UUID
 
 from jobmanager.core.errors import (
+    DrainedRestorePoint,
     SavepointInUse,
     SinkInUse,
     StateDoesNotFit,
@@ -43,6 +44,7 @@ class RestoreRequest:
     checkpoint: str | None = None
     claim: bool = False
     allow_non_restored_state: bool = False
+    allow_drained: bool = False
 
 
 async def requested(
@@ -64,7 +66,9 @@ async def requested(
     point = replace(
         point, claim=asked.claim, allow_non_restored_state=asked.allow_non_restored_state
     )
-    return await check(units(), storage, point, graph, settings.data_root)
+    return await check(
+        units(), storage, point, graph, settings.data_root, allow_drained=asked.allow_drained
+    )
 
 
 async def of_savepoint(uow: UnitOfWork, named: str) -> RestorePoint:
@@ -109,9 +113,19 @@ async def check(
     point: RestorePoint,
     graph: JobGraph,
     data_root: str,
+    *,
+    allow_drained: bool,
 ) -> RestorePoint:
     """The restore point, known to be whole and to fit. Raises with all that does not."""
     manifest = await storage.read_manifest(point.root, point.manifest)
+    if manifest.drained_regions and not allow_drained:
+        regions = ", ".join(manifest.drained_regions)
+        raise DrainedRestorePoint(
+            f"{point.name} is drained (region {regions}): every open window was emitted, and the "
+            "watermark is at the end of time, so windows would drop whatever comes as late. "
+            "Start from a savepoint or checkpoint that was taken before the drain, or submit "
+            "with allow_drained=true (--allow-drained) if that is meant"
+        )
     fitting = fit.fit(fit.state_in(manifest), graph)
     faults = fitting.faults(allow_non_restored_state=point.allow_non_restored_state)
     if faults:

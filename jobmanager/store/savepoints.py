@@ -129,6 +129,7 @@ def savepoint_of(row: Any) -> Savepoint:
         bytes=row.bytes,
         regions=row.regions,
         labels=row.labels,
+        drained=row.drained,
     )
 
 

@@ -298,6 +298,8 @@ class SavepointRow(Table):
     labels: Mapped[dict[str, Any]]
     parent: Mapped[str | None]
     """What the job itself was started from."""
+    drained: Mapped[bool] = mapped_column(server_default=text("false"))
+    """The watermark is at the end of time: what came after it would be late."""
 
     __table_args__ = (
         ForeignKeyConstraint(

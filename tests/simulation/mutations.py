@@ -30,6 +30,7 @@ from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.plan import job_plan, key_groups, known_plans
 from jobmanager.services.ports import runners as ports_of_runners
 from taskrunner.core import continuation, restore, sink_records
+from taskrunner.core.attempt.barrier_answers import PendingBarrier
 from taskrunner.core.attempt.phases import AttemptState
 from taskrunner.core.fence_time import FenceTime
 from taskrunner.core.restore import FromCheckpoint
@@ -306,6 +307,10 @@ def _publish_held(batch: int, state: Any, last_kept: int, last_visible: int | No
     return Recovery.WITHDRAW if batch > last_kept else Recovery.PUBLISH
 
 
+def _prove_at_once(life: Any, completed: Any) -> bool:
+    return False
+
+
 _real_owned = key_groups.owned
 
 
@@ -452,6 +457,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         "a restore shows output that waits for its checkpoint",
         "taskrunner/core/sink_records.py `_recovery`",
         (sink_records, "_recovery", _publish_held),
+    ),
+    _mutation(
+        "a savepoint that the job runs on from shows output that waits for a checkpoint",
+        "taskrunner/core/attempt/barrier_answers.py `shows_output`",
+        (PendingBarrier, "shows_output", True),
+    ),
+    _mutation(
+        "a changed job shows output before it has proved itself",
+        "core/life/checkpoint_rules.py `_may_be_rolled_back`",
+        (checkpoint_rules, "_may_be_rolled_back", _prove_at_once),
     ),
     _mutation(
         "acks name the key groups of the neighbour",

@@ -59,8 +59,12 @@ class SinkWriter:
         finally:
             self._storage.epoch_lock.release(token)
 
-    def recover(self, last_kept: int, last_visible: int | None) -> Steps[None]:
-        """Puts the directory right before an attempt starts after a restore."""
+    def recover(
+        self, last_kept: int, last_visible: int | None, *, is_continued: bool = False
+    ) -> Steps[None]:
+        """Puts the directory right before an attempt starts after a restore. `is_continued`:
+        another job goes on with this output, from where its user wanted it.
+        """
         token = yield from self._storage.epoch_lock.acquire()
         try:
             self._storage.check_epoch(self._attempt)
@@ -69,6 +73,8 @@ class SinkWriter:
             for batch, recovery in todo.items():
                 match recovery:
                     case Recovery.WITHDRAW:
+                        if not is_continued:
+                            self._check_promise(batch, last_kept)
                         yield from self._withdraw(batch)
                     case Recovery.PUBLISH:
                         yield from self._publish(batch)
@@ -120,6 +126,14 @@ class SinkWriter:
                 yield None
         record.state = RecordState.PUBLISHED
         yield None
+
+    def _check_promise(self, batch: int, last_kept: int) -> None:
+        """Whatever waits for its checkpoint is never withdrawn once it can be seen."""
+        seen = [one for _, one in self._files.records[batch].files if one in self._files.visible]
+        if seen and self._files.is_held:
+            self._storage.broken_promise = (
+                f"batch {batch} was visible, and is withdrawn by a restore to batch {last_kept}"
+            )
 
     def _withdraw(self, batch: int) -> Steps[None]:
         record = self._files.records[batch]
@@ -200,7 +214,9 @@ def continue_output(
         guard = AttemptNumber(other.epoch + 1)
         yield from other.raise_epoch(guard)
         other.reading = guard
-        yield from SinkWriter(other, other.sinks[sink], guard).recover(batch, batch)
+        yield from SinkWriter(other, other.sinks[sink], guard).recover(
+            batch, batch, is_continued=True
+        )
     there.sinks[sink].lineage = lineage
 
 

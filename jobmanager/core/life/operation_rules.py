@@ -47,6 +47,7 @@ from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.plan import known_plans
 from jobmanager.core.plan.job_plan import SnapshotKind
 from jobmanager.core.snapshots.layout import MANIFEST
+from jobmanager.core.snapshots.manifest import is_end_of_time
 
 _PROOF_EVERY = timedelta(seconds=1)
 """How soon after a checkpoint that proved nothing the next one of a changed job is taken."""
@@ -71,6 +72,7 @@ def complete_savepoint(draft: Draft, checkpoint: Checkpoint, now: datetime) -> N
             completed_at=now,
             bytes=files.bytes,
             regions=_regions(checkpoint),
+            drained=any(is_end_of_time(one.watermark) for one in checkpoint.snapshots.values()),
         )
     )
     operation = _of_savepoint(draft.life, savepoint)

@@ -44,6 +44,14 @@ class PendingBarrier:
     def checkpoint(self) -> int:
         return self.barrier.checkpoint
 
+    @property
+    def shows_output(self) -> bool:
+        """Whether output that waits for a checkpoint may be seen when this one is complete: if no
+        recovery goes back behind it. A savepoint that the job runs on from is the user's, to
+        move or delete, and no recovery looks at it.
+        """
+        return isinstance(self.barrier, Stop) or self.barrier.savepoint is None
+
 
 @dataclass(frozen=True, slots=True)
 class AwaitingBoundary:
@@ -73,7 +81,7 @@ class BarrierAnswers:
     showing: frozenset[int] = frozenset()
     """Checkpoints whose output is being shown."""
     batches: Mapping[int, Mapping[str, int | None]] = field(default_factory=dict)
-    """Of each checkpoint that may yet complete: its output may be shown up to there."""
+    """Of each checkpoint that may yet complete, and shows output then: up to where."""
     newest: int = 0
     """The newest checkpoint that was heard of. Numbers ascend: what is not newer is repeated."""
 
@@ -150,7 +158,9 @@ def snapshot_taken(answers: BarrierAnswers, acks: BarrierAcks) -> Answered:
     current = answers.current
     if not isinstance(current, TakingSnapshot) or current.pending.checkpoint != acks.checkpoint:
         return answers, ()
-    batches = {**answers.batches, acks.checkpoint: acks.batches}
+    batches = dict(answers.batches)
+    if current.pending.shows_output:
+        batches[acks.checkpoint] = acks.batches
     sending = replace(answers, current=SendingAcks(current.pending), batches=batches)
     return sending, (SendAcks(acks, current.pending.deadline),)
 
@@ -195,9 +205,9 @@ def is_sending(answers: BarrierAnswers, checkpoint: int) -> bool:
 def complete(answers: BarrierAnswers, checkpoint: int) -> Answered:
     """Shows what was held back for a checkpoint. Older checkpoints have nothing beyond it."""
     batches = answers.batches.get(checkpoint)
-    kept = {number: one for number, one in answers.batches.items() if number > checkpoint}
     if batches is None:
-        return replace(answers, batches=kept), ()
+        return answers, ()
+    kept = {number: one for number, one in answers.batches.items() if number > checkpoint}
     showing = replace(answers, batches=kept, showing=answers.showing | {checkpoint})
     return showing, (ShowOutput(checkpoint, batches),)
 
