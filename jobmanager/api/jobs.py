@@ -76,7 +76,14 @@ async def submit(
         graph, _ = jobs.check(document, parallelism)
         point = await _restore_point(context, asked, graph)
     job_id = await jobs.submit(
-        uow, JobId(uuid4()), document, parallelism, idempotency_key, context.clock(), point
+        uow,
+        JobId(uuid4()),
+        document,
+        parallelism,
+        idempotency_key,
+        context.clock(),
+        point,
+        context.run_settings.data_root,
     )
     return JobSubmitted(jobid=job_id.hex)
 

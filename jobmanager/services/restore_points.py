@@ -133,7 +133,8 @@ async def check(
     verified = await storage.verify_at(point.root, point.manifest)
     if verified.faults:
         raise UnusableRestorePoint(f"{point.name} is damaged: {'; '.join(verified.faults[:5])}")
-    await _check_sinks(uow, graph, data_root)
+    async with uow:
+        await check_sinks(uow, graph, data_root)
     if point.claim:
         await _check_claim(uow, point)
     return replace(point, job=manifest.job.hex)
@@ -214,15 +215,22 @@ async def _check_claim(uow: UnitOfWork, point: RestorePoint) -> None:
         )
 
 
-async def _check_sinks(uow: UnitOfWork, graph: JobGraph, data_root: str) -> None:
+async def hold_sinks(uow: UnitOfWork, graph: JobGraph, data_root: str) -> None:
+    """Sees to it, until the commit, that no other job writes where this one will: of two that are
+    submitted at the same time, the second waits here, and is refused. Raises `SinkInUse`.
+    """
+    await uow.jobs.lock_outputs()
+    await check_sinks(uow, graph, data_root)
+
+
+async def check_sinks(uow: UnitOfWork, graph: JobGraph, data_root: str) -> None:
     """A job that goes on from somewhere withdraws what came after: nobody may write there now,
-    neither the job that wrote the restore point nor another that was started from it.
+    neither the job that wrote the restore point nor another that was started from it. Raises
+    `SinkInUse`.
     """
     wanted = _paths(graph, data_root)
-    async with uow:
-        live = [await uow.jobs.get(job_id) for job_id in await uow.jobs.live()]
-    for other in live:
-        taken = sorted(wanted & _paths(other.graph, data_root))
+    for other in await uow.jobs.writing() if wanted else ():
+        taken = sorted(wanted & _paths(other.graph, other.data_root or data_root))
         if taken:
             raise SinkInUse(
                 f"job {other.id.hex} still writes to {taken[0]}: give this one another path, "

@@ -17,7 +17,7 @@ from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.records import StoredAttempt, StoredJob
 from jobmanager.core.progress import RegionProgress, RestoredRegion
 from jobmanager.protocol.progress_json import progress_to_json, restored_to_json
-from jobmanager.services.ports.jobs import NotedProgress, RunningJob
+from jobmanager.services.ports.jobs import NotedProgress, RunningJob, WritingJob
 from jobmanager.services.ports.runners import Launched, Runner, RunnerAtWork
 from jobmanager.store import mapping
 from jobmanager.store.life_query import NEEDS_RESTORE_POINT, PINNED
@@ -62,11 +62,24 @@ class PostgresJobs:
     def __init__(self, session: AsyncSession) -> None:
         self._session = session
 
-    async def add(self, job: StoredJob, idempotency_key: str | None) -> None:
-        values = mapping.job_values(job)
+    async def add(
+        self, job: StoredJob, idempotency_key: str | None, data_root: str | None = None
+    ) -> None:
+        values = {**mapping.job_values(job), "data_root": data_root}
         await self._session.execute(
             insert(JobRow).values(id=job.id, idempotency_key=idempotency_key, **values)
         )
+
+    async def lock_outputs(self) -> None:
+        lock = func.pg_advisory_xact_lock(func.hashtextextended("outputs of jobs", 0))
+        await self._session.execute(select(lock))
+
+    async def writing(self) -> Sequence[WritingJob]:
+        ended = [status for status in JobStatus if status.is_terminal]
+        rows = await self._session.scalars(select(JobRow).where(JobRow.status.not_in(ended)))
+        return [
+            WritingJob(JobId(row.id), mapping.stored_job(row).graph, row.data_root) for row in rows
+        ]
 
     async def get(self, job_id: JobId) -> StoredJob:
         row = await self._session.scalar(select(JobRow).where(JobRow.id == job_id))

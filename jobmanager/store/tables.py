@@ -93,6 +93,8 @@ class JobRow(Table):
     """What it was started from, or last rescaled or upgraded from."""
     base_attempt: Mapped[int] = mapped_column(server_default=text("1"))
     """What attempts before this one left behind is not gone back to."""
+    data_root: Mapped[str | None]
+    """Of the server that accepted it: what relative paths in the graph are relative to."""
     streak: Mapped[dict[str, Any] | None]
     """Its last failures, between which no batch was committed."""
     health: Mapped[str] = mapped_column(server_default=text("'healthy'"))
