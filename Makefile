@@ -1,9 +1,9 @@
-# Headgate. `make help` says what there is.
+# Headgate. `make help` lists the targets.
 #
 # Needs: python3 (3.11 or newer, with venv) and make. A Java runtime, and Chromium for the
-# tests, are installed by apt where there is none and we are root. Node, which builds the
-# dashboard, comes from PyPI where the machine has none that is new enough. pip's own
-# settings (PIP_*) and npm's hold.
+# tests, are installed by apt if they are missing and make runs as root. Node, which builds the
+# dashboard, is installed from PyPI if the machine has no Node that is new enough. The settings
+# of pip (PIP_*) and npm apply.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -17,10 +17,10 @@ INSTALLED := $(VENV)/.installed
 CHECKED := jobmanager taskrunner tests $(if $(wildcard bench/*.py),bench)
 FAST_TESTS := $(wildcard tests/unit tests/conformance)
 SIMULATION_TESTS := $(wildcard tests/simulation)
-# Most of the time tests wait for Spark. What shares a session or a server stays together.
+# Most of the time tests wait for Spark. Tests that share a session or a server are in one file.
 IN_PARALLEL := -n 2 --dist loadfile
 SLOW_IN_PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
-# The long files first, so that no worker is left with one at the end.
+# The long files first, so that no worker starts a long file at the end.
 SLOW_TESTS := $(wildcard tests/chaos tests/e2e tests/integration)
 BROWSER_TESTS := $(wildcard tests/browser)
 
@@ -32,19 +32,19 @@ help:
 	@echo 'make chaos   the long tests: kills in every phase, failovers, random faults from one seed'
 	@echo '             after the other for HEADGATE_CHAOS_MINUTES (10); see tests/chaos'
 	@echo 'make simulate  JobManagers and runners in a simulated world, one seed after the other until'
-	@echo '             Ctrl-C (SCHEDULES=2000: so many; SEED=4711: one, told message by message)'
+	@echo '             Ctrl-C (SCHEDULES=2000: stop after 2000; SEED=4711: one seed, with every message)'
 	@echo 'make setup   .venv with everything in it, a Java runtime, and the dashboard built'
 	@echo 'make web     only the dashboard, if its sources have changed'
 	@echo 'make unit    the unit tests, in half a minute: no Java, no Node, no browser'
-	@echo 'make fix     what ruff and Biome mend by themselves: format, order of imports, findings'
+	@echo 'make fix     automatic fixes by ruff and Biome: format, order of imports, lint findings'
 	@echo 'make lint    ruff, mypy, import-linter; format, lint, types and tests of the dashboard'
-	@echo 'make types   what the client and web/ take answers to be, after a change of api/shapes'
-	@echo 'make clean   remove .venv, caches and what the demo wrote'
+	@echo 'make types   regenerate the answer types of the client and of web/, after a change of api/shapes'
+	@echo 'make clean   remove .venv, caches and the data of the demo'
 
 .PHONY: setup
 setup: $(INSTALLED) java web
 
-# Nothing where it is current. Else with the machine's Node, or with the one from PyPI.
+# Builds the dashboard if its sources have changed, with the machine's Node or the one from PyPI.
 .PHONY: web
 web: $(INSTALLED)
 	@$(BIN)/python web/build.py is-current || $(MAKE) --no-print-directory node
@@ -63,26 +63,26 @@ demo: setup
 
 # One archive of Spark's classes for all JVMs of the tests: each starts in two thirds of the time.
 test chaos: export HEADGATE_CLASS_ARCHIVES = $(CURDIR)/$(VENV)/classes
-# They live for seconds: what the better compiler would save, it costs first.
+# These JVMs live for seconds: the optimising compiler would cost more time than it saves.
 test chaos: export JAVA_TOOL_OPTIONS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m
 
 .PHONY: classes
 classes: setup
 	@$(BIN)/python -m taskrunner.archive_classes $(VENV)/classes 2>/dev/null \
-	  || echo 'no archive of classes could be made: the tests take longer'
+	  || echo 'the archive of Spark classes could not be created: the tests take longer'
 
 .PHONY: test
 test: lint chromium classes
 	@echo '== tests, the fast ones first'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
-	@echo '== ten thousand simulated schedules, and the mutations that they find'
+	@echo '== ten thousand simulated schedules, and deliberate faults that they must find'
 	@$(BIN)/python -m pytest -q -n 2 $(SIMULATION_TESTS)
 	@$(BIN)/python -m pytest -q $(SLOW_IN_PARALLEL) -m 'not long' $(SLOW_TESTS)
 	@echo '== the dashboard in Chromium'
 	@$(BIN)/python -m pytest -q -m 'not long' $(BROWSER_TESTS)
 	@echo 'make test: lint, types, import rules and all tests passed'
 
-# Only what is in .venv: a newcomer's first and a developer's every command.
+# Needs only what is in .venv.
 .PHONY: unit
 unit: $(INSTALLED)
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) -m 'not needs_java and not needs_node' tests/unit
@@ -97,13 +97,13 @@ fix: $(INSTALLED)
 .PHONY: chaos
 chaos: export HEADGATE_NEW_EXAMPLES = 1
 chaos: setup chromium classes
-	@echo '== property tests and the fuzzer, with examples that nobody has seen'
+	@echo '== property tests and the fuzzer, with new random examples'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@$(BIN)/python -m pytest -q tests/e2e/test_api_fuzz.py
 	@$(BIN)/python -m pytest -q -m long --timeout 1800 $(SLOW_TESTS)
 	@$(BIN)/python -m pytest -q -m long $(BROWSER_TESTS)
 
-# Needs no Java, no Node and no Postgres: docs/simulation.md.
+# Needs no Java, no Node and no Postgres; see docs/simulation.md.
 .PHONY: simulate
 simulate: $(INSTALLED)
 	@$(BIN)/python -m tests.simulation
@@ -122,7 +122,7 @@ lint: setup
 	@$(BIN)/python web/build.py check-types
 	@$(BIN)/python web/build.py check
 
-# What the client and the dashboard take the API's answers to be, from the API's own shapes.
+# Generates the answer types of the Python client and the dashboard from the API's own models.
 .PHONY: types
 types: $(INSTALLED) node
 	@$(BIN)/python -m jobmanager.api.client_types
@@ -135,18 +135,18 @@ clean:
 	rm -rf web/generate/node_modules jobmanager/dashboard
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Exact versions from constraints.txt, so that a new machine gets what was tested.
+# Exact versions from constraints.txt, so that every machine has the tested versions.
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo 'Headgate needs Python 3.11 or newer: name one with make PYTHON=...' >&2; exit 1; }
+	  echo 'Headgate needs Python 3.11 or newer: choose an interpreter with make PYTHON=...' >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
-	  echo 'No virtual environment could be made: is python3-venv installed?' >&2; exit 1; }
-	@echo '== installing Python packages into $(VENV): PySpark alone is 450 MB, have some patience'
+	  echo 'No virtual environment could be created: is python3-venv installed?' >&2; exit 1; }
+	@echo '== installing Python packages into $(VENV): PySpark alone is 450 MB, this takes a while'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-# Spark needs a full Java runtime, 17 or newer; JAVA_HOME counts before PATH, as for Spark.
+# Spark needs a full Java runtime, 17 or newer; JAVA_HOME comes before PATH, as in Spark.
 .PHONY: java
 java:
 	@java=java; test -z "$$JAVA_HOME" || java="$$JAVA_HOME/bin/java"; \
@@ -168,7 +168,7 @@ java:
 	done; \
 	echo 'apt-get could not install a Java runtime: install one by hand.' >&2; exit 1
 
-# Debian's own: Playwright's download of a browser is not used.
+# Debian's Chromium; the browser that Playwright would download is not used.
 .PHONY: chromium
 chromium:
 	@! command -v chromium >/dev/null || exit 0; \

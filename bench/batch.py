@@ -1,4 +1,4 @@
-"""What a round of a loop costs with and without the lineage cut: PageRank of one random graph.
+"""The cost of a round of a loop with and without cutting the plan: PageRank of a random graph.
 
     python -m bench.batch 20 20000       # rounds, vertices (5 edges each)
 

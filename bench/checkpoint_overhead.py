@@ -1,9 +1,9 @@
-"""What checkpoints cost: the same input with one each second, each 10 seconds, and none.
+"""The cost of checkpoints: the same input with one every second, every 10 seconds, and none.
 
     python -m bench.checkpoint_overhead 3       # rounds
 
 One server; the three jobs of a round run one after the other, each round in another order.
-Reported is the time from the first batch to the last, and its ratio to the job with none.
+Reported is the time from the first batch to the last, and its ratio to the job without checkpoints.
 """
 
 import json

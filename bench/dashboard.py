@@ -1,5 +1,5 @@
-"""The dashboard with many jobs in the database: when its first page can be used, and whether its
-memory stays as it is under live updates.
+"""The dashboard with many jobs in the database: how soon its first page can be used, and whether
+its memory grows under live updates.
 
     python -m bench.dashboard --jobs 1000 --minutes 10
 

@@ -1,9 +1,9 @@
-"""What a killed leader costs: how long nobody leads, and whether jobs notice.
+"""The cost of a killed leader: how long no server leads, and whether jobs are delayed.
 
     python -m bench.failover 3       # rounds
 
 Two servers on one Postgres and one storage, and a running job. A round kills the leader with
-SIGKILL. Reported are the seconds until the other leads and until the next checkpoint is
+SIGKILL. Reported are the seconds until the other server leads and until the next checkpoint is
 complete, and the largest gap between two committed batches in the 20 seconds before the kill
 and in the 20 seconds after it. The killed server starts again, and follows.
 """

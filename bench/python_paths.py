@@ -1,10 +1,10 @@
-"""How fast the Python paths are against the SQL path, as ratios within one run.
+"""Compares the speed of Python operators with SQL, as ratios within one run.
 
     python -m bench.python_paths [--rows 1000000] [--keys 5000 100000] [--batches 3]
 
-Each job reads the same Parquet files, one a batch, and its output goes nowhere. The first batch
-is left out (it fills the state, and the JVM warms up); the others are taken together. The SQL path
-is a running aggregate, count, sum and maximum for each key: what the process function does.
+Each job reads the same Parquet files, one for each batch, and its output is discarded. The first
+batch is left out (it fills the state, and the JVM warms up); the others are summed up. The SQL job
+is an aggregate, count, sum and maximum for each key, which is what the process function computes.
 """
 
 import argparse

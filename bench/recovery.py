@@ -1,4 +1,4 @@
-"""From submit to the first committed batch, and from kill -9 of a runner to the next one.
+"""Times from submission to the first committed batch, and from kill -9 of a runner to the next.
 
     python -m bench.recovery 3       # rounds
 

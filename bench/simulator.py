@@ -1,14 +1,14 @@
-"""How many jobs one JobManager leads: runners are played, in the words of the protocol, no Spark.
+"""How many jobs one JobManager can manage: simulated runners speak the protocol, without Spark.
 
     python -m bench.simulator 1000 --seconds 120
 
-A real server process (only what it launches is played) on the embedded Postgres. Each job has a
-source, a keyed vertex of 30 subtasks and a sink, and a checkpoint each 10 seconds; each runner
+A real server process (only the runners are simulated) on the embedded Postgres. Each job has a
+source, a keyed vertex of 30 subtasks and a sink, and a checkpoint every 10 seconds; each runner
 sends heartbeats, waits for directives and acks every barrier a moment later, on connections of
-its own. Meanwhile reads go on. Reported is what a checkpoint took from its trigger to its
-completion as Postgres has it, what was missed, what readers waited, and what it costs.
+its own. Meanwhile clients read. Reported are the time of a checkpoint from its trigger to its
+completion (from Postgres), missed checkpoints, the latency of reads, and CPU and memory.
 
-With `--follower` a second server stands by on the same Postgres, and is asked by the readers.
+With `--follower` a second server runs on the same Postgres and answers the reads.
 """
 
 import argparse
@@ -157,16 +157,16 @@ class Simulation:
                 lines = path.read_text().splitlines()
                 for line in lines[at:]:
                     one = json.loads(line)
-                    task = asyncio.create_task(self._play(one["runner"], one["token"]))
+                    task = asyncio.create_task(self._play(one["runner"], one["secret"]))
                     self._played[one["runner"]] = task
                 at = len(lines)
 
-    async def _play(self, runner: str, token: str) -> None:
-        talks = Connection(self._address, token)
+    async def _play(self, runner: str, secret: str) -> None:
+        talks = Connection(self._address, secret)
         hello = {"protocol": 1, "host": "simulated", "pid": 1, "spark_version": "4.3.0"}
         path = f"/v1/runners/{runner}"
         welcome = await self._until_answered(talks, f"{path}/register", hello)
-        polls = asyncio.create_task(self._poll(path, token, welcome["poll_wait_ms"], talks))
+        polls = asyncio.create_task(self._poll(path, secret, welcome["poll_wait_ms"], talks))
         about: dict[str, Any] = {}
         interval = welcome["heartbeat_interval_ms"] / 1000
         await asyncio.sleep(random.uniform(0, interval))
@@ -188,8 +188,8 @@ class Simulation:
             if polls.done():
                 polls.result()
 
-    async def _poll(self, path: str, token: str, wait_ms: int, talks: Connection) -> None:
-        after, waits = 0, Connection(self._address, token)
+    async def _poll(self, path: str, secret: str, wait_ms: int, talks: Connection) -> None:
+        after, waits = 0, Connection(self._address, secret)
         while True:
             query = f"{path}/directives?after={after}&wait_ms={wait_ms}"
             status, found = await waits.call("GET", query, None)
@@ -202,6 +202,7 @@ class Simulation:
                 about = {"job": directive["job"], "attempt": directive["attempt"]}
                 if directive["body"]["kind"] == "run":
                     self._about[path] = about
+                    talks.attempt_token = directive["body"]["token"]
                     report = {**about, "at": "2026-01-01T00:00:00Z"}
                     body = {"event": "running", "restored": []}
                     await self._until_answered(talks, f"{path}/attempt", {**report, "body": body})

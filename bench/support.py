@@ -1,7 +1,7 @@
-"""What the benchmarks share: a server of their own, jobs with a state of a chosen size, tables.
+"""Shared by the benchmarks: a server of their own, jobs with state of a chosen size, tables.
 
-Machines are noisy. Each benchmark compares things within one run and reports ratios; the
-figures themselves are for this machine, today.
+Machines are noisy. Each benchmark compares measurements within one run and reports ratios; the
+absolute figures hold for one machine only.
 """
 
 import sys

@@ -1,13 +1,14 @@
-"""The `headgate` command: the client's command line, and what needs a server's code.
+"""The `headgate` command: the client's command line, and the commands that need server code.
 
-The client may not import the server, so the two meet here. Imports that only
-`serve` or `demo` need are made there: `headgate list` starts quickly.
+The client may not import the server, so this module imports both. Imports that only `serve` or
+`demo` need are inside of these functions, so that `headgate list` starts quickly.
 """
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,9 +19,13 @@ import jobmanager.client.gc_command
 import jobmanager.client.savepoint_commands
 import jobmanager.client.script_command
 import jobmanager.client.sql_command
-import jobmanager.client.state_commands  # noqa: F401
+import jobmanager.client.state_commands
+import jobmanager.client.token_commands  # noqa: F401
 from jobmanager.client.cli import AsJson, app, run
 from jobmanager.client.errors import HeadgateError
+
+if TYPE_CHECKING:
+    from jobmanager.server import ServerReady
 
 
 def main() -> None:
@@ -33,36 +38,53 @@ def serve(
         str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(help="Port to listen on; 0 takes a free one. [default: 8081]")
+        int | None, typer.Option(help="Port to listen on; 0: any free port. [default: 8081]")
     ] = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="What the server keeps. [default: .headgate]"),
+        typer.Option(
+            metavar="PATH", help="Directory of the server's own files. [default: .headgate]"
+        ),
     ] = None,
     database_url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="A Postgres. [default: one embedded in the data dir]"),
+        typer.Option(
+            metavar="URL",
+            help="A Postgres database, without its password: the list of processes would show it. "
+            "[default: embedded, in the data dir]",
+        ),
+    ] = None,
+    database_url_file: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="A file with the database URL and its password."),
+    ] = None,
+    database_password_file: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="A file with the password for --database-url."),
     ] = None,
     storage: Annotated[
         str | None,
-        typer.Option(metavar="URI", help="What Spark works in, file:///... [in the data dir]"),
+        typer.Option(
+            metavar="URI", help="Working storage of jobs, file:///... [default: in the data dir]"
+        ),
     ] = None,
     checkpoints: Annotated[
         str | None,
         typer.Option(
             metavar="URI",
-            help="Where checkpoints are kept, s3://bucket/... or file:///... [in the storage]",
+            help="Storage of checkpoints, s3://bucket/... or file:///... [default: in the storage]",
         ),
     ] = None,
     spark_master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where jobs run. [default: local[cores]]")
+        str | None,
+        typer.Option(metavar="URL", help="Spark master of the jobs. [default: local[cores]]"),
     ] = None,
     data_root: Annotated[
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="What relative paths in job graphs are relative to. [default: in the storage, "
-            "where one is named, or in the data dir]",
+            help="Directory that relative paths in job graphs start from. [default: in the "
+            "storage if --storage is given, else in the data dir]",
         ),
     ] = None,
     warm_runners: Annotated[
@@ -75,15 +97,63 @@ def serve(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The name of this machine, where several have the same host name. [host name]",
+            help="Name of this machine, if host names are not unique. [default: host name]",
         ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A further name by which clients may call this server; repeatable. IP addresses, "
-            "localhost and the advertised name are always fine.",
+            help="A further host name under which clients may call this server; repeatable. IP "
+            "addresses, localhost and the advertised name are always allowed.",
+        ),
+    ] = None,
+    advertise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="URL under which runners and other servers reach this server. [host and port]",
+        ),
+    ] = None,
+    require_tokens: Annotated[
+        bool | None,
+        typer.Option("--require-tokens", help="Accept only requests with a token."),
+    ] = None,
+    insecure: Annotated[
+        bool | None,
+        typer.Option(
+            "--insecure",
+            help="Need no tokens on any address: whoever reaches the server is admin.",
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Serve HTTPS with this certificate (PEM).")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The key of the certificate (PEM).")
+    ] = None,
+    ca: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="PEM file of certificates that runners and other servers trust. "
+            "[default: the server's own certificate]",
+        ),
+    ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="An address or network whose X-Forwarded-For is believed; repeatable.",
+        ),
+    ] = None,
+    allow_path: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROOT_OR_URI",
+            help="A directory or URI below which job graphs and savepoints may name places; "
+            "repeatable. The data root, and for savepoints the storage, always count. "
+            "[default: any path on loopback, none more on other addresses]",
         ),
     ] = None,
     fence_after: Annotated[
@@ -96,15 +166,22 @@ def serve(
     ] = None,
     stop_jobs: Annotated[
         bool | None,
-        typer.Option("--stop-jobs", help="Cancel the jobs when the server ends; else they go on."),
+        typer.Option(
+            "--stop-jobs", help="Cancel the jobs when the server ends; by default they go on."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a server, until Ctrl-C or SIGTERM.
 
     Each option can be set as an environment variable, such as HEADGATE_PORT or
-    HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS, separated by commas). The
-    option counts where both are given.
+    HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS, --allow-path as
+    HEADGATE_ALLOW_PATHS and --trusted-proxy as HEADGATE_TRUSTED_PROXIES, separated by commas). An
+    option on the command line wins over its variable. The database password comes from a file or
+    the environment, never from an option.
+
+    On a loopback address no tokens are needed. On any other address every request needs a token;
+    the first admin token is printed once, when the server starts.
 
     \b
     Example:
@@ -115,7 +192,9 @@ def serve(
         host=host,
         port=port,
         data_dir=data_dir,
-        database_url=database_url,
+        database_url=_without_password(database_url),
+        database_url_file=database_url_file,
+        database_password_file=database_password_file,
         storage=storage,
         checkpoints=checkpoints,
         spark_master=spark_master,
@@ -124,6 +203,14 @@ def serve(
         node=node,
         allow_hosts=allow_host or None,
         fence_after=fence_after,
+        allow_paths=allow_path or None,
+        advertise=advertise,
+        require_tokens=require_tokens,
+        insecure=insecure,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        ca=ca,
+        trusted_proxies=trusted_proxy or None,
         stop_jobs=stop_jobs,
     )
 
@@ -136,11 +223,11 @@ def demo(
     ] = None,
     data_dir: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="Each run has a directory in it. [.headgate/demo]"),
+        typer.Option(metavar="PATH", help="Directory for the runs. [default: .headgate/demo]"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start a server, run the quickstart job on it, show what happens, and tidy up.
+    """Start a server, run the quickstart job on it, show its progress, and clean up.
 
     \b
     Example:
@@ -164,24 +251,50 @@ def _serve(as_json: bool, **given: Any) -> None:
             f"{_option(one['loc'])}{one['msg'].removeprefix('Value error, ')}"
             for one in error.errors()
         )
-        raise HeadgateError(f"the settings do not fit: {faults}") from error
+        raise HeadgateError(f"the settings are not valid: {faults}") from error
     try:
-        server.serve(settings, lambda ready: typer.echo(_ready(ready.url, ready.leader, as_json)))
+        server.serve(settings, lambda ready: typer.echo(ready_text(ready, as_json)))
     except server.CannotStart as error:
         raise HeadgateError(" ".join(str(error).split())) from error
 
 
-def _ready(url: str, leader: str | None, as_json: bool) -> str:
+def _without_password(url: str | None) -> str | None:
+    """Refuse a URL with a password: everybody on the machine can read a command line."""
+    from jobmanager.store.database import parse_url
+
+    if url is None:
+        return None
+    try:
+        has_password = bool(parse_url(url).password)
+    except ValueError as error:
+        raise HeadgateError(f"--database-url: {error}") from None
+    if has_password:
+        raise HeadgateError(
+            "--database-url holds a password, and everybody on this machine can read it in the "
+            "list of processes: put the URL into HEADGATE_DATABASE_URL or into a file "
+            "(--database-url-file), or the password into a file (--database-password-file)"
+        )
+    return url
+
+
+def ready_text(ready: "ServerReady", as_json: bool) -> str:
+    """Return the text for standard output. The first admin token appears there and nowhere else:
+    logs go to standard error.
+    """
     if as_json:
-        return json.dumps({"url": url, "leader": leader})
-    if leader == url:
-        return f"Headgate is ready at {url}"
-    follows = f"follows {leader}" if leader else "waits for the lease"
-    return f"Headgate {follows} and is ready at {url}"
+        return json.dumps(asdict(ready))
+    follows = f"follows {ready.leader}" if ready.leader else "waits for the lease"
+    does = "is ready" if ready.leader == ready.url else f"{follows} and is ready"
+    lines = [f"Headgate {does} at {ready.url}", ready.access]
+    if ready.first_admin_token:
+        lines += [
+            "The first admin token, for HEADGATE_TOKEN of a client. It is not shown again:",
+            ready.first_admin_token,
+        ]
+    return "\n".join(lines)
 
 
 def _option(location: tuple[int | str, ...]) -> str:
-    """Empty: the fault is about several options, and names them."""
-    if not location:
-        return ""
-    return "--" + "-".join(str(part) for part in location).replace("_", "-") + ": "
+    """What a fault is of: an option, or several, which the message names."""
+    name = "-".join(str(part) for part in location).replace("_", "-")
+    return f"--{name}: " if name else ""

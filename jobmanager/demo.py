@@ -1,7 +1,7 @@
-"""`headgate demo`: a server, the quickstart job, and what happens to them, live.
+"""`headgate demo`: starts a server and the quickstart job, and shows their progress live.
 
-It ends with code 0 only if checkpoints completed, rows came out, and nothing it
-started is left behind.
+The exit code is 0 only if checkpoints completed, rows came out, and no process that the demo
+started is left.
 """
 
 import signal
@@ -28,21 +28,23 @@ DEFAULT_DIRECTORY = Path(".headgate") / "demo"
 STARTED_WITHIN = 180.0
 CANCELLED_WITHIN = 90.0
 SHOWN_WITHIN = 60.0
-"""How much longer than asked it may run, until there is something to show."""
+"""How much longer than asked the demo may run, until there is something to show."""
 LOOK_EVERY = 0.5
 FIRST_ROWS = 10
 SHOWN_ACKS = 12
 
 
 class Rate:
-    """Records a second over the last seconds. Spark's own is that of one batch, often empty."""
+    """Records a second over the last seconds. Spark's own rate is that of one batch, often
+    empty.
+    """
 
     def __init__(self, over: float = 6.0) -> None:
         self._over = over
         self._seen: deque[tuple[float, int]] = deque()
 
     def note(self, at: float, rows: int) -> float:
-        """The rate, now that `rows` were read in all at the time `at`."""
+        """Return the rate, given that `rows` were read in total by the time `at`."""
         if self._seen and rows < self._seen[-1][1]:
             self._seen.clear()  # a new attempt counts from 0
         self._seen.append((at, rows))
@@ -54,7 +56,7 @@ class Rate:
 
 @dataclass
 class DemoOutcome:
-    """What a run has come to."""
+    """The outcome of a run."""
 
     checkpoints: set[int] = field(default_factory=set)
     rows: int = 0
@@ -65,17 +67,17 @@ class DemoOutcome:
         if self.survivors:
             return f"these outlived the server and were killed: {', '.join(self.survivors)}"
         if not self.checkpoints:
-            return "no checkpoint completed: let it run for longer"
+            return "no checkpoint completed: let the demo run longer"
         if not self.rows:
-            return "no rows came out: let it run for longer"
+            return "no rows came out: let the demo run longer"
         return None
 
 
 def run(seconds: float | None, directory: Path, as_json: bool) -> None:
-    """Runs the demo for `seconds` after the job has started; None: until Ctrl-C. On a slow
-    machine for longer, until rows came out and a checkpoint completed.
+    """Run the demo for `seconds` after the job has started; None: until Ctrl-C. On a slow machine
+    it runs longer, until rows came out and a checkpoint completed.
 
-    Raises `HeadgateError` where it did not come to what it promises.
+    Raises `HeadgateError` if the demo did not succeed.
     """
     outcome = DemoOutcome()
     home = (directory / datetime.now(UTC).strftime("%Y%m%d-%H%M%S")).resolve()
@@ -84,7 +86,7 @@ def run(seconds: float | None, directory: Path, as_json: bool) -> None:
         shown.say("server_starting", f"starting a server in {home}", directory=str(home))
         server = DemoServer(home)
         try:
-            with HeadgateClient(server.url) as client:
+            with HeadgateClient(server.url, token="") as client:
                 server.await_ready(client)
                 _run_job(client, server, shown, seconds, outcome)
         except KeyboardInterrupt:
@@ -93,13 +95,13 @@ def run(seconds: float | None, directory: Path, as_json: bool) -> None:
             with _uninterrupted():
                 outcome.survivors = server.shut_down()
         if not outcome.survivors:
-            shown.say("server_ended", "the server is down, and so is all it started")
+            shown.say("server_ended", "the server and all processes that it started have ended")
     if outcome.fault:
         raise HeadgateError(f"{outcome.fault} (server log: {server.log})")
 
 
 def quickstart() -> Path:
-    """The example, in an installed package or in a checkout."""
+    """Return the example's path, in an installed package or in a checkout."""
     package = Path(__file__).parent
     installed = package / "examples" / "quickstart.yaml"
     return installed if installed.exists() else package.parent / "examples" / "quickstart.yaml"
@@ -139,7 +141,7 @@ def _watch(
     seconds: float | None,
     outcome: DemoOutcome,
 ) -> None:
-    """Shows progress until the time is over. The clock starts when the job first runs."""
+    """Show progress until the time is up. The time starts when the job first runs."""
     submitted_at, began_at, rate = time.monotonic(), None, Rate()
     rows_out = 0
     while began_at is None or not _is_over(
@@ -164,7 +166,7 @@ def _is_over(seconds: float | None, ran: float, has_shown: bool) -> bool:
 
 
 def _show_progress(status: StatusResponse, elapsed: float, rate: Rate, shown: View) -> int:
-    """The rows that came out so far."""
+    """Show progress, and return the number of rows that came out so far."""
     regions = status["region_states"]
     rows_in = sum(region.get("input_rows") or 0 for region in regions)
     rows_out = sum(region.get("output_rows") or 0 for region in regions)
@@ -223,7 +225,7 @@ def _show_rows(output: Path, shown: View, outcome: DemoOutcome) -> None:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """A second Ctrl-C must not leave behind what the first one was to end."""
+    """Ignore a second Ctrl-C, so that it cannot interrupt the clean-up after the first."""
     before = {one: signal.signal(one, signal.SIG_IGN) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
@@ -234,7 +236,7 @@ def _uninterrupted() -> Iterator[None]:
 
 @contextmanager
 def _interrupted_by_sigterm() -> Iterator[None]:
-    """SIGTERM is Ctrl-C: the demo tidies up for either."""
+    """Treat SIGTERM as Ctrl-C: the demo cleans up after either."""
 
     def interrupt(signum: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

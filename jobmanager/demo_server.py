@@ -1,4 +1,4 @@
-"""A server of the demo's own: a child process, and the promise that nothing of it survives."""
+"""The demo's own server: a child process, of which no process survives the demo."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ GONE_WITHIN = 20.0
 
 
 class DemoServer:
-    """`headgate serve` on a free port, with all it keeps in `directory`."""
+    """`headgate serve` on a free port, with all its files in `directory`."""
 
     def __init__(self, directory: Path) -> None:
         self.data_root = directory / "data"
@@ -38,7 +38,7 @@ class DemoServer:
             time.sleep(0.2)
 
     def check(self) -> None:
-        """Raises where the server has died; takes note of whatever it started."""
+        """Raise if the server has died; otherwise note the processes that it started."""
         if self._process.poll() is not None:
             last = self.log.read_text(errors="replace").strip().splitlines()[-1:] or ["no word"]
             raise HeadgateError(
@@ -47,7 +47,9 @@ class DemoServer:
         self._note_processes()
 
     def shut_down(self) -> list[str]:
-        """Ends the server as an operator would; what had to be killed afterwards."""
+        """End the server as an operator would; return the processes that had to be killed
+        afterwards.
+        """
         self._note_processes()
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
@@ -64,7 +66,7 @@ class DemoServer:
         command += ["--port", str(port), "--data-dir", str(self._directory / "server")]
         command += ["--data-root", str(self.data_root), "--warm-runners", "0"]
         # The demo is the same on every machine, whatever its operator has set for real servers.
-        # A session of its own keeps Ctrl-C to us: the job is cancelled before the server goes.
+        # In a session of its own the server does not get Ctrl-C: the job is cancelled first.
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -87,7 +89,7 @@ class DemoServer:
             return
 
     def _end_survivors(self) -> list[str]:
-        """Kills what is left, after it had time to go by itself; says what it was."""
+        """Kill processes that are left after they had time to end; return their names."""
         suspects = self._seen | _processes_naming(str(self._directory))
         _, alive = psutil.wait_procs(suspects, timeout=GONE_WITHIN)
         described = []
@@ -101,7 +103,7 @@ class DemoServer:
 
 
 def _processes_naming(text: str) -> set[psutil.Process]:
-    """Processes with `text` in their command line: the database detaches from its parent."""
+    """Find processes with `text` in their command line; the database is no child of the server."""
     found = set()
     for process in psutil.process_iter(["cmdline"]):
         command = process.info["cmdline"] or []

@@ -1,4 +1,4 @@
-"""What the demo says while it runs: lines that stay, and one line that changes.
+"""The demo's output while it runs: lines that stay, and one line that changes.
 
 On a terminal the changing line is at the bottom, always up to date. Elsewhere it
 is printed now and then. With `--json` everything is one JSON object a line.
@@ -20,13 +20,13 @@ from rich.text import Text
 
 class View(Protocol):
     def say(self, event: str, text: str, **facts: Any) -> None:
-        """One line that stays."""
+        """Print a line that stays."""
 
     def progress(self, text: str, **facts: Any) -> None:
-        """How things are now; it replaces what was said before."""
+        """Show the progress; it replaces the progress shown before."""
 
     def rows(self, rows: list[Mapping[str, Any]], text: str, **facts: Any) -> None:
-        """The first rows of a result."""
+        """Show the first rows of a result."""
 
 
 class TerminalView:
@@ -83,7 +83,7 @@ class JsonView:
 
 @contextmanager
 def view(as_json: bool) -> Iterator[View]:
-    """The view that fits where the output goes."""
+    """Return the view for the kind of output: terminal, plain text or JSON."""
     console = Console(highlight=False)
     if as_json:
         yield JsonView()

@@ -1,7 +1,7 @@
-"""What a JobManager does while it leads, and only then: the loops, and watching runners.
+"""What a JobManager does only while it leads: it runs the background loops and watches runners.
 
-It begins by adopting the runners that are there. When it ends, their processes go on, and
-nothing is decided any more; the next leader does the same from what Postgres says.
+A leader begins by taking over the existing runners. When its leadership ends, their processes go
+on, and it decides nothing any more; the next leader starts from what Postgres says.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from jobmanager.core.ids import RunnerId
 from jobmanager.core.life.lease import Term
 from jobmanager.core.life.records import HistoryEntry
 from jobmanager.launchers.local import LocalLauncher
+from jobmanager.loops.access_pruner import AccessPruner
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
 from jobmanager.loops.pruner import Pruner
@@ -33,11 +34,11 @@ _END_WITHIN = 2.0
 _PRUNE_EVERY = 600.0
 _TRY_AGAIN_AFTER = 0.5
 _SHARE = 0.1
-"""Of the time, for what looks at every job."""
+"""The share of the time that loops which look at every job may take."""
 
 
 class LeaderTasks:
-    """Begun with each leadership, ended with it."""
+    """The tasks of one leadership: they begin and end with it."""
 
     def __init__(
         self,
@@ -46,12 +47,14 @@ class LeaderTasks:
         storage: SnapshotStorage,
         wakeups: Wakeups,
         settings: Settings,
+        access_pruner: AccessPruner,
     ) -> None:
         self._units = units
         self._launcher = launcher
         self._storage = storage
         self._wakeups = wakeups
         self._settings = settings
+        self._access_pruner = access_pruner
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         launcher.on_exit(self._runner_exited)
@@ -65,7 +68,7 @@ class LeaderTasks:
         )
         dispatch = DispatchLoop(units, dispatcher, utc_now)
         timer = CheckpointTimer(units, utc_now)
-        # Made now: what was not heard before we led does not count as silence.
+        # Made now: silence before this leadership began does not count.
         reaper = Reaper(units, launcher, utc_now, timeout, settings.start_timeout)
         watchdog = Watchdog(units, utc_now, timeout, settings.stall_after)
         pruner = Pruner(units, utc_now, settings.keep_checkpoint_rows, settings.keep_history)
@@ -77,14 +80,15 @@ class LeaderTasks:
             asyncio.create_task(tick("reaper", reaper, 0.5, stop, share=_SHARE)),
             asyncio.create_task(tick("watchdog", watchdog, 1.0, stop, share=_SHARE)),
             asyncio.create_task(tick("pruner", pruner, _PRUNE_EVERY, stop)),
+            asyncio.create_task(tick("audit", self._access_pruner, _PRUNE_EVERY, stop)),
             asyncio.create_task(tick("sampler", Sampler(units, utc_now), EVERY_SECONDS, stop)),
             asyncio.create_task(tick("aging", SampleAging(units, utc_now), _PRUNE_EVERY, stop)),
             asyncio.create_task(tick("warm pool", warm, 1.0, stop)),
         ]
 
     async def end(self) -> None:
-        """Returns when nothing of it is under way. What cannot end in time is broken off:
-        all it could still do is to be refused by Postgres.
+        """End all tasks and wait for them. A task that does not end in time is cancelled: Postgres
+        would refuse its writes anyway.
         """
         self._stop.set()
         if self._tasks:
@@ -95,11 +99,11 @@ class LeaderTasks:
         self._tasks = []
         await self._launcher.end_warm()
         await self._launcher.close()
-        self._wakeups.wake_all()  # who waits here for directives has to ask the new leader
+        self._wakeups.wake_all()  # runners that wait here for directives have to ask the new leader
 
     async def _adopt(self, term: Term, url: str) -> None:
-        """Watches the runners that are there, whoever started them, and says so in the
-        history of the jobs that live.
+        """Watch the existing runners, whoever started them, and note the new leader in the history
+        of live jobs.
         """
         while not self._stop.is_set():
             try:
@@ -123,8 +127,8 @@ class LeaderTasks:
             await uow.commit()
 
     async def _runner_exited(self, runner_id: RunnerId, description: str) -> None:
-        """Told once, so it has to be written down, however long Postgres is away. Where we
-        lose the lead meanwhile, the next leader sees it by itself.
+        """Record the exit of a runner. It is reported only once, so retry until Postgres answers.
+        If leadership is lost meanwhile, the next leader sees the exit by itself.
         """
         while True:
             try:

@@ -1,7 +1,7 @@
-"""`python -m taskrunner.archive_classes DIRECTORY`: makes the archive of Spark's classes now.
+"""`python -m taskrunner.archive_classes DIRECTORY`: creates the archive of Spark's classes.
 
-A server has it made by its first warm runner. This is for whoever builds an image or runs
-tests: name the same directory to the server, as `HEADGATE_CLASS_ARCHIVES`.
+On a server the first warm runner creates the archive. This command creates it in advance, for an
+image or for tests: set `HEADGATE_CLASS_ARCHIVES` of the server to the same directory.
 """
 
 import os

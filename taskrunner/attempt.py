@@ -1,10 +1,10 @@
-"""One attempt of a job, from the directive to its end: a machine and three threads.
+"""One attempt of a job, from the directive `run` to its end: a state machine and three threads.
 
     directives, signals ─┐                          ┌─▶ the caller's thread drives Spark
     Spark's queries ─────┼─ events ─▶ AttemptLoop ──┼─▶ BarrierThread: snapshots, acks, declines
     answers to acks ─────┘            (decides)     └─▶ reports
 
-The phases of an attempt, and what goes before what, are in `taskrunner.core.attempt.machine`.
+The phases of an attempt, and the precedence of events, are in `taskrunner.core.attempt.machine`.
 """
 
 import time
@@ -62,7 +62,9 @@ ReportProgress = Callable[[AttemptPrepared | AttemptRunning], None]
 
 
 class AttemptRun:
-    """Runs one attempt. `run` belongs to one thread; the rest to any. Its session stays open."""
+    """Runs one attempt. One thread calls `run`; any thread may call the rest. The Spark session
+    stays open afterwards.
+    """
 
     def __init__(
         self,
@@ -77,7 +79,7 @@ class AttemptRun:
         self.job = job
         self.number = number
         self.keeps_runner = False
-        """It was stopped, and another attempt is to come to this runner."""
+        """The attempt was stopped, and the job's next attempt will run in this process."""
         after = None if run.fence_after_ms is None else run.fence_after_ms / 1000
         self._loop = AttemptLoop(self._carry_out, self._give_up, FenceTime(heard_at, after))
         self._barriers = BarrierThread(job, number, client, self._loop.tell)
@@ -94,7 +96,7 @@ class AttemptRun:
         return self._preparation.layout
 
     def run(self, report: ReportProgress) -> EndingReport | None:
-        """Runs the job to its end. None: it was replaced or dismissed, and says nothing."""
+        """Runs the job to its end. None: the attempt was replaced or dismissed: no report."""
         self._report = report
         self._barriers.start()
         self._loop.start()
@@ -115,7 +117,7 @@ class AttemptRun:
         self._loop.tell(events.HeartbeatAnswered(sent_at))
 
     def tell(self, body: Barrier | Stop | CheckpointCompleted | CheckpointAborted) -> None:
-        """Passes on what the JobManager says about a checkpoint."""
+        """Passes a message of the JobManager about a checkpoint to the attempt."""
         match body:
             case Barrier():
                 time_left = body.expires_at - datetime.now(UTC)
@@ -127,7 +129,7 @@ class AttemptRun:
                 self._loop.tell(body)
 
     def progress(self) -> list[RegionProgress]:
-        """The latest progress of each region that can be read just now."""
+        """The latest progress of each region whose progress can be read at the moment."""
         return self._driver.progress()
 
     def _carry_out(self, instruction: Instruction) -> None:

@@ -1,5 +1,5 @@
-"""The thread in which an attempt decides: it feeds events into the machine, and passes on what is
-to be done. It never blocks on anything but the next event, or the next deadline.
+"""The thread that makes an attempt's decisions: it feeds events into the state machine and hands
+out the instructions. It blocks on nothing but the next event or the next deadline.
 """
 
 import time
@@ -18,7 +18,7 @@ log = logs.get("attempt")
 
 
 class AttemptLoop(Thread):
-    """Runs the machine of one attempt until that has ended."""
+    """Runs the state machine of one attempt until the attempt has ended."""
 
     def __init__(
         self,
@@ -29,15 +29,15 @@ class AttemptLoop(Thread):
         super().__init__(name="attempt", daemon=True)
         self._carry_out = carry_out
         self._give_up = give_up
-        """Told of an error in here: a fault of ours, and no reason to hang."""
+        """Called with an error in this thread: a bug of Headgate must not hang the attempt."""
         # a queue, not a lock: a signal handler may put into it at any moment
         self._events: SimpleQueue[Event] = SimpleQueue()
         self._fence = fence
         self.state: AttemptState = machine.begin(fence=fence)[0]
-        """As it was after the last event. To look at, for any thread."""
+        """The state after the last event. Any thread may read it."""
 
     def tell(self, event: Event) -> None:
-        """Any thread may say what happened; so may a signal handler."""
+        """Adds an event. Any thread may call this, and so may a signal handler."""
         self._events.put(event)
 
     def run(self) -> None:
@@ -67,7 +67,7 @@ class AttemptLoop(Thread):
             self._carry_out(instruction)
 
     def _next(self) -> Event | None:
-        """The next event; None: a deadline has come first."""
+        """The next event; None: a deadline was reached first."""
         deadline = machine.next_deadline(self.state)
         try:
             if deadline is None:

@@ -1,8 +1,8 @@
-"""The thread that answers barriers, so that heartbeats and queries go on meanwhile.
+"""The thread that answers barriers, so that heartbeats and queries continue meanwhile.
 
-It looks how far the queries are, takes snapshots, sends acks and declines, and shows output, one
-after the other, and tells what came of it. What is answered, and how, is decided by the attempt's
-machine (`taskrunner.core.attempt`).
+It watches the batches of the queries, takes snapshots, sends acks and declines, and publishes held
+output, one after the other, and reports each result as an event. The attempt's state machine
+(`taskrunner.core.attempt`) decides which barriers are answered, and how.
 """
 
 import time
@@ -13,6 +13,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import assert_never
 
+from jobmanager.core.errors import PathNotAllowed
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
 from jobmanager.core.life.checkpoint import AckOutcome
 from jobmanager.files.locks import LockUnavailable
@@ -43,7 +44,7 @@ from taskrunner.snapshots.spark_state import MissingState
 
 _LOOK_AGAIN_SECONDS = 0.02
 _LEAST_SECONDS = 1.0
-"""How long acks are tried to be sent that come at the last moment."""
+"""How long sending is tried at least, for acks that are ready just before their deadline."""
 _DECLINE_WITHIN = timedelta(seconds=30)
 log = logs.get("barriers")
 
@@ -54,7 +55,7 @@ BarrierInstruction = (
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSources:
-    """What the snapshots of an attempt are taken of, once it is prepared."""
+    """Everything that the snapshots of a prepared attempt need."""
 
     context: AttemptContext
     snapshots: Snapshots
@@ -65,7 +66,7 @@ class SnapshotSources:
 
 
 class BarrierThread(Thread):
-    """Does the blocking work that barriers ask for, in the order in which it is asked for."""
+    """Carries out the blocking instructions for barriers, in the order in which they were given."""
 
     def __init__(
         self,
@@ -82,11 +83,11 @@ class BarrierThread(Thread):
         self._to_do: SimpleQueue[BarrierInstruction | None] = SimpleQueue()
         self._sources: SnapshotSources | None = None
         self._watched: int | None = None
-        """The checkpoint that batches are watched for."""
+        """The checkpoint for which batches are being watched."""
         self._seen: dict[RegionId, BatchesOfRegion] = {}
 
     def can_snapshot(self, sources: SnapshotSources) -> None:
-        """Says what there is to snapshot: before the attempt is said to be prepared."""
+        """Sets the sources of snapshots. Called before the attempt reports `prepared`."""
         self._sources = sources
 
     def do(self, instruction: BarrierInstruction) -> None:
@@ -94,7 +95,7 @@ class BarrierThread(Thread):
         self._to_do.put(instruction)
 
     def end(self) -> None:
-        """Returns when everything that was asked for has been done."""
+        """Returns when all instructions have been carried out."""
         self._to_do.put(None)
         if self.is_alive():
             self.join()
@@ -135,7 +136,7 @@ class BarrierThread(Thread):
         return self._sources
 
     def _look(self) -> None:
-        """Tells how far the queries are, if that is news."""
+        """Reports how far the queries are, if that has changed."""
         assert self._watched is not None
         try:
             found = {region: self._look_at(region) for region in self._site.logs}
@@ -187,7 +188,7 @@ class BarrierThread(Thread):
         self._tell(events.AcksAnswered(checkpoint, AckOutcome(reply.outcome)))
 
     def _send_decline(self, send: SendDecline) -> None:
-        """Says that there will be no snapshot, and why."""
+        """Declines the barrier, with the reason."""
         checkpoint = send.checkpoint
         log.warning(
             "barrier_declined", checkpoint=checkpoint, reason=send.reason, detail=send.detail
@@ -215,11 +216,11 @@ class BarrierThread(Thread):
                 self._tell(events.Dismissed(str(error)))
             case NotDelivered() | CallRefused():
                 pass
-            case _:  # the thread must live: the next barrier may succeed
+            case _:  # the thread must survive: the next barrier may succeed
                 log.error("call_failed", exc_info=error)
 
     def _show(self, show: ShowOutput) -> Event:
-        """Makes visible what was held back for this checkpoint, which is complete."""
+        """Publishes the output that was held for this checkpoint, which is complete."""
         try:
             for region, sinks in self._site.sinks.items():
                 batch = show.batches.get(region)
@@ -238,7 +239,7 @@ def _failed(checkpoint: int, error: Exception) -> Event:
     match error:
         case Superseded():
             return events.SnapshotFailed(checkpoint, "superseded", str(error))
-        case MissingState() | LockUnavailable() | OSError():
+        case MissingState() | LockUnavailable() | PathNotAllowed() | OSError():
             return events.SnapshotFailed(checkpoint, "storage", f"{type(error).__name__}: {error}")
         case _:
             log.error("snapshot_failed", checkpoint=checkpoint, exc_info=error)

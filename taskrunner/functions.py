@@ -1,15 +1,15 @@
-"""Code of users, found by the name that a job graph gives it."""
+"""Finds user code by the name that a job graph gives it."""
 
 import importlib
 from typing import Any
 
 
 class FunctionMissing(Exception):
-    """What a vertex names cannot be imported."""
+    """The function or class that a vertex names cannot be imported."""
 
 
 def load(reference: str) -> Any:
-    """What `"module:name"` names; the name may have dots. Raises `FunctionMissing`."""
+    """Imports what `"module:name"` names; the name may have dots. Raises `FunctionMissing`."""
     module_name, colon, name = reference.partition(":")
     if not (module_name and colon and name):
         raise FunctionMissing(f"{reference!r} is not of the form module:name")

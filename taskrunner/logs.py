@@ -1,4 +1,4 @@
-"""Logs: one line of JSON an event, to standard error."""
+"""Logs: one line of JSON for each event, to standard error."""
 
 import sys
 from typing import cast

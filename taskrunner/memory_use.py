@@ -1,4 +1,4 @@
-"""What a runner takes of its machine: memory of all its processes, and of its JVM."""
+"""The memory that a runner uses: that of all its processes, and the heap of its JVM."""
 
 from contextlib import suppress
 
@@ -32,6 +32,6 @@ class MemoryUse:
     def _resident(self) -> int:
         total: int = self._myself.memory_info().rss
         for child in self._myself.children(recursive=True):
-            with suppress(psutil.Error):  # it has ended meanwhile
+            with suppress(psutil.Error):  # the process has ended meanwhile
                 total += child.memory_info().rss
         return total

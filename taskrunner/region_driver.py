@@ -1,8 +1,8 @@
-"""What the attempt's machine tells to do with Spark, carried out by one thread, in order.
+"""Carries out the attempt machine's instructions for Spark, in one thread and in order.
 
-It prepares, starts, polls and ends the regions, and tells what came of it. Whatever it only waits
-for (the next region to prepare, a query that is to end, a batch that drains) is left when there is
-something else to do.
+It prepares, starts, polls and ends the regions, and reports each result as an event. An instruction
+that only waits (for the next region to prepare, a query that is to end, a batch that drains) is
+abandoned when the next instruction arrives.
 """
 
 from collections.abc import Callable
@@ -46,11 +46,11 @@ SparkInstruction = (
 
 
 class DriveAbandoned(Exception):
-    """Something else is to be done than what is under way."""
+    """Another instruction has arrived, so the one under way is abandoned."""
 
 
 class RegionDriver:
-    """Drives the regions of one attempt. `run` and all that it does belong to one thread."""
+    """Drives the regions of one attempt. `run` and everything it calls belong to one thread."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class RegionDriver:
         self._has_started = False
         self._is_polling = False
         self._finished: set[RegionId] = set()
-        """Regions that have been told to have."""
+        """Regions whose end has been reported."""
         self._last_progress: list[RegionProgress] = []
 
     def do(self, instruction: SparkInstruction) -> None:
@@ -72,7 +72,7 @@ class RegionDriver:
         self._to_do.put(instruction)
 
     def run(self) -> None:
-        """Does what it is asked to until that is the end."""
+        """Carries out instructions until `End`."""
         while not isinstance(instruction := self._next(), End):
             try:
                 self._carry_out(instruction)
@@ -86,16 +86,16 @@ class RegionDriver:
                 self._tell(self._failed(instruction, failure_of(error)))
 
     def progress(self) -> list[RegionProgress]:
-        """The latest progress of each region that can be read just now. For any thread."""
+        """The latest progress of each region whose progress can be read now. For any thread."""
         if self._has_started:
             try:
                 self._last_progress = [one.progress() for one in self._regions]
-            except Exception as error:  # a log file was tidied away meanwhile, Spark is ending…
+            except Exception as error:  # Spark has deleted a log file meanwhile, or is ending
                 log.debug("progress_not_read", reason=f"{type(error).__name__}: {error}")
         return self._last_progress
 
     def _next(self) -> SparkInstruction | None:
-        """What to do next; None: look how the regions are."""
+        """The next instruction; None: there is none, so poll the regions."""
         try:
             return self._to_do.get(timeout=_POLL_SECONDS if self._is_polling else None)
         except Empty:

@@ -1,4 +1,4 @@
-"""What an attempt reports: where its regions started from, and why it failed."""
+"""The reports of an attempt: what its regions were restored from, and why it failed."""
 
 from jobmanager.core.ids import RegionId
 from jobmanager.core.progress import RestoredRegion
@@ -21,7 +21,7 @@ log = logs.get("attempt")
 
 
 class RegionFailed(Exception):
-    """A region's query ended with an error, which is the cause."""
+    """A region's query ended with an error, which is the `__cause__`."""
 
     def __init__(self, region: RegionId) -> None:
         self.region = region
@@ -29,14 +29,14 @@ class RegionFailed(Exception):
 
 
 def region_failure(spark_job: SparkJob) -> Exception:
-    """What the first region that failed is to be reported with."""
+    """The failure to report for the first region that failed."""
     return failure_of_region(
         next(one for one in spark_job.regions if one.phase is QueryPhase.FAILED)
     )
 
 
 def failure_of_region(region: RegionRun) -> Exception:
-    """What a region that failed is to be reported with."""
+    """The failure to report for a region that failed."""
     if isinstance(region.error, Superseded):
         return region.error
     error = RegionFailed(region.id)
@@ -62,7 +62,7 @@ def failure_of(error: Exception) -> FailureReport:
 
 
 def restored_regions(spark_job: SparkJob) -> list[RestoredRegion]:
-    """Where each region was started from, and why there."""
+    """What each region was restored from, and why."""
     return [_restored_region(region, one) for region, one in spark_job.restored.items()]
 
 

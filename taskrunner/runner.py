@@ -1,8 +1,8 @@
-"""A runner: registers, takes an attempt, runs it, reports, and ends or takes the next.
+"""A runner: registers, runs an attempt, reports its end, and then ends or runs the next attempt.
 
 registered ──run──▶ attempt ──▶ its end is reported ──▶ the process ends
                       ▲                 │ stopped, and the runner is kept
-                      └─────run──── waits, Spark warm ──exit, a signal, no word──▶ ends
+                      └─────run──── waits, Spark warm ──exit, a signal, idle timeout──▶ ends
 """
 
 import os
@@ -52,7 +52,7 @@ from taskrunner.spark.session.session import WarmSession
 _TERMINATION_GRACE = timedelta(seconds=5)
 _EXIT_WAIT_SECONDS = 10.0
 _IN_ORDER_SECONDS = 5.0
-"""How long the end of an attempt waits for the reports before it."""
+"""How long the report of an attempt's end waits for the delivery of earlier reports."""
 _TICK_SECONDS = 0.5
 _MEMORY_EVERY = 5
 """Heartbeats."""
@@ -72,24 +72,24 @@ class RunnerProcess:
         self._client = client
         self._report_within = report_within
         self._patience = patience
-        """How long a kept runner waits for its next attempt, if a JobManager is there."""
+        """How long a kept runner waits for its next attempt while a JobManager is reachable."""
         self._session = session or WarmSession()
         self._memory_use = MemoryUse(self._session)
         self._beats = 0
-        # queues, not events: a signal handler may put into one at any moment
+        # queues, not events: a signal handler may put into a queue at any moment
         self._attempts: SimpleQueue[AttemptRun | None] = SimpleQueue()
         self._exits: SimpleQueue[str] = SimpleQueue()
         self._heard_at = time.monotonic()
         """When the last call was sent that a JobManager has answered, and has written down."""
         self._newest: AttemptRun | None = None
-        """The last one that there was a `Run` for: what directives are about."""
+        """The attempt of the last `Run`: directives are about this attempt."""
         self._current: AttemptRun | None = None
-        """The one that heartbeats speak of."""
+        """The attempt that heartbeats name."""
         self._last_order: Order | None = None
-        """What ends the runner itself, and so whatever attempt it has."""
+        """The order that ends the runner itself, and so every attempt it gets."""
 
     def run(self) -> None:
-        """Returns when the runner's work is done, or there is none."""
+        """Runs attempts; returns when there is no more work for this runner."""
         self._heard_at = time.monotonic()
         welcome = self._client.register(
             RunnerHello(
@@ -121,11 +121,11 @@ class RunnerProcess:
         self._heartbeats.end()
 
     def terminate(self) -> None:
-        """A signal asks for the end: cancel with a short grace. Safe in a signal handler."""
+        """Cancels the attempt with a short grace period, on a signal. Safe in a signal handler."""
         self._end(CancelAsked(_TERMINATION_GRACE, "the runner was asked to terminate"))
 
     def _run_attempt(self, attempt: AttemptRun) -> AttemptRun | None:
-        """Runs an attempt to its end. Returns the one that is to follow in this process."""
+        """Runs an attempt to its end. Returns the attempt that follows in this process, if any."""
         self._current = attempt
         log.info("attempt_started", job=attempt.job, attempt=attempt.number)
         reporter = Reporter(self._client, self._report_within, attempt.order)
@@ -158,13 +158,14 @@ class RunnerProcess:
         reporter.send(_report(attempt, body))
 
     def _report_ending(self, attempt: AttemptRun, ending: EndingReport) -> bool:
-        """Whether somebody may have waited for it. A refusal does not say: this runner may have
-        its next attempt already, if it was the answer to an earlier try that was lost.
+        """Reports the end of the attempt; returns whether to wait for a next attempt. After a
+        refusal too: the runner may already have its next attempt, if an earlier try of this
+        report arrived and only its answer was lost.
         """
         report = _report(attempt, ending)
         try:
             durable.write(attempt.layout.result(attempt.number), report.model_dump_json(indent=1))
-        except Exception as error:  # storage may be the very thing that failed
+        except Exception as error:  # the attempt may have failed because of storage
             log.error("result_not_written", reason=str(error))
         try:
             reply = self._client.report(report, within=self._report_within)
@@ -175,7 +176,7 @@ class RunnerProcess:
         return not reply.superseded
 
     def _await_next(self) -> AttemptRun | None:
-        """The next attempt of a runner that was kept; None: there is none."""
+        """Waits for the next attempt of a kept runner; None: there is none."""
         log.info("waiting")
         waiting = IdleTimeout(time.monotonic(), self._patience, self._report_within)
         while not waiting.is_over(time.monotonic(), self._heartbeats.was_delivered):
@@ -185,7 +186,7 @@ class RunnerProcess:
         return None
 
     def _await_exit(self) -> None:
-        """Lets the JobManager say the last word, if it has one."""
+        """Waits for the JobManager's last directive, if there is one."""
         with suppress(Empty):
             self._exits.get(timeout=_EXIT_WAIT_SECONDS)
 
@@ -201,12 +202,12 @@ class RunnerProcess:
         )
 
     def _memory(self) -> RunnerMemory | None:
-        """Not each time: to look at all processes takes longer than the rest."""
+        """The memory use, measured only every few heartbeats, because measuring takes long."""
         self._beats += 1
         return self._memory_use.measure() if self._beats % _MEMORY_EVERY == 1 else None
 
     def _take_directive(self, directive: Directive) -> None:
-        """Called by the poller's thread."""
+        """Handles a directive. Called by the poller's thread."""
         log.info("directive", kind=directive.body.kind, number=directive.id)
         match directive.body:
             case Run() as run:
@@ -221,6 +222,8 @@ class RunnerProcess:
     def _take_run(self, directive: Directive, run: Run) -> None:
         assert directive.job is not None
         assert directive.attempt is not None
+        if run.token is not None:
+            self._client.learn_token(directive.attempt, run.token)
         attempt = AttemptRun(
             JobId(directive.job),
             AttemptNumber(directive.attempt),
@@ -235,7 +238,7 @@ class RunnerProcess:
         self._attempts.put(attempt)
 
     def _end(self, order: Order) -> None:
-        """Ends the runner: its attempt is told, and there will be no other."""
+        """Ends the runner: its attempt gets the order, and no other attempt is run."""
         self._last_order = order
         if self._newest is not None:
             self._newest.order(order)

@@ -1,4 +1,4 @@
-"""Bringing the regions of a job to an end: after the batch they are in, or at once."""
+"""Ends the regions of a job: after the batch they are in, or at once."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ log = logs.get("attempt")
 def await_ends(
     regions: Sequence[RegionRun], is_interrupted: Callable[[], bool] = lambda: False
 ) -> Iterator[RegionRun]:
-    """The regions in the order in which their queries end, having been asked to or not."""
+    """Yields the regions in the order in which their queries end, requested or not."""
     waiting = list(regions)
     while waiting and not is_interrupted():
         for region in list(waiting):
@@ -35,8 +35,8 @@ def drain(
 ) -> bool:
     """Lets regions whose queries have ended emit every open window, one region after the other.
 
-    `mark` is told, durably, after which batch a region is drained. False: a region has failed,
-    or it was interrupted.
+    `mark` records durably after which batch a region is drained. False: a region has failed, or
+    the drain was interrupted.
     """
     for region in regions:
         while region.drain_one_batch(partial(mark, region.id)):
@@ -46,7 +46,7 @@ def drain(
 
 
 def stop_at_once(regions: Sequence[RegionRun]) -> None:
-    """Stops what still runs, whatever it is doing."""
+    """Stops all queries that still run, in the middle of a batch if necessary."""
     for region in regions:
         try:
             region.stop()

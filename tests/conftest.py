@@ -10,7 +10,7 @@ from hypothesis import settings
 from jobmanager.store.database import Database, open_database
 from jobmanager.store.embedded import EmbeddedPostgres
 from tests.support.cluster import Cluster, a_cluster
-from tests.support.databases import fresh_database
+from tests.support.databases import PATIENT, fresh_database
 from tests.support.renewed import pytest_runtest_makereport  # noqa: F401 - a hook of pytest
 
 # A JVM more for each server, for nothing. Tests of warm runners say how many they want.
@@ -49,7 +49,7 @@ def database_url(postgres_url: str) -> Iterator[str]:
 
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
-    opened = open_database(database_url)
+    opened = open_database(database_url, PATIENT)
     yield opened
     await opened.close()
 
@@ -61,6 +61,6 @@ async def cluster(database: Database, tmp_path: Path) -> AsyncIterator[Cluster]:
 
 
 async def _migrate(url: str) -> None:
-    opened = open_database(url)
+    opened = open_database(url, PATIENT)
     await opened.migrate()
     await opened.close()

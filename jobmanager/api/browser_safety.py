@@ -1,17 +1,18 @@
-"""Requests that somebody else's web page could have sent are refused.
+"""Refuses requests that a web page of another site could have sent.
 
 A page that a developer visits can send requests to a server on the same machine: a form or a
-script posts to 127.0.0.1 without asking the server first, and a name of the page's own that
-suddenly means 127.0.0.1 (DNS rebinding) makes the page look like the server's own. So
+script posts to 127.0.0.1 without asking the server first, and a host name of the page's own
+that is changed to mean 127.0.0.1 (DNS rebinding) makes the page look like the server's own. So
 
 1. the Host header has to be an IP address, which nobody can rebind, or a name of this server;
-2. what a browser says of the page (Origin, Sec-Fetch-Site) has to be this server's own page,
-   for whatever changes something, keeps a connection or starts Spark;
+2. a request that changes something, keeps a connection open or starts Spark has to come from a
+   page of this server, by the headers in which browsers name the page (Origin, Sec-Fetch-Site);
 3. a body has to have a content type that its route documents. A page can send none of these
    types to another server unless that server allows it first, and this server never does.
 
-Programs send neither Origin nor Sec-Fetch-Site. Runners' calls have no host rule: they carry a
-token that no page has, and a runner that is refused by a renamed server would end its job.
+Programs other than browsers send neither Origin nor Sec-Fetch-Site. The host rule does not apply
+to runners' calls: they carry a token that no page has, and a runner that is refused by a renamed
+server would end its job.
 """
 
 import ipaddress
@@ -37,14 +38,14 @@ _JSON_TYPES = ("application/json",)
 _UPLOAD_TYPES = ("application/octet-stream",)
 _READS = frozenset(["GET", "HEAD", "OPTIONS"])
 _OWN_PAGES = frozenset(["same-origin", "none"])
-"""Of Sec-Fetch-Site; `none` is an address that somebody typed."""
+"""Values of Sec-Fetch-Site; `none` means that somebody typed the address."""
 _HOST = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[\w.-]+))(?::\d{1,5})?", re.ASCII)
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """What the rules look at."""
+    """The parts of a request that the rules look at."""
 
     method: str
     path: str
@@ -57,7 +58,7 @@ class RequestHead:
 
 
 def refusal_of_request(head: RequestHead, host_names: frozenset[str]) -> DomainError | None:
-    """Why the request is refused; None: it may go on. `host_names` are in lower case."""
+    """Return why the request is refused; None: it is allowed. `host_names` are in lower case."""
     return (
         _refusal_of_host(head, host_names)
         or _refusal_of_page(head)
@@ -66,7 +67,7 @@ def refusal_of_request(head: RequestHead, host_names: frozenset[str]) -> DomainE
 
 
 def host_name(host: str) -> str | None:
-    """The name or address in a Host header, without the port; None: this is no host."""
+    """Return the name or address in a Host header, without the port; None: not a valid host."""
     found = _HOST.fullmatch(host.strip())
     if found is None:
         return None
@@ -74,7 +75,7 @@ def host_name(host: str) -> str | None:
 
 
 class BrowserSafety:
-    """Refuses before the body is read."""
+    """Refuses requests before their bodies are read."""
 
     def __init__(self, app: ASGIApp, host_names: frozenset[str]) -> None:
         self._app = app
@@ -101,7 +102,7 @@ def _refusal_of_host(head: RequestHead, host_names: frozenset[str]) -> UnknownHo
     if name == "localhost" or name in host_names or _is_ip_address(name):
         return None
     return UnknownHost(
-        f"the Host header names {name!r}, which this server is not known by: use its IP address "
+        f"the Host header names {name!r}, which is not a name of this server: use its IP address "
         f"or localhost, or start the server with --allow-host {name}"
     )
 
@@ -112,14 +113,14 @@ def _refusal_of_page(head: RequestHead) -> CrossSiteRequest | None:
     if head.fetch_site is not None and head.fetch_site.strip().lower() not in _OWN_PAGES:
         page = head.origin or "another site"
         return CrossSiteRequest(
-            f"a web page of {page} sent this (Sec-Fetch-Site: {head.fetch_site}): only "
-            "the server's own pages, and programs that are no browsers, may"
+            f"a web page of {page} sent this request (Sec-Fetch-Site: {head.fetch_site}): among "
+            "web pages, only the server's own may send it"
         )
     if head.origin is not None and not _is_own_origin(head.origin, head.host or ""):
         return CrossSiteRequest(
-            f"a web page of {head.origin} sent this to {head.host}: only the server's own pages, "
-            "and programs that are no browsers, may; a proxy has to pass the Host header on as "
-            "the browser sent it"
+            f"a web page of {head.origin} sent this request to {head.host}: among web pages, only "
+            "the server's own may send it; a proxy in front of the server has to pass the "
+            "Host header on as the browser sent it"
         )
     return None
 
@@ -138,7 +139,7 @@ def _refusal_of_content_type(head: RequestHead) -> UnsupportedContentType | None
 
 
 def accepted_types(path: str) -> tuple[str, ...]:
-    """Of the bodies of what is written there."""
+    """Return the content types that a body sent to `path` may have."""
     match _parts(path):
         case ["artifacts"]:
             return _UPLOAD_TYPES
@@ -149,7 +150,7 @@ def accepted_types(path: str) -> tuple[str, ...]:
 
 
 def _is_costly_read(head: RequestHead) -> bool:
-    """Reads that keep a connection, or that start Spark."""
+    """Whether a read keeps a connection open or starts Spark."""
     match _parts(head.path):
         case ["events"] | ["jobs", _, "events"]:
             return True
@@ -198,7 +199,9 @@ def _head_of(scope: Scope) -> RequestHead:
 
 
 def _all_of(headers: Headers, name: str) -> str | None:
-    """A header that is there twice fits no rule, whichever of the two a route would read."""
+    """Join all values of a header. A repeated header then fits no rule, whichever value a route
+    would read.
+    """
     found = headers.getlist(name)
     return ", ".join(found) if found else None
 

@@ -1,8 +1,9 @@
-"""Writes `jobmanager/client/answers.py`: what the client's answers are, from the OpenAPI document.
+"""Writes `jobmanager/client/answers.py`, the types of the client's answers, from the OpenAPI
+document.
 
-    python -m jobmanager.api.client_types    after a change of the shapes, or `make types`
+    python -m jobmanager.api.client_types    after changing a shape, or `make types`
 
-The client may not import the server: its types are text, made of the document. A test compares
+The client may not import the server, so its types are generated as source text. A test compares
 the file with what would be written.
 """
 
@@ -32,7 +33,7 @@ Schema = Mapping[str, Any]
 
 
 def text(document: Schema) -> str:
-    """The module: every shape that a route answers with, each after the shapes it is made of."""
+    """Return the source of the module: every shape in an answer, after the shapes it refers to."""
     written: dict[str, str] = {}
     for schema in _answers(document):
         _write(schema, document["components"]["schemas"], written)
@@ -40,7 +41,7 @@ def text(document: Schema) -> str:
 
 
 def _answers(document: Schema) -> Iterator[Schema]:
-    """What the routes answer as JSON where they succeed; not what only runners call."""
+    """Return the schemas of successful JSON answers, without the routes that only runners call."""
     for path, operations in sorted(document["paths"].items()):
         for _, operation in sorted(operations.items()):
             for status, response in sorted(operation["responses"].items()):
@@ -58,7 +59,7 @@ def _write(schema: Schema, known: Schema, written: dict[str, str]) -> None:
 
 
 def _named(schema: Any) -> Iterator[str]:
-    """The shapes that a schema names."""
+    """Return the names of the shapes that a schema refers to."""
     match schema:
         case {"$ref": str(where)}:
             yield where.rpartition("/")[2]
@@ -115,7 +116,9 @@ def _type(schema: Schema) -> str:
 
 
 def _python_name(name: str) -> str:
-    """A shape that is also sent to the server has two schemas: here it is what is answered."""
+    """Drop the suffix of a shape that is both sent and answered, and so has two schemas; the schema
+    of the answer is used here.
+    """
     return name.removesuffix("-Output")
 
 

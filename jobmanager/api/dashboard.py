@@ -1,4 +1,4 @@
-"""The dashboard's own files, at `/`. They are built from `web/`, and may not be there."""
+"""Serves the dashboard's files at `/`. They are built from `web/`, and may be absent."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +19,7 @@ _POLICY = (
 )
 _ALWAYS = {POLICY: _POLICY}
 _FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
-"""Assets have their hash in their name."""
+"""Names of assets contain a hash of the content, so a browser may keep an asset for ever."""
 _MISSING = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Headgate</title>
 <style>body{font:15px/1.5 system-ui;margin:4rem auto;max-width:40rem;padding:0 1rem}</style>
 <h1>The dashboard is not built</h1>

@@ -1,4 +1,4 @@
-"""Server-sent events: the history as it is written, and how jobs move meanwhile."""
+"""Server-sent events: history entries as they are written, and the progress of jobs."""
 
 import asyncio
 import json
@@ -18,9 +18,9 @@ from jobmanager.services.events import Event, ProgressDetail, Subscription
 router = APIRouter(tags=["events"])
 _log = structlog.get_logger(__name__)
 BEAT_SECONDS = 15.0
-"""Without an event for so long, a comment shows that the stream lives."""
+"""After so long without an event, a comment is sent to show that the stream is alive."""
 SEND_SECONDS = 20.0
-"""A client that takes nothing for so long is let go."""
+"""A client that reads nothing for so long is disconnected."""
 _RETRY_MS = 2_000
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
@@ -31,18 +31,21 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
 
 LastSeen = Annotated[
     int | None,
-    Header(alias="Last-Event-ID", ge=0, le=2**62, description="Go on after this one."),
+    Header(alias="Last-Event-ID", ge=0, le=2**62, description="Send events after this id."),
 ]
 LastSeenParameter = Annotated[
     int | None,
     Query(
-        alias="last_event_id", ge=0, le=2**62, description="The same, where no header can be set."
+        alias="last_event_id",
+        ge=0,
+        le=2**62,
+        description="The same, for clients that cannot set a header.",
     ),
 ]
 
 
 class EventStream(StreamingResponse):
-    """Ends when the client has gone, is too slow, or the server ends."""
+    """A stream that ends when the client has gone or is too slow, or when the server ends."""
 
     media_type = "text/event-stream"
 
@@ -57,7 +60,7 @@ class EventStream(StreamingResponse):
         try:
             await super().__call__(scope, receive, send_in_time)
         except TimeoutError:
-            _log.info("event stream let go", reason="the client does not read")
+            _log.info("event stream closed", reason="the client does not read")
         finally:
             self._subscription.close()
 
@@ -76,7 +79,7 @@ async def events(
     last_event_id_parameter: LastSeenParameter = None,
 ) -> EventStream:
     """The type of an event is the kind of the history entry, its data the entry with the job's
-    id, name and state. `progress` and `checkpoint_ack` have no id: they are kept nowhere.
+    id, name and state. `progress` and `checkpoint_ack` events have no id: they are not stored.
     """
     after = last_event_id_parameter if last_event_id is None else last_event_id
     return EventStream(context.events.subscribe(None, progress), after)

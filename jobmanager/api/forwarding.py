@@ -1,30 +1,34 @@
-"""What only the leader may do is passed on to it by the others: writes, and runners' calls."""
+"""Followers pass on to the leader what only the leader may do: writes, and runners' calls."""
 
 import asyncio
 from uuid import UUID
 
 import httpx
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from jobmanager.api import problems
 from jobmanager.api.context import ApiContext
-from jobmanager.api.limits import is_read, is_runner_call
+from jobmanager.api.limits import is_read, is_runner_call, is_upload
 from jobmanager.core.errors import NotLeading
 
 FORWARDED_BY = "headgate-forwarded-by"
-"""Set on what was passed on once: it is not passed on again."""
+"""A header that is set on a forwarded request, so that it is not forwarded again."""
 PATIENCE = httpx.Timeout(10.0, connect=2.0, read=None)
-"""An answer may take long; who leads is looked at meanwhile."""
+"""No limit for the answer, which may take long; leadership is checked while waiting."""
 _LOOK_EVERY = 0.5
 _OF_ONE_HOP = frozenset(
     ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "host"]
     + ["content-length", "content-encoding", "date", "server", "expect", "accept-encoding"]
 )
 _OF_THE_PAGE = ("origin", "referer", "sec-fetch-")
-"""What a browser says of its page fits the host that it asked: it is judged there, not again."""
+"""Headers about the browser's page, not forwarded: they are checked by the server that got the
+request.
+"""
+
+_OF_PROXIES = ("forwarded", "x-forwarded-")
+"""Replaced by what this server knows itself: the address that the request came from."""
 
 
 class Forwarding:
@@ -47,6 +51,8 @@ class Forwarding:
 
 
 def _needs_leader(scope: Scope) -> bool:
+    if scope["path"].removeprefix("/v1").startswith("/tokens"):
+        return False  # every server can create and revoke tokens, also while no server leads
     return not is_read(scope) or is_runner_call(scope["path"])
 
 
@@ -54,16 +60,16 @@ async def _forward(context: ApiContext, request: Request) -> Response:
     leader = context.leadership.leader_url
     if leader is None:
         raise NotLeading(
-            "no JobManager leads at the moment; another takes over within seconds: try again"
+            "no JobManager leads at the moment; one takes over within seconds: try again"
         )
     if FORWARDED_BY in request.headers:
-        raise NotLeading(f"this JobManager does not lead; as far as it knows {leader} does")
+        raise NotLeading(f"this JobManager does not lead; the last leader it knows of is {leader}")
     asking = asyncio.create_task(
         context.to_leader.request(
             request.method,
             leader + _target(request.scope),
-            content=await request.body(),
-            headers=_headers(request.headers, context.me),
+            content=request.stream() if is_upload(request.scope["path"]) else await request.body(),
+            headers=_headers(request, context.me),
         )
     )
     try:
@@ -71,12 +77,14 @@ async def _forward(context: ApiContext, request: Request) -> Response:
             await asyncio.wait([asking], timeout=_LOOK_EVERY)
             if not asking.done() and context.leadership.leader_url != leader:
                 raise NotLeading(
-                    f"{leader} leads and did not answer: the request may have been carried out; "
-                    "look first, or repeat the request with the same Idempotency-Key"
+                    f"the leader {leader} did not answer: the request may have been carried out; "
+                    "check first, or repeat the request with the same Idempotency-Key"
                 )
         found = asking.result()
     except httpx.HTTPError as error:
-        raise NotLeading(f"{leader} leads and cannot be reached: {type(error).__name__}") from error
+        raise NotLeading(
+            f"the leader {leader} cannot be reached: {type(error).__name__}"
+        ) from error
     finally:
         asking.cancel()
     kept = {name: value for name, value in found.headers.items() if name not in _OF_ONE_HOP}
@@ -89,10 +97,12 @@ def _target(scope: Scope) -> str:
     return f"{path}?{query}" if query else path
 
 
-def _headers(given: Headers, me: UUID) -> list[tuple[str, str]]:
+def _headers(request: Request, me: UUID) -> list[tuple[str, str]]:
+    """Return the headers to forward. The leader checks the caller's token again."""
     kept = [
         (name, value)
-        for name, value in given.items()
-        if name not in _OF_ONE_HOP and not name.startswith(_OF_THE_PAGE)
+        for name, value in request.headers.items()
+        if name not in _OF_ONE_HOP and not name.startswith((*_OF_THE_PAGE, *_OF_PROXIES))
     ]
-    return [*kept, (FORWARDED_BY, str(me))]
+    origin = [("X-Forwarded-For", request.client.host)] if request.client else []
+    return [*kept, *origin, (FORWARDED_BY, str(me))]

@@ -1,4 +1,4 @@
-"""The native route that collects garbage, or explains what would be collected."""
+"""The native route that deletes garbage in storage, or lists what would be deleted."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -14,15 +14,16 @@ router = APIRouter(tags=["storage"])
 _A_CENTURY_MS = 100 * 365 * 24 * 3600 * 1000
 
 
-@router.post("/gc", summary="Delete what nothing in storage needs, or explain it")
+@router.post("/gc", summary="Delete garbage in storage, or list what would be deleted")
 async def collect(
     context: Ctx,
     dry_run: bool = False,
     older_than_ms: Annotated[int | None, Query(ge=0, le=_A_CENTURY_MS)] = None,
     unknown_jobs: bool = False,
 ) -> GarbageResponse:
-    """`older_than_ms`: also working directories of jobs that failed or were cancelled so long
-    ago. `unknown_jobs`: also directories of jobs that this server's database does not have.
+    """`older_than_ms` includes working directories of jobs that failed or were cancelled longer ago
+    than that. `unknown_jobs` includes directories of jobs that are not in this server's
+    database.
     """
     age = None if older_than_ms is None else timedelta(milliseconds=older_than_ms)
     limits, deletes = GarbageLimits(context.clock(), age, unknown_jobs), not dry_run

@@ -1,4 +1,4 @@
-"""Alive, and able to serve."""
+"""Health routes: whether the server is alive, and whether it can serve requests."""
 
 from fastapi import APIRouter
 

@@ -1,4 +1,4 @@
-"""Who leads, and who could."""
+"""The native route about JobManagers: which one leads, and which others could."""
 
 from fastapi import APIRouter
 
@@ -9,7 +9,7 @@ from jobmanager.services.ports.leadership import Election, JobManager
 router = APIRouter(tags=["jobmanagers"])
 
 
-@router.get("/jobmanagers", summary="Who leads, with which term and until when")
+@router.get("/jobmanagers", summary="Which JobManager leads, with which term and until when")
 async def jobmanager_list(context: Ctx) -> JobManagerList:
     seen = await context.leadership.look()
     lease, is_in_force = seen.lease, seen.lease.is_in_force(seen.at)

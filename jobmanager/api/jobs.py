@@ -8,7 +8,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Header, Query, Request
 
 from jobmanager.api import status as statuses
-from jobmanager.api.context import Ctx, JobIdPath, Uow
+from jobmanager.api.context import SUBJECT, Ctx, CurrentCaller, JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import plan_document
 from jobmanager.api.graph_body import GRAPH_BODY, resolved_document
 from jobmanager.api.problems import GRAPH_FAULTS, fault_shape
@@ -25,7 +25,14 @@ from jobmanager.api.shapes.jobs import (
 )
 from jobmanager.api.shapes.shape import ShapeResponse
 from jobmanager.api.shapes.status import StatusResponse
-from jobmanager.core.errors import Fault, InvalidJobGraph, StateDoesNotFit, UnusableRestorePoint
+from jobmanager.core.access.callers import Caller
+from jobmanager.core.errors import (
+    Fault,
+    InvalidJobGraph,
+    PathNotAllowed,
+    StateDoesNotFit,
+    UnusableRestorePoint,
+)
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import JobId, RegionId
 from jobmanager.core.life.records import RestorePoint
@@ -46,11 +53,12 @@ router = APIRouter(tags=["jobs"])
 async def submit(
     request: Request,
     context: Ctx,
+    caller: CurrentCaller,
     uow: Uow,
     parallelism: Annotated[int | None, Query(ge=1, le=32_768)] = None,
     dry_run: bool = False,
     analyse: Annotated[bool, Query(description="Let Spark analyse the graph first.")] = False,
-    savepoint: Annotated[str | None, Query(description="An id, or where it is.")] = None,
+    savepoint: Annotated[str | None, Query(description="An id, or a location.")] = None,
     checkpoint: Annotated[str | None, Query(description="<job id>:<number>")] = None,
     restore_mode: Literal["no_claim", "claim"] = "no_claim",
     allow_non_restored_state: bool = False,
@@ -59,14 +67,14 @@ async def submit(
     ] = False,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
 ) -> JobSubmitted | ShapeResponse:
-    """The body is the job graph itself, as JSON or YAML. Nothing is stored by a dry run."""
+    """The body is the job graph itself, as JSON or YAML. A dry run stores nothing."""
     asked = RestoreRequest(
         savepoint, checkpoint, restore_mode == "claim", allow_non_restored_state, allow_drained
     )
     if dry_run:
-        found = await _dry_run(request, context, parallelism, asked, analyse=analyse)
+        found = await _dry_run(request, context, caller, parallelism, asked, analyse=analyse)
         return ShapeResponse(found, HTTPStatus.OK)
-    document = await resolved_document(request, context)
+    document = await resolved_document(request, context, caller)
     if analyse:
         graph, in_force = jobs.check(document, parallelism)
         await _check_artifacts(context, graph)
@@ -85,6 +93,7 @@ async def submit(
         point,
         context.run_settings.data_root,
     )
+    request.scope[SUBJECT] = job_id.hex
     return JobSubmitted(jobid=job_id.hex)
 
 
@@ -97,7 +106,7 @@ async def graph(job_id: JobIdPath, uow: Uow) -> GraphResponse:
     )
 
 
-@router.get("/jobs/{jobid}/status", summary="What is wanted, what is seen, and why")
+@router.get("/jobs/{jobid}/status", summary="Desired and observed state, and why")
 async def status(job_id: JobIdPath, uow: Uow) -> StatusResponse:
     async with uow:
         stored = await uow.jobs.get(job_id)
@@ -158,24 +167,22 @@ async def _check_artifacts(context: Ctx, graph: JobGraph) -> None:
 async def _analysed(
     context: Ctx, document: Mapping[str, Any], parallelism: int
 ) -> dict[RegionId, str]:
-    places = context.run_settings
-    return await analyses.plans_of(
-        context.inspector, document, parallelism, places.data_root, places.storage
-    )
+    return await analyses.plans_of(context.inspector, document, parallelism, context.run_settings)
 
 
 async def _dry_run(
     request: Request,
     context: Ctx,
+    caller: Caller,
     parallelism: int | None,
     asked: RestoreRequest,
     *,
     analyse: bool,
 ) -> DryRun:
-    """The answer of a submission that nothing is stored of: what would be refused is a fault."""
+    """Answer a submission without storing anything; reasons to refuse it are returned as faults."""
     plans: dict[RegionId, str] = {}
     try:
-        document = await resolved_document(request, context)
+        document = await resolved_document(request, context, caller)
         graph, in_force = jobs.check(document, parallelism)
         await _check_artifacts(context, graph)
         if analyse:
@@ -183,7 +190,7 @@ async def _dry_run(
         await _restore_point(context, asked, graph)
     except (InvalidJobGraph, StateDoesNotFit) as error:
         return DryRun(plan=None, faults=[fault_shape(one) for one in error.faults])
-    except UnusableRestorePoint as error:
+    except (UnusableRestorePoint, PathNotAllowed) as error:
         field = "savepoint" if asked.savepoint else "checkpoint"
         return DryRun(plan=None, faults=[fault_shape(Fault(None, field, str(error)))])
     plan = JobPlan.model_validate(plan_document("0" * 32, graph, document, in_force, plans))

@@ -1,19 +1,20 @@
-"""What one server takes on at once: bounded bodies, bounded time to send them, bounded queues.
+"""Limits of one server: the size of bodies, the time to send them, the length of queues.
 
 A body is read to its end before anything else begins, so a client that sends slowly holds
-no transaction and takes no turn. What is more than a server can queue is told to come back.
+no transaction and takes no turn. A client whose request does not fit into the queue is asked to try
+again.
 """
 
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from tempfile import SpooledTemporaryFile
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobmanager.api import problems
-from jobmanager.core.artifact import MOST_BYTES
 from jobmanager.core.errors import (
     BodyTooLarge,
     BodyTooSlow,
@@ -25,18 +26,21 @@ from jobmanager.core.json_text import holds_nul
 
 MOST_BODY_BYTES = 16 * 1024 * 1024
 MOST_HELD_BYTES = 16 * MOST_BODY_BYTES
-"""Of all bodies together."""
+"""At most so many bytes of all bodies together are in memory."""
 BODY_WITHIN = 60.0
+_PIECE = 1024 * 1024
+"""Of a body, as a route is given it."""
 
 
 class BodyLimit:
-    """Reads the body, and refuses one that is too large or too slow; and an address, or JSON,
-    with a character that no text in Postgres can have.
+    """Reads the body, and refuses a body that is too large or arrives too slowly. Also refuses a
+    NUL character in a URL or in JSON: Postgres cannot store it in text.
     """
 
-    def __init__(self, app: ASGIApp, within: float) -> None:
+    def __init__(self, app: ASGIApp, within: float, most_upload_bytes: int) -> None:
         self._app = app
         self._within = within
+        self._most_upload_bytes = most_upload_bytes
         self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -44,30 +48,46 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
-            await _refuse(MalformedRequest("a NUL character is in the address"), scope, send)
+            await _refuse(MalformedRequest("the URL contains a NUL character"), scope, send)
             return
-        body = bytearray()
-        try:
+        # An upload goes to disk: in memory there is only a piece of it.
+        in_memory = _PIECE if is_upload(scope["path"]) else MOST_BODY_BYTES
+        with SpooledTemporaryFile(in_memory) as body:
             try:
-                async with asyncio.timeout(self._within):
-                    is_there = await self._read(scope, receive, body)
-            except TimeoutError:
-                slow = BodyTooSlow(f"the body was not there after {self._within:g} s")
-                await _refuse(slow, scope, send)
-            except (BodyTooLarge, TooBusy) as error:
-                await _refuse(error, scope, send)
-            else:
-                if is_there and _is_json(scope) and holds_nul(bytes(body)):
-                    await _refuse(MalformedRequest("the body holds a NUL character"), scope, send)
-                elif is_there:
-                    await self._app(scope, _replayed(bytes(body), receive), send)
-        finally:
-            self._held -= len(body)
+                await self._serve(scope, receive, send, body)
+            finally:
+                self._held -= body.tell()
 
-    async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> bool:
-        """False: the client went away."""
+    async def _serve(
+        self, scope: Scope, receive: Receive, send: Send, body: SpooledTemporaryFile[bytes]
+    ) -> None:
+        try:
+            async with asyncio.timeout(self._within):
+                is_there = await self._read(scope, receive, body)
+        except TimeoutError:
+            slow = BodyTooSlow(f"the body did not arrive within {self._within:g} s")
+            await _refuse(slow, scope, send)
+            return
+        except (BodyTooLarge, TooBusy) as error:
+            await _refuse(error, scope, send)
+            return
+        size = body.tell()
+        body.seek(0)
+        try:
+            if is_there and _is_json(scope) and holds_nul(body.read()):
+                await _refuse(MalformedRequest("the body contains a NUL character"), scope, send)
+            elif is_there:
+                body.seek(0)
+                await self._app(scope, _replayed(body, size, receive), send)
+        finally:
+            body.seek(size)
+
+    async def _read(
+        self, scope: Scope, receive: Receive, body: SpooledTemporaryFile[bytes]
+    ) -> bool:
+        """Read the body; False: the client disconnected."""
         length = Headers(scope=scope).get("content-length", "0")
-        most = _most_bytes(scope["path"])
+        most = self._most_upload_bytes if is_upload(scope["path"]) else MOST_BODY_BYTES
         if length.isdigit() and int(length) > most:
             raise BodyTooLarge(
                 f"the request body is too large: at most {most} bytes are accepted here"
@@ -77,9 +97,12 @@ class BodyLimit:
             if message["type"] == "http.disconnect":
                 return False
             chunk = message.get("body", b"")
-            body += chunk
+            try:
+                body.write(chunk)
+            except OSError as error:
+                raise TooBusy(f"there is no room for the body: {error.strerror}") from error
             self._held += len(chunk)
-            if len(body) > most:
+            if body.tell() > most:
                 raise BodyTooLarge(
                     f"the request body is too large: at most {most} bytes are accepted here"
                 )
@@ -91,7 +114,7 @@ class BodyLimit:
 
 @dataclass
 class Lane:
-    """So many at once, and so many that wait, for so long."""
+    """A queue: `at_once` requests run, `waiting` more may wait, each for `patience` seconds."""
 
     at_once: int
     waiting: int
@@ -112,7 +135,9 @@ class Lane:
             async with asyncio.timeout(self.patience):
                 await self._turns.acquire()
         except TimeoutError:
-            raise TooBusy(f"no turn came in {self.patience:g} s: try again") from None
+            raise TooBusy(
+                f"the server is busy, no turn within {self.patience:g} s: try again"
+            ) from None
         finally:
             self._queued -= 1
 
@@ -121,9 +146,8 @@ class Lane:
 
 
 def default_lanes() -> Mapping[str, Lane]:
-    """A flood in one lane leaves the others alone. Together they, and the loops, fit into the
-    pool of connections, so that none waits there for another. What is gathered has a connection
-    for all of it.
+    """Make the lanes. A flood in one lane does not slow the others: all lanes and the background
+    loops together fit into the pool of connections. Batched requests share one connection.
     """
     return {
         "reads": Lane(at_once=12, waiting=500),
@@ -135,8 +159,8 @@ def default_lanes() -> Mapping[str, Lane]:
 
 
 class Gate:
-    """Lets requests in one lane after the other. A turn ends when the answer begins: by then
-    everything is committed, and a client that reads slowly costs nobody's turn.
+    """Makes each request wait for its turn in its lane. A turn ends when the answer begins: by then
+    everything is committed, and a client that reads slowly keeps nobody waiting.
     """
 
     def __init__(self, app: ASGIApp, lanes: Mapping[str, Lane]) -> None:
@@ -173,23 +197,22 @@ class Gate:
 
 
 def is_runner_call(path: str) -> bool:
-    """/runners/{id}/…, with or without /v1; the list of them is a read like others."""
+    """Whether the path is /runners/{id}/…, with or without /v1. The list of runners is an ordinary
+    read.
+    """
     parts = path.removeprefix("/v1").strip("/").split("/")
     return parts[0] == "runners" and len(parts) > 2
 
 
-def _is_upload(path: str) -> bool:
+def is_upload(path: str) -> bool:
+    """Of an artifact."""
     return path.removeprefix("/v1").strip("/") == "artifacts"
 
 
-def _most_bytes(path: str) -> int:
-    return MOST_BYTES if _is_upload(path) else MOST_BODY_BYTES
-
-
 def _is_json(scope: Scope) -> bool:
-    """As which a body is read that does not say what it is, but for an upload."""
+    """Whether the body is JSON; also a body without a content type, unless it is an upload."""
     kind = Headers(scope=scope).get("content-type", "")
-    return "json" in kind or not (kind or _is_upload(scope["path"]))
+    return "json" in kind or not (kind or is_upload(scope["path"]))
 
 
 def is_read(scope: Scope) -> bool:
@@ -197,7 +220,9 @@ def is_read(scope: Scope) -> bool:
 
 
 def _is_slow(path: str) -> bool:
-    """What asks Spark or reads all files of a snapshot: with no transaction, but for long."""
+    """Whether the route asks Spark or reads all files of a snapshot: it takes long, but holds no
+    transaction.
+    """
     parts = path.removeprefix("/v1").strip("/").split("/")
     return parts[2:3] in (["state"], ["upgrade"]) or parts[-1] in ("verify", "describe")
 
@@ -206,7 +231,8 @@ def _lane_of(scope: Scope) -> str | None:
     if scope["type"] != "http" or scope["path"].endswith(("/healthz", "/readyz")):
         return None
     if is_runner_call(scope["path"]):
-        # To wait for directives is no work: most of the time nothing is held.
+        # A request that waits for directives takes no turn: most of the time it holds no
+        # connection.
         if is_read(scope):
             return None
         return "gathered" if scope["path"].endswith(("/heartbeat", "/acks")) else "runners"
@@ -215,15 +241,16 @@ def _lane_of(scope: Scope) -> str | None:
     return "reads" if is_read(scope) else "writes"
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    is_first = True
+def _replayed(body: SpooledTemporaryFile[bytes], size: int, receive: Receive) -> Receive:
+    is_over = False
 
     async def replay() -> Message:
-        nonlocal is_first
-        if is_first:
-            is_first = False
-            return {"type": "http.request", "body": body, "more_body": False}
-        return await receive()
+        nonlocal is_over
+        if is_over:
+            return await receive()
+        chunk = body.read(_PIECE)
+        is_over = body.tell() >= size
+        return {"type": "http.request", "body": chunk, "more_body": not is_over}
 
     return replay
 

@@ -1,4 +1,4 @@
-"""The runner's log, as text, followed on request."""
+"""The native route for a runner's log, as text; it can be followed."""
 
 import asyncio
 from collections import deque
@@ -31,12 +31,14 @@ async def logs(
     uow: Uow,
     follow: bool = False,
     tail: Annotated[
-        int | None, Query(ge=0, le=100_000, description="Only so many lines, the last ones.")
+        int | None, Query(ge=0, le=100_000, description="Only the last so many lines.")
     ] = None,
     search: Annotated[
-        str, Query(max_length=200, description="Only lines with this in them, in any case.")
+        str, Query(max_length=200, description="Only lines with this text, in upper or lower case.")
     ] = "",
-    attempt: Annotated[int | None, Query(ge=1, description="By default the newest.")] = None,
+    attempt: Annotated[
+        int | None, Query(ge=1, description="The attempt; by default the newest.")
+    ] = None,
 ) -> StreamingResponse:
     async with uow:
         stored = await uow.jobs.get(job_id)
@@ -61,7 +63,7 @@ class _Wanted:
 async def _text(
     path: Path, context: ApiContext, job_id: JobId, attempt: AttemptNumber, wanted: _Wanted
 ) -> AsyncIterator[bytes]:
-    """What is wanted of the file; while following, until the attempt's runner has exited."""
+    """Yield the wanted lines of the file; when following, until the attempt's runner has exited."""
     with await asyncio.to_thread(path.open, "rb") as log:
         if wanted.tail is not None:
             yield await asyncio.to_thread(_last_lines, log, wanted)
@@ -81,10 +83,11 @@ async def _text(
 
 
 def _last_lines(log: BinaryIO, wanted: _Wanted) -> bytes:
-    """The last lines that are wanted; the file is then read up to the end of a line."""
+    """Return the last wanted lines, and leave the file positioned at the end of a line."""
     lines: deque[bytes] = deque(maxlen=wanted.tail)
     if not wanted.search:
-        # a file may be large: begin where the last lines surely begin, unless they are very long
+        # A file may be large: begin where the last lines certainly begin, unless they are very
+        # long.
         size = log.seek(0, 2)
         log.seek(max(0, size - _LONG_LINE * (wanted.tail or 0)))
         if log.tell():

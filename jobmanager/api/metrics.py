@@ -1,8 +1,8 @@
 """`/metrics` for Prometheus.
 
-What is true of the cluster is read from Postgres when it is asked for, at most once a
-second: every server says the same. What this server saw itself, latencies, is measured
-here. Only gauges of live jobs are labelled with a job, and they go when it ends.
+Figures of the cluster are read from Postgres when Prometheus asks, at most once a second: every
+server gives the same. Latencies are measured by each server itself. Only gauges of live jobs are
+labelled with a job, and they disappear when the job ends.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ _KEEP_SECONDS = 1.0
 _SECONDS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600)
 _STATES = (*JobStatus, Health.STALLED, Health.DEGRADED)
 _WAITS = "/runners/{runner_id}/directives"
-"""A long poll: how long it takes says nothing."""
+"""Routes of long polls, which are not measured: their duration says nothing."""
 
 
 class Meters:
-    """What this server measures, and the figures it last read."""
+    """The figures that this server measures, and those it last read from Postgres."""
 
     def __init__(self, units: UnitsOfWork, events: EventHub) -> None:
         self.registry = CollectorRegistry()
@@ -58,7 +58,7 @@ class Meters:
         )
         self.requests = Histogram(
             "headgate_http_request_duration_seconds",
-            "Until a request's answer began, by route. Long polls of runners are left out.",
+            "Time until a request's answer began, by route. Long polls of runners are left out.",
             ["method", "route", "status"],
             buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
             registry=self.registry,
@@ -75,7 +75,7 @@ class Meters:
             self.checkpoints.labels(kind).observe(after.total_seconds())
 
     async def collect(self, now: datetime, term: Term | None) -> list[Metric]:
-        """Everything there is to say. Without Postgres what this server knows by itself."""
+        """Return all figures; while Postgres does not answer, only those of this server itself."""
         figures = await self._read()
         up = GaugeMetricFamily(
             "headgate_postgres_up", "Whether Postgres answers.", figures is not None
@@ -135,7 +135,7 @@ class RequestTimer:
 
 
 def _observe(scope: Scope, status: int, began: float) -> None:
-    """By the route's template, never by the path: there are as many of those as ids."""
+    """Record the time by the route's template, not by the path: there are as many paths as ids."""
     context = getattr(scope["app"].state, "context", None)
     route = getattr(scope.get("route"), "path", "none").removeprefix("/v1")
     if context is not None and route != _WAITS:
@@ -157,10 +157,10 @@ class _Collected(Collector):
 
 
 def _of_leadership(term: Term | None) -> Iterator[Metric]:
-    """This server's own view, told without Postgres too."""
+    """Return this server's own view of leadership, which needs no Postgres."""
     yield GaugeMetricFamily("headgate_leads", "Whether this server leads.", term is not None)
     if term is not None:
-        yield GaugeMetricFamily("headgate_lease_term", "The term it leads in.", term)
+        yield GaugeMetricFamily("headgate_lease_term", "The term in which this server leads.", term)
 
 
 def _of_cluster(figures: Figures, now: datetime) -> Iterator[Metric]:
@@ -205,18 +205,18 @@ def _of_jobs(figures: Figures, now: datetime) -> Iterator[Metric]:
 
 
 _OF_A_JOB = {
-    "healthy": "1 while it runs and is neither stalled nor degraded.",
-    "restarts": "Restarts after failures.",
-    "heartbeat_age_seconds": "Since its runner was last heard.",
-    "checkpoint_age_seconds": "Since its newest checkpoint or savepoint completed.",
-    "checkpoint_last_duration_seconds": "Of that checkpoint.",
-    "checkpoint_last_bytes": "Of that checkpoint, all its files.",
+    "healthy": "1 while the job runs and is neither stalled nor degraded.",
+    "restarts": "Restarts of the job after failures.",
+    "heartbeat_age_seconds": "Time since the last heartbeat of the job's runner.",
+    "checkpoint_age_seconds": "Time since the newest checkpoint or savepoint completed.",
+    "checkpoint_last_duration_seconds": "Duration of the newest checkpoint or savepoint.",
+    "checkpoint_last_bytes": "Size of all files of the newest checkpoint or savepoint.",
     "checkpoint_failures": "Periodic checkpoints that failed in a row.",
-    "lag_seconds": "By how much the slowest watermark was behind its last batch.",
-    "unmoved_seconds": "How long a region has committed nothing though it had input.",
-    "batch_duration_seconds": "Of the slowest region's last batch.",
-    "input_rows_per_second": "Of all regions, in their last batches.",
-    "processed_rows_per_second": "Of all regions, in their last batches.",
+    "lag_seconds": "Lag of the slowest watermark behind its region's last batch.",
+    "unmoved_seconds": "Time for which a region had input and committed nothing.",
+    "batch_duration_seconds": "Duration of the slowest region's last batch.",
+    "input_rows_per_second": "Rows read a second by all regions, in their last batches.",
+    "processed_rows_per_second": "Rows processed a second by all regions, in their last batches.",
     "state_bytes": "Memory of Spark's state stores.",
 }
 

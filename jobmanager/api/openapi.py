@@ -1,9 +1,9 @@
-"""The OpenAPI document: what every route takes and answers, made of the shapes.
+"""The OpenAPI document: what every route takes and answers, generated from the shapes.
 
     python -m jobmanager.api.openapi    writes the document to the standard output
 
 The same code gives the same document, to the byte: the dashboard's types are generated from
-it, and `make lint` looks whether they would still be the same.
+the document, and `make lint` checks that they are up to date.
 """
 
 import json
@@ -16,10 +16,12 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from jobmanager.api.shapes.events import EVENT_DATA
 from jobmanager.api.shapes.problems import Problem
 from jobmanager.api.shapes.shape import SCHEMAS, Shape
+from jobmanager.core.access.roles import Role
+from jobmanager.core.access.route_rules import NoRole, rule_for
 
 
 def document_of(app: FastAPI) -> dict[str, Any]:
-    """The document of an application, made once."""
+    """Return the document of an application, which is made once."""
     if app.openapi_schema is None:
         document = FastAPI.openapi(app)
         schemas = document["components"]["schemas"]
@@ -30,15 +32,43 @@ def document_of(app: FastAPI) -> dict[str, Any]:
         _, defined = models_json_schema(known_to_us, ref_template=SCHEMAS)
         document["components"]["schemas"] = dict(sorted((defined["$defs"] | schemas).items()))
         _leave_out_titles(document["components"]["schemas"])
+        _say_who_may(document)
     assert app.openapi_schema is not None
     return app.openapi_schema
 
 
 def _leave_out_titles(schemas: dict[str, Any]) -> None:
-    """Those that pydantic makes of the names of fields say nothing that the names do not."""
+    """Remove the titles that pydantic makes of field names: they only repeat the names."""
     for schema in schemas.values():
         for field in schema.get("properties", {}).values():
             field.pop("title", None)
+
+
+def _say_who_may(document: dict[str, Any]) -> None:
+    """Declare which operations need a token, and which role."""
+    document["components"]["securitySchemes"] = {
+        "token": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A token of `headgate tokens create`: hg_… Not needed on loopback, "
+            "unless the server was started with --require-tokens.",
+        },
+        "runner": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "The token that a runner was launched with.",
+        },
+    }
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            found = rule_for(method.upper(), path)
+            assert found is not None, f"{method} {path} is not in the table of rules"
+            needs = found[0].needs
+            if isinstance(needs, Role):
+                operation["security"] = [{"token": []}, {}]
+                operation["x-headgate-role"] = needs.value
+            else:
+                operation["security"] = [{"runner": []}] if needs is NoRole.RUNNER else []
 
 
 def _main() -> None:

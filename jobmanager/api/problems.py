@@ -1,4 +1,4 @@
-"""Errors as answers. The one place where domain errors meet HTTP.
+"""Turns errors into answers: the only place that maps domain errors to HTTP.
 
 Native routes answer with RFC 9457 problem details, Flink's routes as Flink does:
 `{"errors": ["…"]}`. A route is Flink's if it carries the tag.
@@ -19,6 +19,7 @@ from jobmanager.api.security_headers import ON_EVERY_ANSWER, POLICY, POLICY_OF_D
 from jobmanager.api.shapes.problems import FlinkErrors, GraphFault, Problem
 from jobmanager.api.shapes.shape import ref_of
 from jobmanager.core.errors import (
+    ArtifactTooLarge,
     BodyTooLarge,
     BodyTooSlow,
     Conflict,
@@ -30,16 +31,18 @@ from jobmanager.core.errors import (
     Malformed,
     NotFound,
     Rejected,
+    RoleTooSmall,
     StateDoesNotFit,
     Unavailable,
     UnsupportedContentType,
+    WrongAttemptToken,
 )
 
 FLINK = "flink"
 RETRY_AFTER_SECONDS = 2
 PROBLEM_JSON = "application/problem+json"
 Responses = dict[int | str, dict[str, Any]]
-"""What a route answers, by status, as FastAPI wants to be told."""
+"""Descriptions of a route's answers, by status, in the form that FastAPI takes."""
 NATIVE_ERRORS: Responses = {
     "default": {
         "description": "A problem: what is wrong, with which value, and what to do",
@@ -49,7 +52,7 @@ NATIVE_ERRORS: Responses = {
 FLINK_ERRORS: Responses = {"default": {"description": "Errors as Flink's", "model": FlinkErrors}}
 GRAPH_FAULTS: Responses = {
     422: {
-        "description": "The job graph has faults, and all of them are told; or what is asked for "
+        "description": "The job graph has faults, and all of them are listed; or what is asked for "
         "can never succeed",
         "content": NATIVE_ERRORS["default"]["content"],
     }
@@ -60,9 +63,12 @@ _STATUS: Mapping[type[DomainError], HTTPStatus] = {
     Rejected: HTTPStatus.UNPROCESSABLE_ENTITY,
     Malformed: HTTPStatus.BAD_REQUEST,
     Forbidden: HTTPStatus.UNAUTHORIZED,
+    WrongAttemptToken: HTTPStatus.FORBIDDEN,
+    RoleTooSmall: HTTPStatus.FORBIDDEN,
     FromAnotherSite: HTTPStatus.FORBIDDEN,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    ArtifactTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     BodyTooSlow: HTTPStatus.REQUEST_TIMEOUT,
     UnsupportedContentType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
 }
@@ -91,8 +97,14 @@ def fault_shape(fault: Fault) -> GraphFault:
 
 
 def response(scope: Scope, error: DomainError) -> JSONResponse:
-    """The answer to a request that did not come to its route."""
+    """Answer a request that was refused before it reached its route."""
     return _of_domain_error(Request(scope), error)
+
+
+def no_such_route(scope: Scope) -> JSONResponse:
+    """Return the answer for a path that no route has, in Flink's words."""
+    message = f"Unable to load requested file {Request(scope).url.path}."
+    return JSONResponse({"errors": [message]}, HTTPStatus.NOT_FOUND)
 
 
 async def _on_domain_error(request: Request, error: Exception) -> JSONResponse:
@@ -126,8 +138,7 @@ async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
     if status is HTTPStatus.NOT_FOUND:
-        message = f"Unable to load requested file {request.url.path}."
-        return JSONResponse({"errors": [message]}, status)
+        return no_such_route(request.scope)
     detail = str(error.detail)
     return _answer(request, status, status.phrase.replace(" ", ""), status.phrase, detail, {})
 
@@ -136,7 +147,7 @@ async def _on_bug(request: Request, error: Exception) -> JSONResponse:
     detail = f"{type(error).__name__}: the server's log has the details"
     status = HTTPStatus.INTERNAL_SERVER_ERROR
     answer = _answer(request, status, "InternalError", "Internal error", detail, {})
-    # No middleware sees this answer: Starlette gives it outside of all of them.
+    # No middleware sees this answer: Starlette sends it outside of all of them.
     answer.headers.update({**ON_EVERY_ANSWER, POLICY: POLICY_OF_DATA})
     return answer
 
@@ -150,6 +161,8 @@ def _answer(
     more: Mapping[str, Any],
 ) -> JSONResponse:
     headers = {}
+    if status is HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = 'Bearer realm="headgate"'
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     if _is_flinks(request.scope):
@@ -170,7 +183,7 @@ def _is_flinks(scope: Scope) -> bool:
         return FLINK in getattr(scope["route"], "tags", ())
     path, method = scope["path"].removeprefix("/v1"), scope["method"]
     routes: Sequence[APIRoute] = scope["app"].state.api_routes
-    for one in routes:  # the first that fits, as when the request is routed
+    for one in routes:  # the first route that matches, as when the request is routed
         if one.path_regex.match(path) and method in (one.methods or ()):
             return FLINK in one.tags
     return False

@@ -1,4 +1,4 @@
-"""The wire to the runners, and the list of them. `jobmanager.protocol` says what is sent."""
+"""Routes that runners call, and the list of runners. `jobmanager.protocol` has the messages."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -14,17 +14,17 @@ from jobmanager.core.errors import MalformedRequest
 from jobmanager.core.ids import (
     AttemptNumber,
     CheckpointNumber,
-    RunnerId,
 )
 from jobmanager.core.life.checkpoint import AbortReason, BarrierDeclined
 from jobmanager.protocol import messages
-from jobmanager.services import checkpoints, runners
+from jobmanager.services import checkpoints, runner_tokens, runners
 from jobmanager.services.ports.runners import Runner
+from jobmanager.services.runner_tokens import Credentials
 
 router = APIRouter(tags=["runners"])
 runner_calls.add_to(router)
 POLL_WAIT_MS = 5_000
-"""Not long: a runner that waits at a leader that is frozen hears of nothing meanwhile."""
+"""Kept short: a runner that waits for an answer of a frozen leader gets no directives."""
 _DECLINES = {
     "not_running": AbortReason.DECLINED_NOT_RUNNING,
     "no_boundary_in_time": AbortReason.DECLINED_NO_BOUNDARY,
@@ -45,20 +45,22 @@ async def runner_list(
     return RunnerPage(items=[_item(runner) for runner in found], next=None)
 
 
-async def _authenticated(
-    runner_id: UUID, uow: RunnerUow, authorization: Annotated[str, Header()] = ""
-) -> Runner:
-    token = runner_calls.token_of(authorization)
-    return await runners.authenticate(uow, RunnerId(runner_id), token)
+def _shown(
+    runner_id: UUID,
+    authorization: Annotated[str, Header()] = "",
+    attempt_token: Annotated[str | None, Header(alias=messages.ATTEMPT_TOKEN)] = None,
+) -> Credentials:
+    return runner_calls.credentials(runner_id, authorization, attempt_token)
 
 
-Caller = Annotated[Runner, Depends(_authenticated)]
+Shown = Annotated[Credentials, Depends(_shown)]
 
 
 @router.post("/runners/{runner_id}/register")
 async def register(
-    caller: Caller, hello: messages.RunnerHello, context: Ctx, uow: RunnerUow
+    shown: Shown, hello: messages.RunnerHello, context: Ctx, uow: RunnerUow
 ) -> messages.RunnerWelcome:
+    caller = await runner_tokens.authenticate(uow, shown)
     if hello.protocol != messages.PROTOCOL_VERSION:
         raise MalformedRequest(
             f"this server speaks version {messages.PROTOCOL_VERSION} of the runner protocol, "
@@ -74,9 +76,9 @@ async def register(
 
 @router.post("/runners/{runner_id}/declines")
 async def declines(
-    caller: Caller, said: messages.BarrierDecline, context: Ctx, uow: RunnerUow
+    shown: Shown, said: messages.BarrierDecline, context: Ctx, uow: RunnerUow
 ) -> messages.BarrierReply:
-    runner_calls.check_attempt(caller, said.job, said.attempt)
+    caller = await runner_tokens.authenticate_for(uow, shown, said.job, said.attempt)
     detail = f"region {said.region}: {said.detail}" if said.region else said.detail
     event = BarrierDeclined(
         context.clock(), AttemptNumber(said.attempt), _DECLINES[said.reason], detail
@@ -88,15 +90,15 @@ async def declines(
 
 @router.post("/runners/{runner_id}/attempt")
 async def attempt(
-    caller: Caller, said: messages.AttemptReport, context: Ctx, uow: RunnerUow
+    shown: Shown, said: messages.AttemptReport, context: Ctx, uow: RunnerUow
 ) -> messages.AttemptReply:
-    runner_calls.check_attempt(caller, said.job, said.attempt)
+    caller = await runner_tokens.authenticate_for(uow, shown, said.job, said.attempt)
     superseded = await runners.report(uow, caller, said, context.clock())
     return messages.AttemptReply(superseded=superseded)
 
 
 def _poll_wait_ms(heartbeat_interval: timedelta) -> int:
-    """Longer where there are many runners: each poll is a question to Postgres."""
+    """Return how long a poll may wait: longer with many runners, since each poll reads Postgres."""
     return max(POLL_WAIT_MS, min(4 * milliseconds(heartbeat_interval), 4 * POLL_WAIT_MS))
 
 

@@ -1,4 +1,4 @@
-"""What a job did over time, from samples that were kept."""
+"""The native route about a job over time, from stored samples."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -28,13 +28,13 @@ async def samples(
     until: Annotated[AwareDatetime | None, Query(description="By default now.")] = None,
     points: Annotated[int, Query(ge=2, le=2000, description="At most so many bins.")] = 300,
 ) -> SamplesResponse:
-    """Kept each 10 seconds for two hours, each minute for two days, each ten minutes for a
-    month.
+    """Samples are stored every 10 seconds for two hours, every minute for two days, every ten
+    minutes for a month.
     """
     end = until or context.clock()
     begin = since or end - timedelta(minutes=15)
     if not timedelta() < end - begin <= _LONGEST:
-        raise MalformedRequest("until has to be after since, by 31 days at most")
+        raise MalformedRequest("until has to be after since, by at most 31 days")
     # whole seconds: bins stay where they are when the page asks again
     step = max(_FINEST, timedelta(seconds=-(-(end - begin).total_seconds() // points)))
     async with uow:

@@ -1,13 +1,13 @@
-"""Native routes about savepoints and operations, as objects."""
+"""Native routes about savepoints and operations."""
 
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from jobmanager.api.context import Ctx, JobIdPath, Uow, hex_id
+from jobmanager.api.context import SUBJECT, Ctx, CurrentCaller, JobIdPath, Uow, hex_id
 from jobmanager.api.graph_body import resolved
 from jobmanager.api.problems import GRAPH_FAULTS
 from jobmanager.api.savepoint_targets import target_of
@@ -36,14 +36,16 @@ class LabelRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     labels: dict[str, str | None]
-    """None takes a label away."""
+    """Null removes the label."""
 
 
 class AdoptRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     path: str = Field(description="The checkpoint directory: absolute, or a file: URI.")
-    graph: dict[str, Any] = Field(description="The job graph that is to go on from it.")
+    graph: dict[str, Any] = Field(
+        description="The job graph that shall continue from the savepoint."
+    )
     parallelism: int | None = Field(None, ge=1, description="Instead of the graph's own.")
     target_directory: str | None = None
 
@@ -88,28 +90,32 @@ async def dispose(sid: IdPath, context: Ctx, uow: Uow) -> SavepointResponse:
     summary="Make a savepoint of the checkpoint of a plain Spark query",
     responses=GRAPH_FAULTS,
 )
-async def adopt(body: AdoptRequest, context: Ctx) -> SavepointResponse:
-    request = adoptions.AdoptionRequest(
+async def adopt(
+    body: AdoptRequest, request: Request, context: Ctx, caller: CurrentCaller
+) -> SavepointResponse:
+    wanted = adoptions.AdoptionRequest(
         path=body.path,
-        document=await resolved(body.graph, context),
+        document=await resolved(body.graph, context, caller),
         parallelism=body.parallelism,
         target=await target_of(context, body.target_directory),
-        data_root=context.run_settings.data_root,
-        storage=context.run_settings.storage,
+        settings=context.run_settings,
     )
     found = await adoptions.adopt(
-        context.units, context.storage, context.inspector, request, context.clock
+        context.units, context.storage, context.inspector, wanted, context.clock
     )
+    request.scope[SUBJECT] = found.id.hex
     return _savepoint(found)
 
 
-@router.post("/savepoints/{sid}/verify", summary="Hash every file of a savepoint again")
+@router.post(
+    "/savepoints/{sid}/verify", summary="Compare every file of a savepoint with its checksum"
+)
 async def verify(sid: IdPath, context: Ctx, uow: Uow) -> VerificationResponse:
     found = await savepoints.verify(uow, context.storage, SavepointId(hex_id("sid", sid)))
     return VerificationResponse(files=found.files, bytes=found.bytes, faults=list(found.faults))
 
 
-@router.get("/operations/{oid}", summary="How far an operation is")
+@router.get("/operations/{oid}", summary="The progress of an operation")
 async def operation(oid: IdPath, uow: Uow) -> OperationResponse:
     async with uow:
         found = await uow.operations.get(OperationId(hex_id("oid", oid)))

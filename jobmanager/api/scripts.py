@@ -1,4 +1,4 @@
-"""The native route that makes a job graph of a PySpark program."""
+"""The native route that derives a job graph from a PySpark program."""
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,7 +18,9 @@ class ScriptRequest(BaseModel):
     script: str = Field(pattern=_ID, description="The artifact that is the script.")
     arguments: list[str] = Field(default_factory=list, max_length=1000)
     artifacts: list[str] = Field(
-        default_factory=list, max_length=100, description="Ids of what the script imports."
+        default_factory=list,
+        max_length=100,
+        description="Ids of the artifacts that the script imports.",
     )
     name: str | None = Field(None, min_length=1, description="None: that of the script.")
     parallelism: int | None = Field(None, ge=1, le=32_768)
@@ -27,7 +29,7 @@ class ScriptRequest(BaseModel):
 
 @router.post("/scripts/describe", summary="The job graph of a PySpark program")
 async def describe(body: ScriptRequest, context: Ctx) -> ScriptResponse:
-    """The script runs up to where it waits for its queries. None of them starts, and nothing is
+    """Run the script up to where it waits for its queries. No query is started, and nothing is
     stored.
     """
     call = ScriptCall(

@@ -1,4 +1,4 @@
-"""Headers that tell a browser what other pages may do with an answer: nothing.
+"""Headers that forbid other sites' pages any use of an answer in a browser.
 
 There are no CORS headers, so scripts of other pages can read no answer. The dashboard has a
 content security policy of its own (`dashboard.py`).
@@ -17,7 +17,7 @@ ON_EVERY_ANSWER: Mapping[str, str] = {
 }
 POLICY = "Content-Security-Policy"
 POLICY_OF_DATA = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-"""An answer of the API that is opened as a page runs and loads nothing."""
+"""An answer of the API that a browser opens as a page may run and load nothing."""
 _POLICY_OF_DOCS = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; font-src 'self' data:; worker-src 'self' blob:; object-src 'none'; "
@@ -28,7 +28,7 @@ _DOCS = frozenset(["/docs", "/docs/oauth2-redirect", "/redoc"])
 
 
 class SecurityHeaders:
-    """Sets the headers on each answer. A policy that the route has chosen stays."""
+    """Sets the headers on each answer. A policy that the route has set is kept."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

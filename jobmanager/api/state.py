@@ -1,4 +1,4 @@
-"""Queryable state: of a job's last completed checkpoint, or of a savepoint."""
+"""Queryable state: reads the state in a job's last completed checkpoint, or in a savepoint."""
 
 import re
 from typing import Annotated, Any

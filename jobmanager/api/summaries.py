@@ -31,13 +31,17 @@ async def summaries(
     context: Ctx,
     uow: Uow,
     state: Annotated[list[str] | None, Query(description="As in the status; several: any.")] = None,
-    q: Annotated[str, Query(max_length=200, description="In the name, or how the id begins.")] = "",
+    q: Annotated[
+        str, Query(max_length=200, description="Text in the name, or the beginning of the id.")
+    ] = "",
     job: Annotated[list[str] | None, Query(description="Only these ids.")] = None,
     limit: Annotated[int, Query(ge=1, le=_MOST)] = 100,
     cursor: str | None = None,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> SummaryPage:
-    """With an `ETag`: asked with `If-None-Match`, what has not changed is a 304."""
+    """The answer has an `ETag`; a request with `If-None-Match` is answered 304 if nothing
+    changed.
+    """
     wanted = SummaryFilter(
         limit=limit,
         before=_position(cursor) if cursor else None,
@@ -111,7 +115,7 @@ def _last(one: JobSummary) -> LastCheckpoint | None:
 
 
 def _bins(rates: Sequence[tuple[datetime, float]], since: datetime) -> list[float]:
-    """With a 0 for every bin that has no sample, from the first that has one on."""
+    """Return the bins from the first with a sample on; bins without a sample are 0."""
     if not rates:
         return []
     by_bin: Mapping[int, float] = {int((at - since) / _STEP): rate for at, rate in rates}

@@ -1,4 +1,4 @@
-"""The command that brings a plain Spark query to Headgate."""
+"""The command that moves a plain Spark query to Headgate."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,25 +15,28 @@ def adopt(
     directory: Annotated[
         str,
         typer.Argument(
-            metavar="SPARK_CHECKPOINT_DIR", help="As the server sees it: absolute, or a file: URI."
+            metavar="SPARK_CHECKPOINT_DIR", help="A path on the server: absolute, or a file: URI."
         ),
     ],
     graph: Annotated[
-        str, typer.Option(metavar="FILE", help="The job graph that is to go on from it.")
+        str, typer.Option(metavar="FILE", help="The job graph that shall continue from it.")
     ],
     parallelism: Annotated[
-        int | None, typer.Option(min=1, help="Subtasks of each keyed vertex, for the graph's own.")
+        int | None,
+        typer.Option(min=1, help="Subtasks of each keyed vertex, instead of the graph's."),
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Where to put it. [default: in the server's storage]"),
+        typer.Option(
+            metavar="DIR", help="The savepoint's directory. [default: in the server's storage]"
+        ),
     ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Make a savepoint of the checkpoint of a plain Spark query, for a job to go on from.
+    """Make a savepoint of the checkpoint of a plain Spark query, to start a job from.
 
-    The query should be stopped: what it does later the savepoint does not have.
+    Stop the query first: the savepoint does not contain what the query does later.
 
     \b
     Example:
@@ -50,4 +53,4 @@ def adopt(
         print_json(made)
         return
     typer.echo(f"savepoint {made['id']} is at {made['path']}, {display.size(made['bytes'])}")
-    typer.echo(f"go on from it: headgate submit {graph} --from-savepoint {made['id']}")
+    typer.echo(f"start a job from it: headgate submit {graph} --from-savepoint {made['id']}")

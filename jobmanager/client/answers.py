@@ -17,7 +17,7 @@ class Ready(TypedDict):
     leader_url: str | None
     """Null while no JobManager leads: then only reads are served."""
     term: int | None
-    """In which this JobManager leads; null: it does not lead."""
+    """The term in which this JobManager leads; null: it does not lead."""
     started_at: str
 
 
@@ -48,6 +48,42 @@ class ArtifactDetails(TypedDict):
     """Top-level names of each module."""
     jobs: list[str]
     """Jobs that have not ended and use the artifact."""
+
+
+Role = Literal[
+    "viewer",
+    "operator",
+    "developer",
+    "admin",
+]
+
+
+class AuditItem(TypedDict):
+    """A request that would have changed something."""
+
+    id: int
+    at: str
+    actor: str
+    """The name of the token, or `anonymous`."""
+    role: Role
+    origin: str | None
+    """The address that the request came from: that of the client, or of a proxy."""
+    method: str
+    route: str
+    """The path template of the route, without /v1."""
+    subject: str | None
+    """The id of the job, savepoint or artifact, or the name of the token, to be changed."""
+    status: int | None
+    """The status of the answer. Null: the request is under way, or the server ended before it
+    answered."""
+    forwarded_by: str | None
+    """The id of the JobManager that forwarded the request to the leader, as its header says."""
+
+
+class AuditPage(TypedDict):
+    items: list[AuditItem]
+    next: int | None
+    """The `before` of the next page; null: this is the last page."""
 
 
 WebFeatures = TypedDict(
@@ -94,11 +130,11 @@ class GarbageItem(TypedDict):
 class GarbageResponse(TypedDict):
     dry_run: bool
     items: list[GarbageItem]
-    """What was deleted, or would be."""
+    """The items that were deleted, or would be deleted."""
     bytes: int
-    """Of the items. A file with links elsewhere frees nothing."""
+    """Size of the items. Deleting a file that has other links frees nothing."""
     left: list[GarbageItem]
-    """What was left alone, and what would delete it."""
+    """Items that were not deleted, and which option would delete them."""
     kept: dict[str, int]
     """How many of each kind are needed."""
 
@@ -212,7 +248,7 @@ JobPlan = TypedDict(
 
 
 class GraphFault(TypedDict):
-    """One thing that is wrong with a job graph, or with another request."""
+    """A fault of a job graph, or of another request."""
 
     vertex: str | None
     """Null: the fault is not in a vertex."""
@@ -250,7 +286,7 @@ JobLine = TypedDict(
         "jobType": str,
         "schedulerType": str,
         "start-time": int,
-        # -1: it has not ended.
+        # -1: the job has not ended.
         "end-time": int,
         "duration": int,
         "state": str,
@@ -275,7 +311,7 @@ Mode = Literal[
 
 
 class Traffic(TypedDict):
-    """Of all regions together; the counts are those of the present attempt."""
+    """Rows of all regions together; the counts are those of the present attempt."""
 
     input_rows: int
     output_rows: int
@@ -307,12 +343,12 @@ class SummaryItem(TypedDict):
     """In a row."""
     restored_from: str | None
     traffic: Traffic | None
-    """Null while the job's runner has said nothing."""
+    """Null until the job's runner has reported progress."""
     lag: int | None
     """Milliseconds, as in the status."""
     last_checkpoint: LastCheckpoint | None
     recent: list[float]
-    """Rows a second that were read, in each ten seconds of the last five minutes."""
+    """Rows read a second, for each ten seconds of the last five minutes."""
 
 
 class SummaryPage(TypedDict):
@@ -484,7 +520,7 @@ class CheckpointLine(TypedDict):
 
 
 class RestoredRegion(TypedDict):
-    """Where a region's new attempt started from, and why there."""
+    """What a region was restored from in a new attempt, and why."""
 
     region: str
     origin: Literal["scratch", "attempt", "checkpoint", "savepoint"]
@@ -593,11 +629,11 @@ class AckResponse(TypedDict):
     pointer: str | None
     """The file with the state, relative to where the job's checkpoints are."""
     version: int | None
-    """Of `state`: Spark's state version. Of `offsets` and `sink`: the batch."""
+    """For `state`: Spark's state version. For `offsets` and `sink`: the batch."""
     bytes: int
     key_groups: list[int]
     offsets: Any
-    """Of a source, as Spark writes them; null: not a source."""
+    """A source's offsets, as Spark writes them; null: not a source."""
     watermark: str | None
 
 
@@ -615,10 +651,10 @@ class CheckpointResponse(TypedDict):
     triggered_at: str
     completed_at: str | None
     batch: dict[str, int | None]
-    """Region to the batch that was the barrier."""
+    """By region, the batch that was the barrier."""
     bytes: int
     new_bytes: int
-    """What this checkpoint added to the job's pool of files."""
+    """Bytes that this checkpoint added to the job's pool of files."""
     manifest: str | None
     discarded_at: str | None
     failure: CheckpointFailure | None
@@ -630,7 +666,7 @@ class VerificationResponse(TypedDict):
     files: int
     bytes: int
     faults: list[str]
-    """What is missing, truncated or altered; empty: every file is as it was written."""
+    """Files that are missing, truncated or altered; empty: every file is as it was written."""
 
 
 ExecutionConfig = TypedDict(
@@ -687,7 +723,7 @@ class GraphResponse(TypedDict):
     """A job graph, in the language of docs/job-graph.md."""
     revision: int
     parallelism: int
-    """In force, which may be another than the graph's own."""
+    """The parallelism in force, which may differ from the graph's own."""
 
 
 Actor = Literal[
@@ -703,10 +739,12 @@ class HistoryItem(TypedDict):
     kind: str
     cause: str
     actor: Actor
+    actor_name: str | None
+    """For a client: the name of its token, or `anonymous`."""
     attempt: int | None
     checkpoint: int | None
     detail: dict[str, Any]
-    """What there is to say of this kind of entry."""
+    """Details, which depend on the kind of entry."""
 
 
 class HistoryPage(TypedDict):
@@ -865,11 +903,11 @@ class VertexRequirements(TypedDict):
 
 
 class Requirements(TypedDict):
-    """Task id to its bounds."""
+    """Bounds of the parallelism, by task id."""
 
 
 class SeriesResponse(TypedDict):
-    """Of one region, a list for each figure: the same place in each list is the same bin."""
+    """The series of one region: a list for each figure, with one element for each bin."""
 
     region: str
     at: list[str]
@@ -878,11 +916,11 @@ class SeriesResponse(TypedDict):
     output_rows_per_second: list[float]
     batches: list[int]
     batch_ms: list[float | None]
-    """Of a batch, on average; null: no batch ran."""
+    """Duration of a batch, on average; null: no batch ran."""
     phases_ms: dict[str, list[float | None]]
-    """What a batch spent on each phase, on average."""
+    """Time that a batch spent in each phase, on average."""
     busy: list[float]
-    """Share of the time that batches ran, 0 to 1."""
+    """Share of the time in which batches ran, 0 to 1."""
     state_rows: list[int]
     state_bytes: list[int]
     lag_ms: list[int | None]
@@ -954,11 +992,12 @@ class KeyGroupResponse(TypedDict):
     subtask: int
     rows: int
     bytes: int
-    """Of keys and values as Spark serialises them."""
+    """Size of keys and values as Spark serialises them."""
 
 
 class SkewResponse(TypedDict):
-    """The largest group by the mean of all groups, empty groups too; null: there are no rows."""
+    """Rows or bytes of the largest group, divided by the mean of all groups including empty groups;
+    null: there are no rows."""
 
     rows: float | None
     bytes: float | None
@@ -981,7 +1020,7 @@ class KeyGroupHistogram(TypedDict):
 
 
 class KeyResponse(TypedDict):
-    """The rows of a key. Where there is just one row it is at the top, too."""
+    """The rows of a key. Where there is exactly one row, its fields are also at the top level."""
 
     checkpoint: int
     """The number of the checkpoint that was read."""
@@ -1028,14 +1067,14 @@ class AccumulatorValue(TypedDict):
 
 
 class LoopProgress(TypedDict):
-    """How far a loop inside of a batch job is."""
+    """The progress of a loop in a batch job."""
 
     vertex: str
     iteration: int
     """Rounds done."""
     max_iterations: int
     rows: int
-    """That the last round gave or, where a loop only touches what changed, that it left to do."""
+    """Rows that the last round produced or, in a `delta_iterate`, left in the workset."""
     duration_ms: int
     """Of the last round."""
     is_converged: bool
@@ -1043,25 +1082,25 @@ class LoopProgress(TypedDict):
 
 
 class SourceProgress(TypedDict):
-    """What Spark says of one source of a region, in its last report."""
+    """What Spark last reported about a source of a region."""
 
     vertex: str
     input_rows_per_second: float
     processed_rows_per_second: float
     backlog_rows: int | None
-    """Rows that are there and not read; None: the source does not say."""
+    """Rows that are available and not read yet; None: the source does not report it."""
 
 
 class OperatorProgress(TypedDict):
-    """What Spark says of one stateful operator of a region, in its last report."""
+    """What Spark last reported about a stateful operator of a region."""
 
     vertex: str
     operator: str
-    """Spark's name for what it does."""
+    """Spark's name of the operator."""
     updated_rows: int
     """In the last batch."""
     dropped_rows: int
-    """In the last batch: they came later than the watermark allows."""
+    """Rows dropped in the last batch, because they were later than the watermark allows."""
     state_rows: int
     """0 where Spark does not count them."""
     state_bytes: int
@@ -1070,20 +1109,20 @@ class OperatorProgress(TypedDict):
 
 
 class RegionProgress(TypedDict):
-    """How far a region is, and what it has done since its attempt began."""
+    """The progress of a region, and what it has done since its attempt began."""
 
     region: str
     batch: int | None
     """The last committed batch."""
     batches: int
-    """Committed by this attempt."""
+    """Batches that this attempt has committed."""
     is_active: bool
     is_idle: bool
-    """It has looked for input since its last batch, and found none."""
+    """Whether the region has looked for input since its last batch and found none."""
     input_rows: int
-    """Read by this attempt so far."""
+    """Rows that this attempt has read so far."""
     output_rows: int
-    """Given to the sink by this attempt so far."""
+    """Rows that this attempt has given to the sink so far."""
     input_rows_per_second: float
     processed_rows_per_second: float
     batch_duration_ms: int
@@ -1091,30 +1130,30 @@ class RegionProgress(TypedDict):
     state_rows: int
     state_bytes: int
     offsets: dict[str, Any]
-    """Source vertex to Spark's offset of it."""
+    """Spark's offset of each source vertex."""
     progressed_at: str | None
     """When the last batch was committed."""
     input_waiting: bool | None
-    """Whether there is input that no committed batch has; None: unknown."""
+    """Whether there is input that is in no committed batch; None: unknown."""
     batch_started_at: str | None
-    """When the batch under way began; None: there is none."""
+    """When the current batch began; None: no batch is running."""
     unmoved_ms: int | None
-    """How long nothing was committed though there was something to do. 0: it moves, or it is idle.
-    A duration, so that clocks that differ do not matter."""
+    """How long the region had work and committed nothing; 0: it makes progress, or is idle. A
+    duration, so that differences between clocks do not matter."""
     median_batch_ms: int
-    """Of the last batches with input."""
+    """Durations of the last batches with input."""
     accumulators: dict[str, dict[str, AccumulatorValue]]
-    """Vertex to name to what users' code added up in committed batches, of all attempts."""
+    """By vertex and name, what users' code added up in committed batches of all attempts."""
     activity: str | None
-    """What Spark says it is doing."""
+    """What Spark reports that it is doing."""
     loops: list[LoopProgress]
     """Of a batch job."""
     busy_ms: int
-    """Spent on batches by this attempt so far."""
+    """Time that this attempt has spent on batches so far."""
     measured_batches: int
-    """How many batches `phases_ms` is about."""
+    """How many batches `phases_ms` covers."""
     phases_ms: dict[str, int]
-    """What these batches spent their time on, by Spark's names: `addBatch`, `walCommit` …"""
+    """Time that these batches spent in each phase, by Spark's names: `addBatch`, `walCommit` …"""
     sources: list[SourceProgress]
     operators: list[OperatorProgress]
 
@@ -1132,7 +1171,7 @@ class StatusResponse(TypedDict):
     attempt: int
     runner: RunnerResponse | None
     region_states: list[RegionProgress]
-    """What the runner last said of each region."""
+    """What the runner last reported about each region."""
     restored: list[RestoredRegion]
     """Where each region of the newest attempt started from, and why there."""
     last_checkpoint: LastCheckpoint | None
@@ -1150,9 +1189,9 @@ Verdict = Literal[
 
 class ChangedField(TypedDict):
     vertex: str | None
-    """Null: of the graph itself."""
+    """Null: the change is in the graph itself."""
     field: str
-    """Empty: the whole vertex came or went."""
+    """Empty: the whole vertex was added or removed."""
     before: Any
     after: Any
 
@@ -1167,7 +1206,7 @@ Fate = Literal[
 class VertexState(TypedDict):
     region: str
     vertex: str | None
-    """Null: the offsets of the region."""
+    """Null: the state is the offsets of the region."""
     fate: Fate
 
 
@@ -1183,7 +1222,7 @@ class PlanResponse(TypedDict):
     changes: list[ChangedField]
     state: list[VertexState]
     spark: list[SparkJudgement]
-    """What Spark said to the new graph and a copy of the newest checkpoint; empty: there is no
+    """What Spark answered to the new graph with a copy of the newest checkpoint; empty: there is no
     checkpoint to try."""
 
 
@@ -1233,7 +1272,7 @@ class RunnerItem(TypedDict):
     exit: str | None
     """How the process ended."""
     versions: dict[str, str]
-    """Of Spark, Python, Java and Headgate, as far as the runner has told them."""
+    """Versions of Spark, Python, Java and Headgate, as far as the runner has reported them."""
     slots: int | None
     """Tasks that the runner's Spark runs at the same time."""
     resident_bytes: int | None
@@ -1256,11 +1295,11 @@ SavepointStatus = Literal[
 
 
 class SavepointRegion(TypedDict):
-    """Where one region of the job was."""
+    """The position of one region of the job."""
 
     batch: int | None
     offsets: dict[str, Any]
-    """Source vertex to its offsets, as Spark writes them."""
+    """Offsets by source vertex, as Spark writes them."""
     watermark: str | None
 
 
@@ -1283,7 +1322,7 @@ class SavepointResponse(TypedDict):
     failure: str | None
     labels: dict[str, str]
     parent: str | None
-    """What the job had started from, or where an adopted savepoint is from."""
+    """The state that the job had started from, or the origin of an adopted savepoint."""
     drained: bool
     """Every open window was emitted, and the watermark is at the end of time: a job starts from it
     only with `allow_drained`."""
@@ -1297,3 +1336,50 @@ class SavepointPage(TypedDict):
 class ScriptResponse(TypedDict):
     graph: dict[str, Any]
     """For `POST /jobs`."""
+
+
+class TokenResponse(TypedDict):
+    """A token without its secret text, which only the answer to its creation contains."""
+
+    name: str
+    role: Role
+    created_at: str
+    expires_at: str | None
+    """Null: never."""
+    revoked_at: str | None
+    last_used_at: str | None
+    """Exact to a minute."""
+    is_usable: bool
+    """Neither revoked nor expired."""
+
+
+class TokenList(TypedDict):
+    items: list[TokenResponse]
+    next: str | None
+
+
+class NewTokenResponse(TypedDict):
+    name: str
+    role: Role
+    created_at: str
+    expires_at: str | None
+    """Null: never."""
+    revoked_at: str | None
+    last_used_at: str | None
+    """Exact to a minute."""
+    is_usable: bool
+    """Neither revoked nor expired."""
+    token: str
+    """The secret text. The server stores only its hash, so no other answer contains it."""
+
+
+class WhoAmI(TypedDict):
+    name: str
+    """The name of the token; `anonymous` for a caller without a token."""
+    role: Role
+    covers: list[Role]
+    """The roles whose rights the caller has."""
+    needs_token: bool
+    """Whether this server accepts only requests with a token."""
+    expires_at: str | None
+    """When the token expires; null: never, or no token was sent."""

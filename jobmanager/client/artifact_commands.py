@@ -9,15 +9,19 @@ from rich.table import Table
 from jobmanager.client import answers, display, local_artifacts
 from jobmanager.client.cli import DEFAULT_URL, AsJson, Url, app, print_json
 from jobmanager.client.client import HeadgateClient
+from jobmanager.client.client_typer import ClientTyper
 from jobmanager.client.errors import HeadgateError
 
-artifacts = typer.Typer(
-    help="Upload Python code that jobs name in `artifacts`, and look after it.",
+artifacts = ClientTyper(
+    help="Upload and manage the Python code that jobs name in `artifacts`.",
     no_args_is_help=True,
 )
 app.add_typer(artifacts, name="artifacts")
 Artifact = Annotated[
-    str, typer.Argument(metavar="ARTIFACT", help="Its id, the beginning of it, or its name.")
+    str,
+    typer.Argument(
+        metavar="ARTIFACT", help="The artifact's id, the beginning of its id, or its name."
+    ),
 ]
 
 
@@ -29,7 +33,7 @@ def upload(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Upload files. The same content again is the same artifact.
+    """Upload files. A file with the same content is the same artifact.
 
     \b
     Example:
@@ -99,7 +103,9 @@ def delete(artifact: Artifact, url: Url = DEFAULT_URL, as_json: AsJson = False) 
 
 
 def find(client: HeadgateClient, reference: str) -> str:
-    """The id of the one artifact that is meant; of those with one name the newest."""
+    """Return the id of the artifact that `reference` means; the newest, if several have that
+    name.
+    """
     found = client.artifacts()
     named = [one["id"] for one in found if one["name"] == reference]
     begins = [one["id"] for one in found if one["id"].startswith(reference)]
@@ -107,7 +113,7 @@ def find(client: HeadgateClient, reference: str) -> str:
         return named[0]
     if len(begins) != 1:
         many = "no artifact is" if not begins else f"{len(begins)} artifacts are"
-        raise HeadgateError(f"{many} called {reference!r}: headgate artifacts list")
+        raise HeadgateError(f"{many} called {reference!r}: see headgate artifacts list")
     return begins[0]
 
 

@@ -1,4 +1,4 @@
-"""Job graphs built in Python: a thin, typed front to the same document.
+"""Builds job graphs in Python: a thin, typed layer over the job-graph document.
 
     env = Environment("revenue", parallelism=2)
     bids = env.source("files", format="csv", path="bids", schema=…, watermark=("ts", "5s"))
@@ -11,8 +11,9 @@
     )
     job = env.submit()
 
-Ids are the operators' names, numbered where there are several; every method takes `id=` for one
-of your own. Keep ids when a program changes: state is found again by them.
+Vertex ids are the operators' names, numbered where an operator is used several times; every
+method takes `id=` for an id of your own. Keep ids when a program changes: a new job finds its
+state by vertex id.
 """
 
 from collections.abc import Mapping
@@ -48,12 +49,14 @@ def count(rows: int, *, every: int | None = None) -> WindowKind:
 
 
 def everything() -> WindowKind:
-    """One window for all rows of a key: its trigger says when it emits."""
+    """Return a global window: one window for all rows of a key, emitted when its trigger says
+    so.
+    """
     return {"global": True}
 
 
 class Environment:
-    """A job graph in the making, and the server it goes to."""
+    """A job graph under construction, and the server that it is submitted to."""
 
     def __init__(
         self,
@@ -92,7 +95,9 @@ class Environment:
         watermark: tuple[str, str] | None = None,
         **fields: Any,
     ) -> "Stream":
-        """Rows from outside. `watermark` is the time column, and how late its rows may be."""
+        """Read rows by a connector. `watermark` is the time column, and how late its rows may
+        be.
+        """
         marked = {"column": watermark[0], "delay": watermark[1]} if watermark else None
         return self._add(
             "source", id or connector, [], connector=connector, schema=schema, watermark=marked,
@@ -100,7 +105,7 @@ class Environment:
         )  # fmt: skip
 
     def graph(self) -> Document:
-        """The job-graph document. Its artifacts are files on this machine, until it is
+        """Return the job-graph document. Its artifacts are files on this machine until it is
         submitted.
         """
         document = dict(self._settings)
@@ -110,7 +115,7 @@ class Environment:
         return document
 
     def check(self) -> None:
-        """Raises `InvalidJobGraph` with every fault that needs no server to be seen."""
+        """Check the graph without a server. Raises `InvalidJobGraph` with all faults."""
         graph_document.parse(self.graph())
 
     def submit(
@@ -120,7 +125,7 @@ class Environment:
         checkpoint: str | None = None,
         idempotency_key: str | None = None,
     ) -> JobHandle:
-        """Uploads the code that the graph names, and hands the graph in."""
+        """Upload the code that the graph names, and submit the graph."""
         client = HeadgateClient(self.url)
         graph = local_artifacts.uploaded(client, self.graph(), Path.cwd())
         job_id = client.submit(
@@ -140,7 +145,7 @@ class Environment:
         return Stream(self, vertex_id)
 
     def _named(self, function: Function) -> str:
-        """How the graph names a function; its file is among the artifacts."""
+        """Return the name of a function in the graph, and add its file to the artifacts."""
         named, path = user_code.reference(function), user_code.file_of(function)
         if path is not None and str(path) not in self._artifacts:
             self._artifacts.append(str(path))
@@ -156,20 +161,20 @@ class Stream:
         self._input = input or vertex
 
     def shipped(self, ship: str) -> "Stream":
-        """The same rows, sent on by `forward`, `hash`, `rebalance` or `broadcast`."""
+        """Return the same rows, shipped by `forward`, `hash`, `rebalance` or `broadcast`."""
         return Stream(self.env, self.id, {"from": self.id, "ship": ship})
 
     @property
     def late(self) -> "Stream":
-        """The rows that came too late for a window."""
+        """Return the rows that came too late for a window."""
         return Stream(self.env, self.id, {"from": self.id, "side": "late"})
 
     def map(self, *, id: str | None = None, **columns: str) -> "Stream":
-        """Exactly these columns, each a Spark SQL expression."""
+        """Replace the columns by these, each a Spark SQL expression."""
         return self._then("map", id, select=columns)
 
     def add(self, *, id: str | None = None, **columns: str) -> "Stream":
-        """All columns, and these."""
+        """Add columns, each a Spark SQL expression, to the existing columns."""
         return self._then("map", id, add=columns)
 
     def drop(self, *columns: str, id: str | None = None) -> "Stream":
@@ -208,7 +213,7 @@ class Stream:
         return self._then("distinct", id, key=list(key), within=within)
 
     def python(self, function: Function, output: str, *, id: str | None = None) -> "Stream":
-        """A function over Arrow batches, without state."""
+        """Apply a stateless function to Arrow batches."""
         return self._then("python", id, function=self.env._named(function), output=output)
 
     def spark(
@@ -219,23 +224,23 @@ class Stream:
         state: list[str] | None = None,
         id: str | None = None,
     ) -> "Stream":
-        """Any PySpark: `(spark, *inputs) -> DataFrame`."""
+        """Apply a PySpark function: `(spark, *inputs) -> DataFrame`."""
         named = self.env._named(function)
         return self._then("spark", id, *others, function=named, output=output, state=state)
 
     def sql(self, query: str, *others: "Stream", id: str | None = None) -> "Stream":
-        """Spark SQL; the inputs are tables, called by their ids."""
+        """Apply a Spark SQL query; the inputs are tables named by their vertex ids."""
         return self._then("sql", id, *others, query=query)
 
     def key_by(self, *columns: str) -> "KeyedStream":
         return KeyedStream(self, list(columns))
 
     def window(self, window: WindowKind, *, time: str | None = None, **policy: Any) -> "Windowed":
-        """Windows over all rows, without a key."""
+        """Group all rows by window, without a key."""
         return KeyedStream(self, []).window(window, time=time, **policy)
 
     def aggregate(self, *, id: str | None = None, **results: str) -> "Stream":
-        """A running result over all rows, without a key."""
+        """Keep a running result over all rows, without a key."""
         return KeyedStream(self, []).aggregate(id=id, **results)
 
     def sink(
@@ -246,7 +251,7 @@ class Stream:
         mode: str | None = None,
         **fields: Any,
     ) -> None:
-        """Rows to the outside."""
+        """Write the rows by a connector."""
         self._then("sink", id, connector=connector, mode=mode, **fields)
 
     def _then(self, op: str, id: str | None, *others: "Stream", **fields: Any) -> "Stream":
@@ -262,7 +267,7 @@ class KeyedStream:
         self._key = key
 
     def aggregate(self, *, id: str | None = None, **results: str) -> Stream:
-        """A running result for each key; it emits the keys that changed."""
+        """Keep a running result for each key; each batch emits the keys that changed."""
         return self._stream._then("aggregate", id, key=self._key or None, aggregate=results)
 
     def reduce(
@@ -273,20 +278,22 @@ class KeyedStream:
         id: str | None = None,
         **results: str,
     ) -> Stream:
-        """Combines the rows of a key by a function, or by SQL aggregates."""
+        """Combine the rows of a key by a function, or by SQL aggregates."""
         named = None if function is None else self._stream.env._named(function)
         return self._stream._then(
             "reduce", id, key=self._key, function=named, output=output, aggregate=results or None
         )
 
     def distinct(self, *, within: str | None = None, id: str | None = None) -> Stream:
-        """The first row of each key."""
+        """Keep the first row of each key."""
         return self._stream.distinct(*self._key, within=within, id=id)
 
     def process(
         self, function: Function, output: str, *, time: str | None = None, id: str | None = None
     ) -> Stream:
-        """A class with state and timers. `time`: event, processing or none."""
+        """Apply a process function: a class with state and timers. `time`: event, processing or
+        none.
+        """
         named = self._stream.env._named(function)
         fields = {"function": named, "output": output, "time": time}
         return self._stream._then("process", id, key=self._key, **fields)
@@ -294,7 +301,7 @@ class KeyedStream:
     def cogroup(
         self, other: Stream, function: Function, output: str, *, id: str | None = None
     ) -> Stream:
-        """Both groups of a key to one function."""
+        """Apply a function to the rows of both inputs that have the same key."""
         sides = {"left": self._stream.id, "right": other.id}
         named = self._stream.env._named(function)
         fields = {"key": self._key, "function": named, "output": output}
@@ -331,7 +338,7 @@ class Windowed:
         return self._stream._then("window", id, **self._fields, aggregate=results)
 
     def apply(self, function: Function, output: str, *, id: str | None = None) -> Stream:
-        """A function over the rows of a window."""
+        """Apply a function to the rows of a window."""
         named = self._stream.env._named(function)
         return self._stream._then("window", id, **self._fields, function=named, output=output)
 

@@ -17,12 +17,12 @@ from jobmanager.client.client import HeadgateClient
 
 Graph = Annotated[str, typer.Argument(metavar="FILE", help="YAML or JSON; - reads stdin.")]
 Parallelism = Annotated[
-    int | None, typer.Option(min=1, help="Subtasks of each keyed vertex, for the graph's own.")
+    int | None, typer.Option(min=1, help="Subtasks of each keyed vertex, instead of the graph's.")
 ]
 AllowLoss = Annotated[
     bool,
     typer.Option(
-        "--allow-non-restored-state", help="Leave behind state the graph has no vertex for."
+        "--allow-non-restored-state", help="Drop saved state that the graph has no vertex for."
     ),
 ]
 
@@ -31,16 +31,19 @@ AllowLoss = Annotated[
 def rescale(
     job: Job,
     parallelism: Annotated[
-        int, typer.Argument(metavar="N", min=1, help="Has to divide max_parallelism.")
+        int,
+        typer.Argument(
+            metavar="N", min=1, help="The new parallelism, a divisor of max_parallelism."
+        ),
     ],
     wait: Wait = 600.0,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Let a running job go on with another parallelism, with all its state.
+    """Change the parallelism of a running job, and keep all its state.
 
-    The job stops at a boundary with a savepoint, its state is repartitioned by key groups, and
-    it goes on. Whatever fails on the way, it goes on as it was.
+    The job stops with a savepoint between two batches, its state is repartitioned by key groups,
+    and the job continues. If anything fails, it continues with the old parallelism.
 
     \b
     Example:
@@ -67,10 +70,11 @@ def plan(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Say what an upgrade of a running job to another graph would do, before anything stops.
+    """Show what an upgrade of a running job to another graph would do, and stop nothing.
 
-    What changed, which vertices keep, lose or gain state, what Spark says to a copy of the
-    newest checkpoint, and a verdict. The exit code is 0 where the upgrade would be begun.
+    The plan has the changes, the vertices that keep, lose or gain state, Spark's answer to the new
+    graph with a copy of the newest checkpoint, and a verdict. The exit code is 0 if the upgrade
+    would be started.
 
     \b
     Example:
@@ -108,10 +112,10 @@ def upgrade(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Let a running job go on with another graph, from a savepoint of what it has now.
+    """Upgrade a running job to another graph, by way of a savepoint.
 
-    If the new graph does not reach its first checkpoint, the job goes back to the old one. The
-    savepoint stays: it is the way back for you.
+    If the new graph does not reach its first checkpoint, the job goes back to the old graph. The
+    savepoint is kept, so that you can go back later, too.
 
     \b
     Example:
@@ -134,13 +138,13 @@ def upgrade(
     elif found["status"] == "completed":
         change = _change(found)
         revision, savepoint = change["graph_revision"]["to"], change["savepoint"]
-        typer.echo(f"job {job_id} runs revision {revision}; the way back is savepoint {savepoint}")
+        typer.echo(f"job {job_id} runs revision {revision}; to go back, use savepoint {savepoint}")
     else:
         typer.echo(_under_way(found))
 
 
 def _change(operation: answers.OperationResponse) -> answers.JobChanged:
-    """The result of a rescale or an upgrade that has completed."""
+    """Return the result of a completed rescale or upgrade."""
     return cast(answers.JobChanged, operation["result"])
 
 

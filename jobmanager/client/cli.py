@@ -1,9 +1,8 @@
-"""The command line of the client. `jobmanager.command` adds what needs a server's code.
+"""The command line of the client. `jobmanager.command` adds the commands that need server code.
 
-Every command takes `--json`: then the server's answer, and nothing else, is on
-the standard output. What goes wrong is one line on the standard error, and a
-code other than 0: 1 where the server or the job says no, 2 for a command line
-that was not understood.
+Every command takes `--json`: it then prints the server's answer, and nothing else, to the standard
+output. An error is one line on the standard error, and an exit code other than 0: 1 if the server
+refused the request or the job failed, 2 if the command line was not understood.
 """
 
 import json
@@ -19,11 +18,12 @@ from typer.exceptions import Abort, TyperException
 from jobmanager.client import display, graph_file, job_reference, local_artifacts
 from jobmanager.client.answers import CheckpointResponse, DryRun
 from jobmanager.client.client import HeadgateClient
+from jobmanager.client.client_typer import ClientTyper
 from jobmanager.client.errors import HeadgateError, fault_line
 
 DEFAULT_URL = "http://127.0.0.1:8081"
 
-app = typer.Typer(
+app = ClientTyper(
     name="headgate",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -31,15 +31,15 @@ app = typer.Typer(
 )
 
 Url = Annotated[
-    str, typer.Option("--url", envvar="HEADGATE_URL", metavar="URL", help="Where the server is.")
+    str, typer.Option("--url", envvar="HEADGATE_URL", metavar="URL", help="URL of the server.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable, and nothing else.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Timeout = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long --wait waits.")]
 Wait = Annotated[
-    float, typer.Option(min=0, metavar="SECONDS", help="How long to wait; 0 does not.")
+    float, typer.Option(min=0, metavar="SECONDS", help="How long to wait; 0: do not wait.")
 ]
 Job = Annotated[
-    str, typer.Argument(metavar="JOB", help="A job's id, the beginning of it, or its name.")
+    str, typer.Argument(metavar="JOB", help="A job's id, the beginning of its id, or its name.")
 ]
 
 
@@ -54,7 +54,7 @@ def headgate(
     context: typer.Context,
     version: Annotated[
         bool,
-        typer.Option("--version", is_eager=True, callback=_show_version, help="Say the version."),
+        typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version."),
     ] = False,
 ) -> None:
     """Job management for Apache Spark: submit job graphs, watch them, checkpoint them.
@@ -75,21 +75,23 @@ def submit(
     dry_run: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Check the graph and what it starts from, and plan it; store nothing."
+            "--dry-run",
+            help="Check the graph and what it starts from, show the plan; store nothing.",
         ),
     ] = False,
     analyse: Annotated[
         bool,
         typer.Option(
-            "--analyse", help="Let Spark analyse the graph first: it finds unknown columns."
+            "--analyse", help="Let Spark analyse the graph first, to find unknown columns."
         ),
     ] = False,
     parallelism: Annotated[
-        int | None, typer.Option(min=1, help="Subtasks of each keyed vertex, for the graph's own.")
+        int | None,
+        typer.Option(min=1, help="Subtasks of each keyed vertex, instead of the graph's."),
     ] = None,
     from_savepoint: Annotated[
         str | None,
-        typer.Option(metavar="ID|PATH", help="Start from a savepoint: its id, or where it is."),
+        typer.Option(metavar="ID|PATH", help="Start from a savepoint: its id or location."),
     ] = None,
     from_checkpoint: Annotated[
         str | None,
@@ -98,7 +100,7 @@ def submit(
     allow_non_restored_state: Annotated[
         bool,
         typer.Option(
-            "--allow-non-restored-state", help="Leave behind state the graph has no vertex for."
+            "--allow-non-restored-state", help="Drop saved state that the graph has no vertex for."
         ),
     ] = False,
     allow_drained: Annotated[
@@ -111,7 +113,7 @@ def submit(
     claim: Annotated[
         bool,
         typer.Option(
-            "--claim", help="Own what it starts from: it goes after the job's first checkpoint."
+            "--claim", help="Own what the job starts from: delete it after the first checkpoint."
         ),
     ] = False,
     url: Url = DEFAULT_URL,
@@ -176,7 +178,7 @@ def list_jobs(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
 
 @app.command()
 def show(job: Job, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """Show one job: state and why, runner, progress, checkpoints.
+    """Show a job: its state and the reason, runner, progress, checkpoints.
 
     \b
     Example:
@@ -201,7 +203,7 @@ def cancel(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Cancel a job. It ends after the batch it is in.
+    """Cancel a job. It ends after its current batch.
 
     \b
     Example:
@@ -228,7 +230,7 @@ def cancel(
 def logs(
     job: Job,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on as long as the log grows.")
+        bool, typer.Option("--follow", "-f", help="Follow the log while it grows.")
     ] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
@@ -249,15 +251,15 @@ def logs(
 def checkpoints(
     job: Job,
     number: Annotated[
-        int | None, typer.Argument(metavar="[NUMBER]", help="One of them, with every ack.")
+        int | None, typer.Argument(metavar="[NUMBER]", help="Show this checkpoint with every ack.")
     ] = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Look at every file of that one.")
+        bool, typer.Option("--verify", help="Verify every file of the checkpoint.")
     ] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """List a job's checkpoints, or show or verify one of them.
+    """List a job's checkpoints, or show or verify one checkpoint.
 
     \b
     Example:
@@ -279,7 +281,9 @@ def checkpoints(
 @app.command()
 def checkpoint(
     job: Job,
-    wait: Annotated[bool, typer.Option("--wait", help="Return when it has completed.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Return when the checkpoint has completed.")
+    ] = False,
     timeout: Timeout = 120.0,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
@@ -303,7 +307,7 @@ def checkpoint(
 
 
 def run(application: typer.Typer, arguments: Sequence[str]) -> int:
-    """The exit code of one command line; what went wrong is said in one line."""
+    """Run a command line and return its exit code; print an error in one line."""
     try:
         code = application(list(arguments), prog_name="headgate", standalone_mode=False)
     except HeadgateError as error:

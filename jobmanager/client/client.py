@@ -1,40 +1,56 @@
-"""A thin client of the REST API: one method a route, named as the route is.
+"""A thin client of the REST API: one method for each route, with the route's name.
 
     with HeadgateClient("http://127.0.0.1:8081") as headgate:
         job = headgate.submit(graph)
         print(headgate.status(job)["state"])
 
-Answers are the server's own, as typed mappings; whatever goes wrong is a
-`HeadgateError` with a message of one line.
+Methods return the server's answers as typed mappings, and raise a `HeadgateError` with a message
+of one line.
 """
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Self, cast
+from urllib.parse import quote
 
 import httpx
 
-from jobmanager.client import answers
+from jobmanager.client import answers, credentials
 from jobmanager.client.errors import HeadgateError, ServerUnreachable, refusal_of
 from jobmanager.client.state import StateOf
+from jobmanager.core.access.exposure import is_loopback
 from jobmanager.core.durations import milliseconds
 
 ENDED = ("CANCELED", "FINISHED", "FAILED")
-"""The states, in Flink's words, that no job leaves."""
+"""Flink's names of the terminal states."""
 
 
 class HeadgateClient:
-    """Speaks to the server at `url`. Close it, or use it as a context."""
+    """A client of the server at `url`. Close it, or use it as a context manager.
 
-    def __init__(self, url: str, *, timeout: float = 30.0) -> None:
+    The token and the file of trusted certificates come from the environment (`credentials`) unless
+    they are given. An empty `token` means that no token is sent.
+    """
+
+    def __init__(
+        self, url: str, *, timeout: float = 30.0, token: str | None = None, ca: Path | None = None
+    ) -> None:
         self.url = url.rstrip("/")
         try:
-            here = httpx.URL(self.url).host in ("127.0.0.1", "localhost", "::1")
+            here = is_loopback(httpx.URL(self.url).host)
         except httpx.InvalidURL as error:
             raise HeadgateError(f"{url!r} is not the URL of a server: {error}") from error
-        # A proxy of the environment cannot know what runs on this machine.
-        self._http = httpx.Client(base_url=f"{self.url}/v1", timeout=timeout, trust_env=not here)
+        # Proxy settings of the environment do not apply to a server on this machine.
+        shown = credentials.token_for(self.url) if token is None else token
+        self._http = httpx.Client(
+            base_url=f"{self.url}/v1",
+            timeout=timeout,
+            trust_env=not here,
+            verify=credentials.verification(ca) if self.url.startswith("https:") else True,
+            headers={"Authorization": f"Bearer {shown}"} if shown else {},
+        )
 
     def close(self) -> None:
         self._http.close()
@@ -60,9 +76,9 @@ class HeadgateClient:
         claim: bool = False,
         analyse: bool = False,
     ) -> str:
-        """Hands in a job graph; the id of its job. It may start from a savepoint (its id or
-        where it is) or from a checkpoint (`<job id>:<number>`). What it claims goes after its
-        first checkpoint. With `analyse` Spark is asked before it is accepted.
+        """Submit a job graph and return the id of its job. The job may start from a savepoint (its
+        id or location) or from a checkpoint (`<job id>:<number>`); if it claims either, that is
+        deleted after the job's first checkpoint. With `analyse`, Spark checks the graph first.
         """
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         params = _given(
@@ -95,8 +111,8 @@ class HeadgateClient:
         allow_drained: bool = False,
         analyse: bool = False,
     ) -> answers.DryRun:
-        """The plan and the faults of a graph, with `analyse` Spark's too, and why the job could
-        not start from a savepoint or a checkpoint. Nothing is stored.
+        """Return the plan and the faults of a graph, and why the job could not start from a
+        savepoint or checkpoint. With `analyse`, Spark checks the graph, too. Nothing is stored.
         """
         params = _given(
             parallelism=parallelism,
@@ -135,11 +151,13 @@ class HeadgateClient:
         return cast(answers.HistoryPage, self._ask("GET", f"/jobs/{job_id}/history"))
 
     def cancel(self, job_id: str) -> None:
-        """Asks for the end of a job; `wait_until_ended` waits for it."""
+        """Cancel a job without waiting; `wait_until_ended` waits for its end."""
         self._ask("PATCH", f"/jobs/{job_id}", params={"mode": "cancel"})
 
     def wait_until_ended(self, job_id: str, *, timeout: float, every: float = 0.3) -> str | None:
-        """The state the job ended in; None where it has not ended within `timeout` seconds."""
+        """Wait for the job's end and return its state; None if it has not ended within `timeout`
+        seconds.
+        """
         deadline = time.monotonic() + timeout
         while True:
             state = str(self.job(job_id)["state"])
@@ -150,9 +168,9 @@ class HeadgateClient:
             time.sleep(every)
 
     def logs(self, job_id: str, *, follow: bool = False) -> Iterator[str]:
-        """The runner's log, line by line; with `follow`, on as long as it grows."""
+        """Yield the lines of the runner's log; with `follow`, until the runner has exited."""
         params = {"follow": "true"} if follow else {}
-        # A log may be silent for as long as it likes while it is followed.
+        # No read timeout: a log that is followed may be silent for any time.
         timeout = httpx.Timeout(30.0, read=None if follow else 30.0)
         path = f"/jobs/{job_id}/logs"
         try:
@@ -170,33 +188,33 @@ class HeadgateClient:
         return cast(answers.CheckpointsStatistics, self._ask("GET", f"/jobs/{job_id}/checkpoints"))
 
     def checkpoint(self, job_id: str, number: int) -> answers.CheckpointResponse:
-        """One checkpoint, with every ack."""
+        """Return a checkpoint, with every ack."""
         path = f"/jobs/{job_id}/checkpoints/{number}"
         return cast(answers.CheckpointResponse, self._ask("GET", path))
 
     def take_checkpoint(self, job_id: str) -> int:
-        """Asks for a checkpoint now; its number."""
+        """Trigger a checkpoint and return its number."""
         return int(self._ask("POST", f"/jobs/{job_id}/checkpoints")["number"])
 
     def verify_checkpoint(self, job_id: str, number: int) -> answers.VerificationResponse:
-        """Has every file of a checkpoint looked at."""
+        """Let the server verify every file of a checkpoint."""
         path = f"/jobs/{job_id}/checkpoints/{number}/verify"
         return cast(answers.VerificationResponse, self._ask("POST", path, timeout=600.0))
 
     # ── savepoints ────────────────────────────────────────────────────────────
 
     def take_savepoint(self, job_id: str, *, target: str | None = None) -> str:
-        """Asks for a savepoint; the id of the operation."""
+        """Trigger a savepoint and return the id of the operation."""
         body = _given(**{"target-directory": target})
         return str(self._ask("POST", f"/jobs/{job_id}/savepoints", json=body)["request-id"])
 
     def stop(self, job_id: str, *, drain: bool = False, target: str | None = None) -> str:
-        """Asks for the job's end with a savepoint; the id of the operation."""
+        """Trigger a stop with savepoint and return the id of the operation."""
         body = {"drain": drain, **_given(targetDirectory=target)}
         return str(self._ask("POST", f"/jobs/{job_id}/stop", json=body)["request-id"])
 
     def rescale(self, job_id: str, parallelism: int) -> str:
-        """Asks for another parallelism; the id of the operation."""
+        """Trigger a rescale and return the id of the operation."""
         params = {"parallelism": parallelism}
         return str(self._ask("PATCH", f"/jobs/{job_id}/rescaling", params=params)["request-id"])
 
@@ -208,7 +226,7 @@ class HeadgateClient:
         parallelism: int | None = None,
         allow_non_restored_state: bool = False,
     ) -> answers.PlanResponse:
-        """What an upgrade would do. Nothing stops, nothing is stored."""
+        """Return what an upgrade would do. Nothing is stopped or stored."""
         params = {"dry_run": "true", **_upgrade_params(parallelism, allow_non_restored_state)}
         path = f"/jobs/{job_id}/upgrade"
         answer = self._ask("POST", path, json=dict(graph), params=params, timeout=300.0)
@@ -222,7 +240,7 @@ class HeadgateClient:
         parallelism: int | None = None,
         allow_non_restored_state: bool = False,
     ) -> str:
-        """Asks for the job to go on with another graph; the id of the operation."""
+        """Trigger an upgrade to another graph and return the id of the operation."""
         params = _upgrade_params(parallelism, allow_non_restored_state)
         path = f"/jobs/{job_id}/upgrade"
         answer = self._ask("POST", path, json=dict(graph), params=params, timeout=300.0)
@@ -258,7 +276,7 @@ class HeadgateClient:
         parallelism: int | None = None,
         target: str | None = None,
     ) -> answers.SavepointResponse:
-        """Makes a savepoint of the checkpoint directory of a plain Spark query."""
+        """Make a savepoint of the checkpoint directory of a plain Spark query."""
         body = {
             "path": path,
             "graph": dict(graph),
@@ -277,7 +295,7 @@ class HeadgateClient:
     # ── artifacts ─────────────────────────────────────────────────────────────
 
     def upload_artifact(self, name: str, content: bytes) -> answers.ArtifactResponse:
-        """Stores a .py, .zip or .whl; the same content again is the same artifact."""
+        """Upload a .py, .zip or .whl file; the same content is the same artifact."""
         answer = self._ask(
             "POST",
             "/artifacts",
@@ -289,7 +307,7 @@ class HeadgateClient:
         return cast(answers.ArtifactResponse, answer)
 
     def artifacts(self, *, limit: int = 1000) -> list[answers.ArtifactResponse]:
-        """The newest first."""
+        """Return all artifacts, the newest first."""
         answer = self._ask("GET", "/artifacts", params={"limit": limit})
         return cast(list[answers.ArtifactResponse], answer["items"])
 
@@ -309,7 +327,9 @@ class HeadgateClient:
         parallelism: int | None = None,
         spark: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """The job graph of a script that is an artifact. Nothing of it runs but its set-up."""
+        """Return the job graph of a script that is an artifact. The script runs, but no query
+        starts.
+        """
         body = {
             "script": script,
             "arguments": list(arguments),
@@ -324,15 +344,15 @@ class HeadgateClient:
     # ── state ─────────────────────────────────────────────────────────────────
 
     def state(self, job_id: str) -> StateOf:
-        """The keyed state of a job, as its last completed checkpoint has it."""
+        """Return access to the keyed state in a job's last completed checkpoint."""
         return StateOf(self._ask, f"/jobs/{job_id}/state")
 
     def savepoint_state(self, savepoint_id: str) -> StateOf:
-        """The keyed state in a savepoint."""
+        """Return access to the keyed state in a savepoint."""
         return StateOf(self._ask, f"/savepoints/{savepoint_id}/state")
 
     def inspector(self) -> answers.InspectorResponse:
-        """The process that reads state: `stopped`, `starting` or `ready`."""
+        """Return the status of the process that reads state: `stopped`, `starting` or `ready`."""
         return cast(answers.InspectorResponse, self._ask("GET", "/inspector"))
 
     # ── storage ───────────────────────────────────────────────────────────────
@@ -344,13 +364,40 @@ class HeadgateClient:
         older_than: timedelta | None = None,
         unknown_jobs: bool = False,
     ) -> answers.GarbageResponse:
-        """Has everything deleted that nothing in storage needs; with `dry_run`, explained."""
+        """Delete garbage in the server's storage; with `dry_run`, only list it."""
         params = _given(
             dry_run="true" if dry_run else None,
             older_than_ms=None if older_than is None else milliseconds(older_than),
             unknown_jobs="true" if unknown_jobs else None,
         )
         return cast(answers.GarbageResponse, self._ask("POST", "/gc", params=params, timeout=600.0))
+
+    # ── who may do what ───────────────────────────────────────────────────────
+
+    def whoami(self) -> answers.WhoAmI:
+        """Return the name and role of the caller."""
+        return cast(answers.WhoAmI, self._ask("GET", "/whoami"))
+
+    def create_token(
+        self, name: str, role: str, *, expires: timedelta | None = None
+    ) -> answers.NewTokenResponse:
+        """Create a token. Only this answer contains its secret text, `token`."""
+        body: dict[str, Any] = {"name": name, "role": role}
+        if expires is not None:
+            body["expires_in_ms"] = milliseconds(expires)
+        return cast(answers.NewTokenResponse, self._ask("POST", "/tokens", json=body))
+
+    def tokens(self) -> list[answers.TokenResponse]:
+        return cast(list[answers.TokenResponse], self._ask("GET", "/tokens")["items"])
+
+    def revoke_token(self, name: str) -> answers.TokenResponse:
+        path = f"/tokens/{quote(name, safe='')}"
+        return cast(answers.TokenResponse, self._ask("DELETE", path))
+
+    def audit(self, *, limit: int = 100, before: int | None = None) -> answers.AuditPage:
+        """Return the requests that changed something or were refused, the newest first."""
+        params = _given(limit=limit, before=before)
+        return cast(answers.AuditPage, self._ask("GET", "/audit", params=params))
 
     # ── the cluster ───────────────────────────────────────────────────────────
 
@@ -361,7 +408,7 @@ class HeadgateClient:
         return cast(answers.WebConfig, self._ask("GET", "/config"))
 
     def is_ready(self) -> bool:
-        """Whether the server can serve."""
+        """Whether the server can serve requests."""
         try:
             return self._http.get(f"{self.url}/readyz", timeout=5.0).is_success
         except httpx.TransportError:

@@ -1,4 +1,4 @@
-"""What the command line shows people. `--json` goes past all of it."""
+"""Formats what the command line prints for people; not used with `--json`."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from rich.table import Table
 from jobmanager.client import answers
 
 _WIDE = 180
-"""Columns where there is no terminal to ask: enough that nothing is cut."""
+"""Width of the output without a terminal: enough that nothing is cut."""
 _COLOURS = {
     "RUNNING": "green",
     "FINISHED": "blue",
@@ -138,7 +138,7 @@ def checkpoint(one: answers.CheckpointResponse) -> Iterable[Table]:
         ("batches", ", ".join(f"{region} {batch}" for region, batch in one["batch"].items())),
         ("bytes", f"{size(one['bytes'])}, new {size(one['new_bytes'])}"),
         ("failure", failure(one)),
-        ("awaited", ", ".join(subtask(awaited) for awaited in one["awaited"]) or "nobody"),
+        ("awaited", ", ".join(subtask(awaited) for awaited in one["awaited"]) or "none"),
     )
     if one["acks"]:
         yield _acks(one["acks"])
@@ -150,12 +150,12 @@ def state(word: str) -> str:
 
 
 def subtask(one: Mapping[str, Any]) -> str:
-    """As the project writes it: vertex/subtask."""
+    """Return the name of a subtask: vertex/subtask."""
     return f"{one['vertex']}/{one['subtask']}"
 
 
 def failure(one: answers.CheckpointResponse) -> str:
-    """Why a checkpoint was aborted."""
+    """Return why a checkpoint was aborted."""
     if one["failure"] is None:
         return "-"
     reason, detail = one["failure"]["reason"].replace("_", " "), one["failure"]["detail"]
@@ -193,7 +193,9 @@ def size(count: int | None) -> str:
 
 
 def _shown(job: answers.JobLine) -> str:
-    """Flink's word, unless the job only seems to run."""
+    """Return Flink's name of the state; `stalled` or `degraded` where the job does not really
+    run.
+    """
     ours = job.get("headgate-state", "")
     return ours.upper() if ours in ("stalled", "degraded") else job["state"]
 

@@ -1,12 +1,12 @@
-"""What goes wrong between a client and its server.
+"""Errors that the client raises.
 
     HeadgateError
       ServerUnreachable     no answer at all
-      RequestRefused        the server's own words: problem+json, or Flink's errors
-      AmbiguousJob          a prefix or name that fits several jobs, or none
-      UnreadableGraph       a job-graph file that is no mapping
+      RequestRefused        the server's own message: problem+json, or Flink's errors
+      AmbiguousJob          a prefix or name that matches several jobs, or none
+      UnreadableGraph       a job-graph file that cannot be read, or is not a mapping
 
-Every message is one line, with what to do about it where we know.
+Every message is one line, and says what to do where that is known.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,20 +16,25 @@ import httpx
 
 
 class HeadgateError(Exception):
-    """Base class of everything a client raises on purpose."""
+    """Base class of all errors that the client raises."""
 
     faults: Sequence[str] = ()
-    """What is wrong with a job graph, one line each."""
+    """Faults of a job graph, one line each."""
 
 
 class ServerUnreachable(HeadgateError):
     def __init__(self, url: str, cause: Exception) -> None:
         if isinstance(cause, httpx.TimeoutException):
             super().__init__(f"the server at {url} did not answer in time")
+        elif "CERTIFICATE_VERIFY_FAILED" in str(cause):
+            super().__init__(
+                f"the certificate of {url} is not trusted ({_reason_of(cause)}): name the "
+                "certificate of the authority that issued it with --ca FILE or HEADGATE_CA"
+            )
         else:
             super().__init__(
                 f"no server answers at {url}: is it running (headgate serve)? "
-                "HEADGATE_URL or --url names another"
+                "Set HEADGATE_URL or --url for another server"
             )
 
 
@@ -42,7 +47,7 @@ class UnreadableGraph(HeadgateError):
 
 
 class RequestRefused(HeadgateError):
-    """The server answered, with an error."""
+    """The server answered with an error."""
 
     def __init__(self, status: int, message: str, faults: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -51,7 +56,7 @@ class RequestRefused(HeadgateError):
 
 
 def refusal_of(response: httpx.Response) -> RequestRefused:
-    """The error in an answer, whichever of the two families it belongs to."""
+    """Make the error from an answer, in either format: problem+json or Flink's."""
     try:
         body = response.json()
     except ValueError:
@@ -74,7 +79,7 @@ def refusal_of(response: httpx.Response) -> RequestRefused:
 
 
 def fault_line(fault: Any) -> str:
-    """One fault of a job graph, in one line."""
+    """Format a fault of a job graph as one line."""
     if not isinstance(fault, Mapping):
         return _one_line(fault)
     where = ".".join(str(part) for part in (fault.get("vertex"), fault.get("field")) if part)
@@ -83,12 +88,17 @@ def fault_line(fault: Any) -> str:
 
 
 def _invalid_fields(details: Sequence[Any]) -> str:
-    """FastAPI's own words for a request that does not fit the route."""
+    """Return FastAPI's messages about a request that is not valid for the route."""
     return "; ".join(
         f"{'.'.join(map(str, one.get('loc', ())))}: {_one_line(one.get('msg', ''))}"
         for one in details
         if isinstance(one, Mapping)
     )
+
+
+def _reason_of(cause: Exception) -> str:
+    """Return the part of OpenSSL's message that says what is wrong."""
+    return str(cause).partition("verify failed: ")[2].partition(" (_ssl")[0] or str(cause)
 
 
 def _bare(response: httpx.Response) -> str:

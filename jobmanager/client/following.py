@@ -1,4 +1,4 @@
-"""Following an operation to its end."""
+"""Follows an operation to its end."""
 
 import time
 from datetime import datetime
@@ -15,10 +15,10 @@ _EVERY_SECONDS = 0.2
 def until_ended(
     client: HeadgateClient, operation_id: str, seconds: float, *, tell: bool = False
 ) -> answers.OperationResponse:
-    """The operation when it has completed, or as it is when the time is over.
+    """Return the operation when it has completed, or as it is when the time is up.
 
-    Raises where it failed or was rolled back. `tell` writes a line on the standard error when
-    a phase has ended.
+    Raises if it failed or was rolled back. With `tell`, each phase that ends is printed to the
+    standard error.
     """
     deadline = time.monotonic() + seconds
     told = 0
@@ -46,4 +46,4 @@ def _failure(operation: answers.OperationResponse) -> str:
     kind, error = operation["kind"], operation["error"]
     if operation["status"] == "failed":
         return f"{kind} failed: {error}"
-    return f"{kind} was rolled back, and the job goes on as it was before: {error}"
+    return f"{kind} was rolled back, and the job continues as before: {error}"

@@ -1,4 +1,4 @@
-"""The command that collects garbage in the server's storage."""
+"""The command that deletes garbage in the server's storage."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -15,26 +15,28 @@ from jobmanager.core import durations
 @app.command()
 def gc(
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be deleted, and why. Delete nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be deleted, and why. Delete nothing.")
     ] = False,
     older_than: Annotated[
         str | None,
         typer.Option(
             metavar="AGE",
-            help="Also attempts of jobs that failed or were cancelled so long ago.",
+            help="Also attempts of jobs that failed or were cancelled longer ago than this.",
         ),
     ] = None,
     unknown_jobs: Annotated[
         bool,
-        typer.Option("--unknown-jobs", help="Also directories of jobs the database has not."),
+        typer.Option(
+            "--unknown-jobs", help="Also directories of jobs that are not in the database."
+        ),
     ] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Delete what nothing in storage needs, or explain what that is.
+    """Delete files in storage that nothing needs, or show what would be deleted.
 
-    What a checkpoint that is kept, a savepoint, a job that has not ended or a restore under
-    way needs is never deleted.
+    Files that a retained checkpoint, a savepoint, a job that has not ended or a restore under way
+    needs are never deleted.
 
     \b
     Example:

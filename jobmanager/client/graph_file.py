@@ -1,4 +1,4 @@
-"""Job graphs in files: YAML or JSON, which YAML includes."""
+"""Reads job graphs from files: YAML, which includes JSON."""
 
 import sys
 from collections.abc import Mapping
@@ -12,19 +12,23 @@ STANDARD_INPUT = "-"
 
 
 def read(path: str, standard_input: TextIO | None = None) -> Mapping[str, Any]:
-    """The job-graph document in the file at `path`; `-` is the standard input."""
+    """Read the job-graph document in the file at `path`; `-` is the standard input."""
     text = _text(path, standard_input or sys.stdin)
     try:
         document = parse_yaml(text)
     except NotYaml as error:
         raise UnreadableGraph(f"{path} is neither YAML nor JSON: {error}") from error
     if not isinstance(document, Mapping):
-        raise UnreadableGraph(f"{path} holds no job graph: a mapping with name and vertices")
+        raise UnreadableGraph(
+            f"{path} is not a job graph: a mapping with name and vertices is needed"
+        )
     return document
 
 
 def directory_of(path: str) -> Path:
-    """What paths in the graph at `path` are relative to, on this machine."""
+    """Return the directory that relative paths in the graph at `path` start from, on this
+    machine.
+    """
     return Path.cwd() if path == STANDARD_INPUT else Path(path).resolve().parent
 
 

@@ -1,4 +1,4 @@
-"""A job that a program has submitted."""
+"""A handle of a job that a program has submitted."""
 
 from jobmanager.client import answers, following
 from jobmanager.client.client import HeadgateClient
@@ -6,7 +6,7 @@ from jobmanager.client.errors import HeadgateError
 
 
 class JobHandle:
-    """One job on a server. What it is asked for is waited for, `timeout` seconds at most."""
+    """A job on a server. Methods wait for the outcome, at most `timeout` seconds."""
 
     def __init__(self, client: HeadgateClient, job_id: str) -> None:
         self.id = job_id
@@ -17,11 +17,13 @@ class JobHandle:
 
     @property
     def state(self) -> str:
-        """In Flink's words: RUNNING, FINISHED, CANCELED…"""
+        """Return Flink's name of the state: RUNNING, FINISHED, CANCELED…"""
         return str(self._client.job(self.id)["state"])
 
     def wait(self, timeout: float = 3600.0) -> str:
-        """The state in which the job ended. Raises where it has not, or has failed."""
+        """Wait for the job's end and return its state. Raises if it failed or has not ended in
+        time.
+        """
         state = self._client.wait_until_ended(self.id, timeout=timeout)
         if state is None:
             raise HeadgateError(f"job {self.id} has not ended within {timeout:.0f} s")
@@ -30,13 +32,13 @@ class JobHandle:
         return state
 
     def savepoint(self, target: str | None = None, timeout: float = 600.0) -> str:
-        """Takes a savepoint; its id."""
+        """Take a savepoint and return its id."""
         return self._savepoint_of(self._client.take_savepoint(self.id, target=target), timeout)
 
     def stop(
         self, *, drain: bool = False, target: str | None = None, timeout: float = 600.0
     ) -> str:
-        """Ends the job with a savepoint; its id."""
+        """Stop the job with a savepoint and return the savepoint's id."""
         operation = self._client.stop(self.id, drain=drain, target=target)
         return self._savepoint_of(operation, timeout)
 
@@ -44,7 +46,7 @@ class JobHandle:
         self._until_completed(self._client.rescale(self.id, parallelism), timeout)
 
     def cancel(self, timeout: float = 120.0) -> str:
-        """Ends the job after the batch it is in; the state it ended in."""
+        """Cancel the job after its current batch and return its final state."""
         self._client.cancel(self.id)
         state = self._client.wait_until_ended(self.id, timeout=timeout)
         if state is None:

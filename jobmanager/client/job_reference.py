@@ -1,4 +1,4 @@
-"""From what a user types for a job to its id."""
+"""Finds the job that a user means by an id, the beginning of an id, or a name."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 
 def find(client: HeadgateClient, reference: str) -> str:
-    """The id of the job that `reference` means: an id, the beginning of one, or a name."""
+    """Return the id of the job that `reference` means: an id, the beginning of an id, or a name."""
     plain = reference.replace("-", "").lower()
     if _ID.fullmatch(plain):
         return plain
@@ -19,7 +19,9 @@ def find(client: HeadgateClient, reference: str) -> str:
 
 
 def choose(jobs: Sequence[JobLine], reference: str) -> str:
-    """A name means the one live job of that name, or else the only job of that name."""
+    """Choose the job. A name means the only live job of that name, or else the only job of that
+    name.
+    """
     named = [job for job in jobs if job["name"] == reference]
     live = [job for job in named if job["state"] not in ENDED]
     begun = [job for job in jobs if reference and job["jid"].startswith(reference.lower())]
@@ -29,4 +31,4 @@ def choose(jobs: Sequence[JobLine], reference: str) -> str:
     if named or begun:
         fitting = ", ".join(job["jid"][:12] for job in (live or named or begun)[:5])
         raise AmbiguousJob(f"{reference!r} means several jobs ({fitting} …): give more of the id")
-    raise AmbiguousJob(f"there is no job {reference!r}: headgate list shows those there are")
+    raise AmbiguousJob(f"there is no job {reference!r}: headgate list shows all jobs")

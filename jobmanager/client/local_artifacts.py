@@ -1,4 +1,4 @@
-"""Artifacts of a graph that are files on this machine: uploaded, and named by their ids."""
+"""Uploads artifacts of a graph that are files on this machine, and puts their ids in the graph."""
 
 import io
 import zipfile
@@ -15,8 +15,8 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 def uploaded(
     client: HeadgateClient, graph: Mapping[str, Any], directory: Path
 ) -> Mapping[str, Any]:
-    """The graph with ids for those of its artifacts that are files here, relative to
-    `directory`. The others are left for the server: ids, names, and paths on its side.
+    """Return the graph with ids for those artifacts that are files on this machine, relative to
+    `directory`. The other artifacts are resolved by the server: ids, names, and paths there.
     """
     named = graph.get("artifacts")
     if not isinstance(named, list):
@@ -26,7 +26,7 @@ def uploaded(
 
 
 def upload(client: HeadgateClient, path: Path) -> str:
-    """Uploads a file, or a package's directory as a zip; its id."""
+    """Upload a file, or a package's directory as a zip, and return the artifact's id."""
     try:
         if path.is_dir():
             return client.upload_artifact(f"{path.name}.zip", packed(path))["id"]
@@ -36,7 +36,7 @@ def upload(client: HeadgateClient, path: Path) -> str:
 
 
 def packed(package: Path) -> bytes:
-    """A package as a zip, the same bytes for the same files: its hash is its id."""
+    """Pack a package as a zip. The same files give the same bytes, because the hash is the id."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(package.rglob("*")):

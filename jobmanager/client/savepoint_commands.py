@@ -1,4 +1,4 @@
-"""The commands about savepoints: take one, stop with one, list, verify, label, dispose."""
+"""The commands about savepoints: take, stop with a savepoint, list, verify, label, dispose."""
 
 from typing import Annotated
 
@@ -13,7 +13,7 @@ Target = Annotated[
     str | None,
     typer.Option(
         metavar="DIR|URI",
-        help="Where to put it, also s3://bucket/... [default: in the server's storage]",
+        help="The savepoint's directory, such as s3://bucket/... [default: in the storage]",
     ),
 ]
 
@@ -26,7 +26,7 @@ def savepoint(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Take a savepoint of a running job, and say where it is.
+    """Take a savepoint of a running job, and print its location.
 
     \b
     Example:
@@ -49,7 +49,7 @@ def stop(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Stop a job with a savepoint: after the batch it is in, with nothing half done.
+    """Stop a job with a savepoint, after its current batch.
 
     \b
     Example:
@@ -65,14 +65,14 @@ def stop(
 @app.command()
 def savepoints(
     savepoint_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="One of them: its id.")
+        str | None, typer.Argument(metavar="[ID]", help="A savepoint's id.")
     ] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Hash every file of it again.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Check every file's checksum.")] = False,
     label: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=TEXT", help="Label it; NAME= takes the label away."),
+        typer.Option(metavar="NAME=TEXT", help="Set a label; NAME= removes it."),
     ] = None,
-    dispose: Annotated[bool, typer.Option("--dispose", help="Delete it.")] = False,
+    dispose: Annotated[bool, typer.Option("--dispose", help="Delete the savepoint.")] = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:

@@ -15,15 +15,20 @@ from jobmanager.client.errors import HeadgateError
 def submit_script(
     script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="The program, a .py file.")],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[ARGUMENT]...", help="What it finds in argv.")
+        list[str] | None,
+        typer.Argument(metavar="[ARGUMENT]...", help="Arguments of the program, in its argv."),
     ] = None,
     py_files: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="What it imports: .py, .zip, .whl, or a package."),
+        typer.Option(
+            metavar="FILE", help="Code the program imports: .py, .zip, .whl, or a package."
+        ),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="The job's name. [the script's]")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The job's name. [default: the script's]")
+    ] = None,
     parallelism: Annotated[
-        int | None, typer.Option(min=1, help="State partitions of its queries.")
+        int | None, typer.Option(min=1, help="State partitions of the queries.")
     ] = None,
     from_savepoint: Annotated[
         str | None, typer.Option(metavar="ID|PATH", help="Start from a savepoint.")
@@ -39,8 +44,8 @@ def submit_script(
 ) -> None:
     """Submit an existing PySpark Structured Streaming program.
 
-    The server runs it up to where it waits for its queries, and each query becomes a region of
-    the job: with checkpoints, savepoints and restarts. Options of headgate come before SCRIPT.
+    The server runs the program up to where it waits for its queries. Each query becomes a region
+    of the job, with checkpoints, savepoints and restarts. Options of headgate come before SCRIPT.
 
     \b
     Example:

@@ -1,8 +1,8 @@
-"""From SQL statements to a job graph.
+"""Translates SQL statements into a job graph.
 
-What is windowed, grouped or joined becomes vertices of that kind, so that the plan knows their
-state; projections and conditions become maps and filters. A query without any of that which has
-parts we do not take apart is left to Spark as a `sql` vertex.
+Windows, groupings and joins become vertices of their own, so that the plan knows their state;
+projections and conditions become maps and filters. A query without windows, groupings and joins
+that has parts we do not translate is left to Spark as a `sql` vertex.
 """
 
 import re
@@ -22,7 +22,7 @@ from jobmanager.client.sql_tables import Catalogue, SqlFault, declare, statement
 
 _HIDDEN = "__having"
 _UNSUPPORTED = {
-    "order": "ORDER BY: a stream has no last row, order it where it is read",
+    "order": "ORDER BY: a stream has no end, sort the rows where they are read",
     "limit": "LIMIT: a stream has no end",
     "offset": "OFFSET: a stream has no end",
     "qualify": "QUALIFY",
@@ -31,7 +31,7 @@ _UNSUPPORTED = {
 
 
 class _Dialect(Spark):
-    """Spark's, in which `window` and `session` are functions wherever they stand."""
+    """Spark's dialect, but `window` and `session` are functions everywhere."""
 
     class Tokenizer(Spark.Tokenizer):
         KEYWORDS: ClassVar[dict[str, Any]] = {
@@ -42,7 +42,7 @@ class _Dialect(Spark):
 
 
 def graph_of(text: str, catalogue: Catalogue) -> dict[str, Any]:
-    """The document of the job that the statements ask for. Raises `SqlFault`."""
+    """Return the job-graph document of the statements. Raises `SqlFault`."""
     inserts: list[exp.Insert] = []
     for statement in statements(text):
         if declare(statement, catalogue):
@@ -66,10 +66,10 @@ def graph_of(text: str, catalogue: Catalogue) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What the names of tables mean inside one query."""
+    """What table names mean inside one query."""
 
     prefix: str
-    """Of the ids of its vertices."""
+    """The prefix of the ids of the query's vertices."""
     named: Mapping[str, exp.Expr]
     """Queries of `WITH`."""
 
@@ -85,7 +85,7 @@ class _Translation:
         if isinstance(target, exp.Schema):
             raise SqlFault("name the columns in the SELECT with AS, and not after the table")
         if insert.args.get("overwrite"):
-            raise SqlFault("INSERT OVERWRITE: a stream is added to, write INSERT INTO")
+            raise SqlFault("INSERT OVERWRITE: a stream can only be appended, write INSERT INTO")
         name = str(target.name)
         fields = dict(self._catalogue.table(name))
         prefix = _id(name)
@@ -188,7 +188,9 @@ class _Translation:
         return rows.map(id=f"{scope.prefix}_select", **found.output)
 
     def _left_to_spark(self, select: exp.Select, scope: _Scope) -> Stream:
-        """Only where Spark keeps no state for it."""
+        """Make a `sql` vertex of a query, which is allowed only where Spark keeps no state for
+        it.
+        """
         if is_aggregation(select) or select.args.get("joins") or select.args.get("distinct"):
             raise SqlFault(
                 f"{_sql(select)[:80]}… groups or joins, and has LATERAL VIEW, a subquery in an "
@@ -256,7 +258,7 @@ def _aggregated(rows: Stream, found: Grouping, results: Mapping[str, str], name:
 
 
 def _plain(item: exp.Expr) -> exp.Expr:
-    """Without the names of tables before those of columns: vertices have columns only."""
+    """Remove table names in front of column names: a vertex has only columns."""
     copied = item.copy()
     for column in copied.find_all(exp.Column):
         if column.table and column.table != "window":

@@ -1,4 +1,4 @@
-"""What a query with GROUP BY, or with aggregates alone, groups by and computes."""
+"""Reads what a query with GROUP BY, or with aggregates only, groups by and computes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,16 +21,16 @@ _BOTH = "named_struct('start', window_start, 'end', window_end)"
 class Grouping:
     key: list[str] = field(default_factory=list)
     computed: dict[str, str] = field(default_factory=dict)
-    """Keys that are expressions: column to expression."""
+    """Keys that are expressions, by column name."""
     window: Mapping[str, Any] | None = None
     time: str | None = None
     results: dict[str, str] = field(default_factory=dict)
     output: dict[str, str] = field(default_factory=dict)
-    """The columns of the SELECT, over those of the vertex."""
+    """The columns of the SELECT, as expressions over the columns of the vertex."""
 
     @property
     def columns(self) -> list[str]:
-        """What the vertex gives by itself."""
+        """Return the columns that the vertex itself emits."""
         window = ["window_start", "window_end"] if self.window is not None else []
         return [*self.key, *window, *self.results]
 
@@ -42,7 +42,9 @@ def is_aggregation(select: exp.Select) -> bool:
 
 
 def grouping_of(select: exp.Select, items: Sequence[exp.Expr]) -> Grouping:
-    """`items` are the columns of the SELECT, without names of tables. Raises `SqlFault`."""
+    """Read the grouping. `items` are the SELECT's columns without table names. Raises
+    `SqlFault`.
+    """
     group = select.args.get("group")
     if group is not None and any(
         group.args.get(one) for one in ("rollup", "cube", "grouping_sets")
@@ -64,7 +66,7 @@ def grouping_of(select: exp.Select, items: Sequence[exp.Expr]) -> Grouping:
 def _resolved(
     one: exp.Expr, items: Sequence[exp.Expr], by_name: Mapping[str, exp.Expr]
 ) -> exp.Expr:
-    """What `GROUP BY 1`, or `GROUP BY alias`, means."""
+    """Return the expression that `GROUP BY 1` or `GROUP BY alias` refers to."""
     plain = one.copy()
     for column in plain.find_all(exp.Column):
         column.set("table", None)
@@ -119,7 +121,7 @@ def _output(item: exp.Expr, found: Grouping, keys: Mapping[str, str]) -> None:
 
 
 def _accessor(item: exp.Expr) -> tuple[str, str] | None:
-    """A column's name and expression, where it is about the window itself."""
+    """Return the name and expression of a column that refers to the window itself."""
     if isinstance(item, exp.Column):
         plain = f"{item.table}.{item.name}" if item.table else item.name
         return {

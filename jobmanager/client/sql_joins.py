@@ -1,4 +1,4 @@
-"""What a JOIN of two tables says, as the fields of a `join` vertex."""
+"""Translates a JOIN of two tables into the fields of a `join` vertex."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,9 @@ class JoinFields:
 
 
 def join_fields(join: exp.Join, left: str, right: str) -> JoinFields:
-    """Raises `SqlFault`. `left` and `right` are the tables' names or aliases."""
+    """Return the fields of the vertex. `left` and `right` are table names or aliases. Raises
+    `SqlFault`.
+    """
     kind = _type(join)
     if using := join.args.get("using"):
         return JoinFields(kind, tuple(one.name for one in using), None)

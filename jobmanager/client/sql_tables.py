@@ -1,7 +1,7 @@
 """Tables of `headgate sql`: declared in a YAML catalogue, or by `CREATE TABLE … WITH (…)`.
 
-A table is the fields of a source or a sink. Which of the two it is, the statements say: what is
-read is a source, what is inserted into a sink.
+A table holds the fields of a source or a sink. The statements decide which: a table that is read
+is a source, a table that is inserted into is a sink.
 """
 
 import re
@@ -34,7 +34,7 @@ _WATERMARK = re.compile(
 
 
 class SqlFault(HeadgateError):
-    """A statement that cannot be a job."""
+    """The SQL cannot be made into a job."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Catalogue:
 
 
 def read_catalogue(document: Mapping[str, Any]) -> Catalogue:
-    """From YAML: `sources`, `sinks` or `tables` by name, and settings of the job."""
+    """Read a catalogue from YAML: `sources`, `sinks` or `tables` by name, and job settings."""
     found = Catalogue()
     for section in ("tables", "sources", "sinks"):
         tables = document.get(section) or {}
@@ -74,7 +74,7 @@ def read_catalogue(document: Mapping[str, Any]) -> Catalogue:
 
 
 def statements(text: str) -> list[str]:
-    """The statements of a text, without what is between them."""
+    """Split a text into its statements."""
     try:
         tokens = sqlglot.tokenize(text, read="spark")
     except SqlglotError as error:
@@ -91,7 +91,7 @@ def statements(text: str) -> list[str]:
 
 
 def declare(statement: str, catalogue: Catalogue) -> bool:
-    """Takes a `CREATE TABLE` or a `SET` into the catalogue. False: it is another statement."""
+    """Add a `CREATE TABLE` or `SET` to the catalogue. False: it is another statement."""
     words = statement.split(maxsplit=2)
     first = words[0].upper() if words else ""
     if first == "SET":
@@ -178,7 +178,9 @@ def _pairs(table: str, text: str) -> Iterator[tuple[str, str]]:
 def _nested(
     where: str, pairs: Iterator[tuple[str, str]] | Sequence[tuple[str, str]]
 ) -> dict[str, Any]:
-    """`options.header` is `header` in `options`; numbers and lists are what their fields want."""
+    """Nest dotted names: `options.header` is `header` in `options`. Numbers and lists are converted
+    as their fields need.
+    """
     found: dict[str, Any] = {}
     for name, value in pairs:
         *path, last = name.split(".", 1) if "." in name else [name]
@@ -200,7 +202,7 @@ def _typed(name: str, value: str) -> Any:
 
 
 def _parts(text: str) -> list[str]:
-    """Cut at the commas that are in no parenthesis and no text."""
+    """Split at commas that are outside of parentheses and string literals."""
     parts, depth, quoted, start = [], 0, "", 0
     for position, character in enumerate(text):
         if quoted:
@@ -218,7 +220,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _parenthesis(text: str) -> tuple[str, str]:
-    """What is in the parenthesis that the text begins with, and what follows it."""
+    """Return the content of the parenthesis at the beginning of the text, and what follows it."""
     depth, quoted = 0, ""
     for position, character in enumerate(text):
         if quoted:

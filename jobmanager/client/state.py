@@ -1,9 +1,9 @@
-"""The keyed state of a job or of a savepoint: one method a route.
+"""The keyed state of a job or of a savepoint: one method for each route.
 
     for row in headgate.state(job).rows("revenue"):
         print(row["key"], row["value"])
 
-The first question may take half a minute: the server starts a Spark session for it.
+The first call may take half a minute: the server starts a Spark session for it.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from urllib.parse import quote
 from jobmanager.client import answers
 
 _PATIENCE = 400.0
-"""Seconds: a session that starts, a queue, a large state."""
+"""Seconds, which allow for a session that starts, a queue, or a large state."""
 
 
 class Ask(Protocol):
@@ -26,24 +26,28 @@ class StateOf:
         self._path = path
 
     def list(self) -> answers.StateList:
-        """Which states there are, and what is in them."""
+        """List the states, with their columns."""
         return cast(answers.StateList, self._get(""))
 
     def key(
         self, vertex: str, key: str, name: str = "default", **params: Any
     ) -> answers.KeyResponse:
-        """The rows of a key: the value of the only key column, or a JSON object of columns."""
+        """Return the rows of a key: the value of the only key column, or a JSON object of key
+        columns.
+        """
         path = f"{_state(vertex, name)}/{quote(key, safe='')}"
         return cast(answers.KeyResponse, self._get(path, **params))
 
     def page(self, vertex: str, name: str = "default", **params: Any) -> answers.RowPage:
-        """Some rows, in the order of subtask and key; `cursor` goes on from the page before."""
+        """Return a page of rows, ordered by subtask and key; `cursor` continues after the previous
+        page.
+        """
         return cast(answers.RowPage, self._get(_state(vertex, name), **params))
 
     def rows(
         self, vertex: str, name: str = "default", **params: Any
     ) -> Iterator[answers.RowResponse]:
-        """All rows, page by page, all of them from one checkpoint."""
+        """Yield all rows, page by page, all from the same checkpoint."""
         page = self.page(vertex, name, **params)
         yield from page["items"]
         while page["next"] is not None:
@@ -53,7 +57,7 @@ class StateOf:
     def key_groups(
         self, vertex: str, name: str = "default", **params: Any
     ) -> answers.KeyGroupHistogram:
-        """How many rows and bytes each key group has."""
+        """Return how many rows and bytes each key group has."""
         path = f"{_state(vertex, name)}/key-groups"
         return cast(answers.KeyGroupHistogram, self._get(path, **params))
 

@@ -17,33 +17,34 @@ def state(
         list[str] | None,
         typer.Argument(
             metavar="JOB [VERTEX [NAME]]",
-            help="With --savepoint: [VERTEX [NAME]]. NAME is `default` unless the vertex has more.",
+            help="With --savepoint: [VERTEX [NAME]]. NAME is needed if the vertex has several "
+            "states.",
         ),
     ] = None,
     savepoint: Annotated[
-        str | None, typer.Option(metavar="ID", help="Look into a savepoint instead of a job.")
+        str | None, typer.Option(metavar="ID", help="Read a savepoint instead of a job.")
     ] = None,
     key: Annotated[
         str | None,
         typer.Option(metavar="KEY", help="Only this key: a value, or a JSON object of columns."),
     ] = None,
     scan: Annotated[
-        bool, typer.Option("--scan", help="Rows in the order of subtask and key. [the default]")
+        bool, typer.Option("--scan", help="Rows, ordered by subtask and key. [default]")
     ] = False,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Rows to show.")] = 20,
     cursor: Annotated[
-        str | None, typer.Option(metavar="NEXT", help="Go on after an earlier page.")
+        str | None, typer.Option(metavar="NEXT", help="Continue after an earlier page.")
     ] = None,
     key_groups: Annotated[
         bool, typer.Option("--key-groups", help="Rows and bytes in each key group, and the skew.")
     ] = False,
     region: Annotated[
-        str | None, typer.Option(help="For a vertex that is in several regions.")
+        str | None, typer.Option(help="The region, for a vertex in several regions.")
     ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Look into the keyed state of a job, as its last checkpoint has it, or of a savepoint.
+    """Show the keyed state in a job's last completed checkpoint, or in a savepoint.
 
     \b
     Example:
@@ -55,7 +56,7 @@ def state(
       headgate state --savepoint 9c1b4f… revenue --key 5
     """
     if sum([key is not None, scan, key_groups]) > 1:
-        raise HeadgateError("--key, --scan and --key-groups exclude each other")
+        raise HeadgateError("use only one of --key, --scan and --key-groups")
     names = list(what or ())
     with HeadgateClient(url) as client:
         if savepoint is not None:
@@ -63,7 +64,7 @@ def state(
         elif names:
             source = client.state(job_reference.find(client, names.pop(0)))
         else:
-            raise HeadgateError("which job? headgate state JOB, or --savepoint ID")
+            raise HeadgateError("no job was given: use headgate state JOB, or --savepoint ID")
         if len(names) > 2:
             raise HeadgateError(f"{names[2]!r} is not expected here: see headgate state --help")
         _announce(client)

@@ -1,4 +1,4 @@
-"""How the command line shows keyed state."""
+"""Formats keyed state for the command line."""
 
 import json
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ Source = answers.StateList | answers.RowPage | answers.KeyResponse | answers.Key
 
 
 def source(found: Source) -> str:
-    """One line: where an answer is from."""
+    """Format as one line which snapshot the answer was read from."""
     name = f"checkpoint {found['checkpoint']}"
     if found["savepoint"]:
         name = f"savepoint {found['savepoint']}"
@@ -57,7 +57,7 @@ def rows(listed: Sequence[answers.RowResponse]) -> Table:
 
 
 def histogram(found: answers.KeyGroupHistogram) -> Table:
-    """The largest groups, with a bar each."""
+    """Show the largest groups, each with a bar."""
     groups = sorted(found["groups"], key=lambda one: one["rows"], reverse=True)
     most = groups[0]["rows"] if groups else 1
     table = _table("KEY GROUP", "SUBTASK", "ROWS", "BYTES", "")
@@ -74,7 +74,7 @@ def histogram(found: answers.KeyGroupHistogram) -> Table:
 
 
 def balance(found: answers.KeyGroupHistogram) -> str:
-    """One line: how even it is."""
+    """Describe in one line how evenly rows are spread over the key groups."""
     more = len(found["groups"]) - _MOST_GROUPS
     parts = [f"and {more} smaller groups"] if more > 0 else []
     parts.append(f"{found['empty_groups']} of {found['max_parallelism']} key groups are empty")
@@ -85,7 +85,7 @@ def balance(found: answers.KeyGroupHistogram) -> str:
 
 
 def _cell(value: Any) -> Text:
-    """A value as it is: texts are not markup."""
+    """Format a value literally: text is not read as markup."""
     if value is None:
         return Text("null", style="dim")
     return Text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

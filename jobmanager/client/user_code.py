@@ -1,4 +1,4 @@
-"""Functions and classes of a program, as a job graph names them, and the files they are in."""
+"""Names functions and classes of a program for a job graph, and finds the files they are in."""
 
 import inspect
 import sys
@@ -14,7 +14,7 @@ _INSTALLED = tuple(
 
 
 def reference(function: Any) -> str:
-    """`module:name` of a function or class; a text is one already."""
+    """Return `module:name` of a function or class; a text is returned as it is."""
     if isinstance(function, str):
         return function
     name = getattr(function, "__qualname__", None)
@@ -29,8 +29,8 @@ def reference(function: Any) -> str:
 
 
 def file_of(function: Any) -> Path | None:
-    """What has to be uploaded for it: a module's file, or a package's directory. None: it is
-    installed where runners run, or named by a text.
+    """Return what has to be uploaded for a function: a module's file, or a package's directory.
+    None: it is installed where runners run, or was given as a text.
     """
     if isinstance(function, str):
         return None
@@ -47,10 +47,12 @@ def file_of(function: Any) -> Path | None:
 
 
 def _module_name(module: str) -> str:
-    """A program's own module is called after its file: so runners import it."""
+    """Return a module's name; the main program is named after its file, as runners import it."""
     if module != "__main__":
         return module
     main = getattr(sys.modules["__main__"], "__file__", None)
     if main is None:
-        raise HeadgateError("what is defined in an interactive session has no file to upload")
+        raise HeadgateError(
+            "a function defined in an interactive session has no file to upload: put it into a file"
+        )
     return Path(main).stem

@@ -14,7 +14,7 @@ _DURATION = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
 
 
 def parse(text: str) -> timedelta:
-    """The duration `text` means. Raises ValueError, with what is accepted."""
+    """Parse a duration. Raises ValueError with the accepted forms."""
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a duration: write 500ms, 10s, 5m, 1h or 1d")
@@ -27,7 +27,7 @@ def parse(text: str) -> timedelta:
 
 
 def render(duration: timedelta) -> str:
-    """`duration` in the largest unit that divides it: what `parse` reads back."""
+    """Write `duration` in the largest unit that divides it, as `parse` reads it."""
     for unit in ("d", "h", "m", "s"):
         if duration and duration % _UNITS[unit] == timedelta(0):
             return f"{duration // _UNITS[unit]}{unit}"

@@ -1,21 +1,24 @@
-"""Everything that can go wrong on purpose, as the domain sees it.
+"""The errors that are raised on purpose.
 
     DomainError
       NotFound
         JobNotFound, CheckpointNotFound, SavepointNotFound, OperationNotFound,
         RunnerNotFound, LogNotFound, TaskNotFound, StateNotFound,
-        ArtifactNotFound
+        ArtifactNotFound, TokenNotFound
       Conflict
         JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused, SavepointInUse,
-        StopUnderWay, SinkInUse, NothingToChange, NoStateYet, ArtifactInUse, ArtifactNamed
+        StopUnderWay, SinkInUse, NothingToChange, NoStateYet, ArtifactInUse, ArtifactNamed,
+        TokenNameTaken
       Rejected
         InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint (StateDoesNotFit), UpgradeRefused,
-        InvalidStateKey, UnreadableState, NotAdoptable, InvalidArtifact,
-        UnusableScript
+        InvalidStateKey, UnreadableState, NotAdoptable, InvalidArtifact, ArtifactTooLarge,
+        ArtifactStoreFull,
+        UnusableScript, PathNotAllowed, InvalidToken
       Malformed
         MalformedRequest, BodyTooLarge, BodyTooSlow, UnsupportedContentType
       Forbidden
-        WrongRunnerToken
+        WrongRunnerToken (WrongAttemptToken), TokenNeeded, TokenRefused
+      RoleTooSmall
       FromAnotherSite
         UnknownHost, CrossSiteRequest
       Unavailable
@@ -37,7 +40,7 @@ class DomainError(Exception):
 
 
 class NotFound(DomainError):
-    """The thing named in the request does not exist."""
+    """What the request names does not exist."""
 
 
 class JobNotFound(NotFound):
@@ -76,6 +79,10 @@ class ArtifactNotFound(NotFound):
     title = "No such artifact"
 
 
+class TokenNotFound(NotFound):
+    title = "No such token"
+
+
 class Conflict(DomainError):
     """The request is well formed, but the present state forbids it."""
 
@@ -93,7 +100,7 @@ class StopUnderWay(Conflict):
 
 
 class NothingToChange(Conflict):
-    title = "The job already runs that way"
+    title = "The job already runs with this graph and parallelism"
 
 
 class SavepointInUse(Conflict):
@@ -122,6 +129,10 @@ class NoStateYet(Conflict):
 
 class IdempotencyKeyReused(Conflict):
     title = "The idempotency key was used for another request"
+
+
+class TokenNameTaken(Conflict):
+    title = "There is a token of that name"
 
 
 class Rejected(DomainError):
@@ -156,8 +167,24 @@ class InvalidArtifact(Rejected):
     title = "Jobs cannot use this artifact"
 
 
+class ArtifactTooLarge(Rejected):
+    title = "The artifact is too large"
+
+
+class ArtifactStoreFull(Rejected):
+    title = "The server keeps no more artifacts"
+
+
 class UnusableScript(Rejected):
     title = "The script cannot run as a job"
+
+
+class PathNotAllowed(Rejected):
+    title = "This server does not allow the path"
+
+
+class InvalidToken(Rejected):
+    title = "There cannot be such a token"
 
 
 class UnsupportedRequest(Rejected):
@@ -166,10 +193,10 @@ class UnsupportedRequest(Rejected):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong with a job graph."""
+    """A fault of a job graph."""
 
     vertex: str | None
-    """None: the graph itself."""
+    """None: the fault is in the graph itself."""
     field: str
     message: str
 
@@ -191,7 +218,7 @@ class StateDoesNotFit(UnusableRestorePoint):
     title = "The saved state does not fit the job graph"
 
     def __init__(self, name: str, faults: Sequence[Fault]) -> None:
-        """`name` is that of the savepoint or checkpoint."""
+        """`name` is the name of the savepoint or checkpoint."""
         self.faults = tuple(faults)
         told = "; ".join(fault.message for fault in faults)
         super().__init__(f"the job cannot start from {name}: {told}")
@@ -225,12 +252,30 @@ class WrongRunnerToken(Forbidden):
     title = "Wrong runner token"
 
 
+class WrongAttemptToken(WrongRunnerToken):
+    title = "Wrong token of the attempt"
+
+
+class TokenNeeded(Forbidden):
+    title = "A token is needed"
+
+
+class TokenRefused(Forbidden):
+    title = "The token is not accepted"
+
+
+class RoleTooSmall(DomainError):
+    """The caller is known, and may not do this."""
+
+    title = "The role is too small for this"
+
+
 class FromAnotherSite(DomainError):
-    """The request may have been sent by somebody else's web page."""
+    """The request may have been sent by a web page of another site."""
 
 
 class UnknownHost(FromAnotherSite):
-    title = "The server is not known by this name"
+    title = "The Host header does not name this server"
 
 
 class CrossSiteRequest(FromAnotherSite):
@@ -238,7 +283,7 @@ class CrossSiteRequest(FromAnotherSite):
 
 
 class Unavailable(DomainError):
-    """What is needed cannot be reached at the moment; the same request may succeed later."""
+    """Something needed cannot be reached at the moment; the same request may succeed later."""
 
 
 class StorageUnavailable(Unavailable):

@@ -9,25 +9,25 @@ RunnerId = NewType("RunnerId", UUID)
 SavepointId = NewType("SavepointId", UUID)
 OperationId = NewType("OperationId", UUID)
 JobManagerId = NewType("JobManagerId", UUID)
-"""One process: a server that starts again is another."""
+"""A server process: a server that starts again has another id."""
 ArtifactId = NewType("ArtifactId", str)
-"""The SHA-256 of its content, 64 hexadecimal digits."""
+"""The SHA-256 of the artifact's content, 64 hexadecimal digits."""
 VertexId = NewType("VertexId", str)
 RegionId = NewType("RegionId", str)
 """A region is named by its sink."""
 AttemptNumber = NewType("AttemptNumber", int)
-"""Ascending within one job from 1. It is the fencing token."""
+"""Ascends within a job from 1. It is the fencing token."""
 FIRST_ATTEMPT = AttemptNumber(1)
 CheckpointNumber = NewType("CheckpointNumber", int)
-"""Ascending within one job from 1, never reused."""
+"""Ascends within a job from 1, and is never reused."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SubtaskRef:
-    """One participant of a checkpoint: who must ack a barrier.
+    """A participant of a checkpoint, which must ack its barrier.
 
-    A vertex that two regions share runs once in each of them, with offsets and
-    state of its own, so the region belongs to the name.
+    A vertex that two regions share runs once in each of them, with separate offsets and state, so
+    the region is part of the name.
     """
 
     region: RegionId

@@ -1,9 +1,9 @@
-"""JSON as text: the one character that it may hold and Postgres may not."""
+"""The NUL character in JSON text: JSON may contain it, and Postgres cannot store it."""
 
 import re
 
 _NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
-"""Escaped, as JSON has it; and no backslash that is followed by the letters u0000."""
+"""An escaped NUL, but not an escaped backslash that is followed by the letters u0000."""
 
 
 def holds_nul(json: bytes) -> bool:
@@ -11,7 +11,7 @@ def holds_nul(json: bytes) -> bool:
 
 
 def without_nul(json: str) -> str:
-    """The same, with the sign for a character that cannot be shown in the place of each."""
+    """Replace each NUL by the Unicode replacement character."""
     if "\\u0000" not in json:
         return json
     return _NUL.sub(rb"\1\\ufffd", json.encode()).decode()

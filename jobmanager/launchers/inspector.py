@@ -1,9 +1,9 @@
-"""The inspector as a child process: started by the first question, kept warm, ended when idle.
+"""The inspector as a child process: started by the first question, ended after it was idle.
 
     STOPPED ──asked──▶ STARTING ──its session is there──▶ READY ──idle, closed──▶ STOPPED
                            └────────────it died, it was too slow────────────┘ (and killed)
 
-One question at a time; those that come meanwhile wait for their turn, within their time.
+It answers one question at a time; other questions wait for their turn, within their time limit.
 When this process dies, even by SIGKILL, the end of its standard input ends the inspector.
 """
 
@@ -20,7 +20,9 @@ import structlog
 from pydantic import ValidationError
 
 from jobmanager.core.errors import InspectorUnavailable
+from jobmanager.core.redaction import Secrets
 from jobmanager.launchers import processes
+from jobmanager.launchers.environment import without_secrets
 from jobmanager.protocol.inspection import (
     Answer,
     AnswerBody,
@@ -33,7 +35,7 @@ from jobmanager.services.ports.inspection import InspectorStatus
 _log = structlog.get_logger(__name__)
 _LONGEST_LINE = 256 * 1024 * 1024
 _GRACE = timedelta(seconds=10)
-"""Beyond a question's time, for the inspector to give up by itself."""
+"""Time beyond a question's limit in which the inspector can give up by itself."""
 _END_SECONDS = 15.0
 
 
@@ -45,7 +47,9 @@ class LocalInspector:
         class_archives: Path,
         idle: timedelta,
         start_timeout: timedelta,
+        secrets: Secrets | None = None,
     ) -> None:
+        self._secrets = secrets or Secrets()
         self._class_archives = class_archives
         self._directory = directory
         self._scratch = scratch
@@ -69,7 +73,7 @@ class LocalInspector:
         return InspectorStatus(state, pid, spark_version, str(self.log_path))
 
     async def ask(self, question: QuestionBody, within: timedelta) -> AnswerBody:
-        """The answer to a question. Raises `InspectorUnavailable`."""
+        """Return the answer to a question. Raises `InspectorUnavailable`."""
         try:
             await asyncio.wait_for(self._turn.acquire(), within.total_seconds())
         except TimeoutError:
@@ -80,7 +84,7 @@ class LocalInspector:
             process = await self._running()
             return await self._ask(process, question, within)
         except BaseException as error:
-            # Whatever it was about to say is nobody's answer any more.
+            # The caller has gone: its answer must not reach the next question.
             if not isinstance(error, InspectorUnavailable):
                 await self._kill()
             raise
@@ -89,11 +93,11 @@ class LocalInspector:
             self._end_when_idle()
 
     async def close(self) -> None:
-        """Ends the inspector, if there is one."""
+        """End the inspector, if it is running."""
         if self._ending is not None:
             self._ending.cancel()
         if self._turn.locked():
-            await self._kill()  # nobody is there to hear the answer
+            await self._kill()  # nobody waits for the answer
         async with self._turn:
             await self._end()
 
@@ -117,7 +121,7 @@ class LocalInspector:
             raise await self._death(process) from None
 
     async def _running(self) -> Process:
-        """The inspector's process, with its Spark session open."""
+        """Return the inspector's process, with its Spark session open."""
         if self._process is not None and self._process.returncode is None and self._ready:
             return self._process
         await self._kill()
@@ -147,7 +151,10 @@ class LocalInspector:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "taskrunner.inspector", "--scratch", str(self._scratch)),
                 cwd=self._directory,
-                env=_environment(self._mark, temporary, self._class_archives),
+                env={
+                    **without_secrets(os.environ, self._secrets),
+                    **_environment(self._mark, temporary, self._class_archives),
+                },
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=log,
@@ -158,7 +165,7 @@ class LocalInspector:
         return self._process
 
     async def _answer(self, process: Process, question: int) -> Answer:
-        """The next answer with that id. Raises `EOFError` where none comes any more."""
+        """Return the next answer with that id. Raises `EOFError` if there will be none."""
         assert process.stdout is not None
         while line := await process.stdout.readline():
             with contextlib.suppress(ValidationError):
@@ -168,14 +175,14 @@ class LocalInspector:
         raise EOFError
 
     async def _death(self, process: Process) -> InspectorUnavailable:
-        """What to say of an inspector that ended without an answer."""
+        """Make the message about an inspector that ended without an answer."""
         code = await process.wait()
         said = await asyncio.to_thread(processes.last_line, self.log_path)
         await self._kill()
         how = processes.describe_exit(code)
         last = f"; last line of {self.log_path}: {said}" if said and code > 0 else ""
         return InspectorUnavailable(
-            f"the inspector ended ({how}): ask again, and another starts{last}"
+            f"the inspector ended ({how}): repeat the request, which starts a new one{last}"
         )
 
     def _end_when_idle(self) -> None:
@@ -189,7 +196,7 @@ class LocalInspector:
             await self._end()
 
     async def _end(self) -> None:
-        """Lets it end by itself, and sees to it that it does."""
+        """Let the inspector end by itself, and kill it if it does not."""
         if self._process is None:
             return
         if self._process.stdin is not None:
@@ -199,7 +206,7 @@ class LocalInspector:
         await self._kill()
 
     async def _kill(self) -> None:
-        """Nothing of it runs any more when this returns."""
+        """Kill the inspector; on return, none of its processes runs any more."""
         process, self._process, self._ready = self._process, None, None
         if process is None:
             return
@@ -210,7 +217,6 @@ class LocalInspector:
 
 def _environment(mark: str, temporary: Path, class_archives: Path) -> dict[str, str]:
     return {
-        **os.environ,
         processes.MARKER: mark,
         "PYTHONUNBUFFERED": "1",
         "TMPDIR": str(temporary),

@@ -1,4 +1,4 @@
-"""Forgets what nobody will ask for: rows of old checkpoints, the history of jobs long ended."""
+"""Deletes old rows: of old checkpoints, and the history of jobs that ended long ago."""
 
 import asyncio
 from datetime import timedelta
@@ -7,9 +7,9 @@ from jobmanager.services.clock import Clock
 from jobmanager.services.ports.unit_of_work import UnitsOfWork
 
 _BATCH = 500
-"""Rows in one transaction: nobody waits long for a lock."""
+"""Rows deleted in one transaction: few, so that locks are held only briefly."""
 _BATCHES = 100
-"""In one run. What is left waits for the next."""
+"""Transactions in one run. Remaining rows wait for the next run."""
 _PAUSE_SECONDS = 0.05
 
 
@@ -30,7 +30,7 @@ class Pruner:
                 await asyncio.sleep(_PAUSE_SECONDS)
 
     def failed(self) -> None:
-        """Nothing is remembered between two runs."""
+        """Nothing to do: the loop keeps nothing between two runs."""
 
     async def _prune_checkpoints(self) -> int:
         async with self._units() as uow:

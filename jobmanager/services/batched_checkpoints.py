@@ -1,12 +1,11 @@
-"""Checkpoints of many jobs in one transaction: what is due is triggered, and acks are taken.
+"""Triggers checkpoints of many jobs, and takes acks of many runners, in one transaction.
 
 The lives of all these jobs are loaded by one query, stepped one after the other, and saved
-together. A job that somebody else holds just now is skipped: its periodic checkpoint is looked
-at again soon, and its ack is taken by itself (`services.checkpoints`).
+together. A job that another transaction has locked is skipped: its periodic checkpoint is looked
+at again soon, and its ack is taken in a transaction of its own (`services.checkpoints`).
 """
 
 import asyncio
-import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +22,7 @@ from jobmanager.services.ports.history import Actor
 from jobmanager.services.ports.runners import RunnerAtWork
 from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
 from jobmanager.services.request_batching import PendingRequest, RequestBatcher
+from jobmanager.services.runner_tokens import Credentials, check_attempt_token, check_secret
 
 _MOST_AT_ONCE = 200
 _GATHER_SECONDS = 0.02
@@ -30,7 +30,7 @@ _ONE_BY_ONE = 8
 
 
 async def trigger_due(uow: UnitOfWork, now: datetime) -> None:
-    """Triggers the periodic checkpoints that are due."""
+    """Trigger the periodic checkpoints that are due."""
     due = CheckpointDue(now)
     async with uow:
         found = await uow.lives.load_due(now, _MOST_AT_ONCE)
@@ -42,11 +42,14 @@ async def trigger_due(uow: UnitOfWork, now: datetime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    runner: RunnerId
-    token_hash: str
+    shown: Credentials
     job_id: JobId
     checkpoint: CheckpointNumber
     event: BarrierAcked
+
+    @property
+    def runner(self) -> RunnerId:
+        return self.shown.runner
 
     @property
     def news(self) -> CheckpointNews:
@@ -57,7 +60,7 @@ _Waiting = PendingRequest[Ack, Acknowledged | None]
 
 
 class Acks:
-    """Acks that come at the same time, taken together."""
+    """Takes acks that arrive at the same time in one transaction."""
 
     def __init__(self, units: UnitsOfWork) -> None:
         self._units = units
@@ -65,10 +68,12 @@ class Acks:
             self._take, _GATHER_SECONDS
         )
         self.one_by_one = asyncio.Semaphore(_ONE_BY_ONE)
-        """Held by who takes an ack by itself: each of them has a connection of its own."""
+        """Limits how many acks are taken singly: each of them uses a connection of its own."""
 
     async def note(self, ack: Ack) -> Acknowledged | None:
-        """None: it is to be taken by itself, and nothing was written."""
+        """Take an ack with others. None: nothing was written, and the ack has to be taken
+        singly.
+        """
         return await self._batcher.ask(ack)
 
     async def _take(self, batch: Sequence[_Waiting]) -> None:
@@ -85,7 +90,7 @@ class Acks:
                 if (happened := _take_ack(life, asked[job_id])) is not None
             }
             if taken:
-                # The reply tells the runner: what is for it can wait for its next question.
+                # The reply tells the runner the outcome; its directives can wait for its next poll.
                 await lives.save(uow, *taken.values(), wakes_runners=False)
                 await uow.commit()
         for job_id, happened in taken.items():
@@ -96,19 +101,26 @@ class Acks:
 
 
 def _is_known(one: _Waiting, known: Mapping[RunnerId, RunnerAtWork]) -> bool:
-    """Whether it comes from the runner of that attempt. Whoever else is told what is wrong
-    when the ack is taken by itself.
+    """Whether the ack comes from the runner of that attempt. Any other sender gets its error when
+    the ack is taken singly.
     """
     ack, found = one.asked, known.get(one.asked.runner)
-    return (
-        found is not None
-        and (found.runner.job_id, found.runner.attempt) == (ack.job_id, ack.event.attempt)
-        and hmac.compare_digest(found.runner.token_hash, ack.token_hash)
-    )
+    if found is None:
+        return False
+    if (found.runner.job_id, found.runner.attempt) != (ack.job_id, ack.event.attempt):
+        return False
+    try:
+        check_secret(ack.shown, found.runner.token_hash)
+        check_attempt_token(ack.shown, ack.event.attempt, found.attempt_token_hash)
+    except DomainError:
+        return False
+    return True
 
 
 def _take_ack(life: Life, ack: Ack) -> Happened | None:
-    """None: the ack is refused, and the runner is told so when it is taken by itself."""
+    """Step the life with the ack. None: the ack is refused, and its runner gets the error when the
+    ack is taken singly.
+    """
     try:
         return Happened(life, step(life, ack.news), ack.event.at)
     except DomainError:

@@ -1,8 +1,8 @@
-"""Use cases that change how a running job runs: rescale and upgrade.
+"""Use cases that change a running job: rescale and upgrade.
 
-Each is one durable operation: a savepoint at a boundary, the end of the attempt, another
-attempt that goes on from there. `core.life` drives it on as the attempts report, and takes it
-back when an attempt fails.
+Each is one durable operation: a savepoint between two batches, the end of the attempt, and a new
+attempt that continues from the savepoint. `core.life` advances the operation as the attempts
+report, and rolls it back when an attempt fails.
 """
 
 from datetime import datetime
@@ -31,7 +31,7 @@ async def rescale(
     target: str,
     now: datetime,
 ) -> StoredOperation:
-    """Lets the job go on with another parallelism. Repeated with the same id it is the same."""
+    """Start a rescale to another parallelism. A repeated call with the same id changes nothing."""
     async with uow:
         job = await uow.jobs.get_for_update(job_id)
         known = await uow.operations.get(operation_id)
@@ -54,7 +54,7 @@ async def upgrade(
     target: str,
     now: datetime,
 ) -> StoredOperation:
-    """Lets the job go on with another graph. Repeated with the same id it is the same."""
+    """Start an upgrade to another graph. A repeated call with the same id changes nothing."""
     async with uow:
         wanted = upgraded(await uow.jobs.get_for_update(job_id), request)
         known = await uow.operations.get(operation_id)
@@ -79,7 +79,7 @@ async def upgrade(
 async def plan(
     uow: UnitOfWork, trials: Trials, job_id: JobId, request: WantedRevision
 ) -> UpgradePlan:
-    """What an upgrade would do. Spark is asked on a copy of the newest checkpoint."""
+    """Return what an upgrade would do. Spark tries the graph on a copy of the newest checkpoint."""
     async with uow:
         job = await uow.jobs.get(job_id)
         wanted = upgraded(job, request)
@@ -87,16 +87,16 @@ async def plan(
     change = Change(revision_of(job), wanted, request.allow_non_restored_state)
     found = plan_upgrade(change)
     if found.verdict is Verdict.IMPOSSIBLE:
-        return found  # Spark would be tried with the state of one vertex for another
+        return found  # Spark would read the state of one vertex as that of another
     return plan_upgrade(change, await trials.judge(job_id, change))
 
 
 def check(found: UpgradePlan) -> None:
-    """Raises `UpgradeRefused` with every reason why the upgrade is not begun."""
+    """Raise `UpgradeRefused` with every reason why the upgrade cannot be started."""
     if found.verdict is not Verdict.COMPATIBLE:
         raise UpgradeRefused("; ".join(found.reasons))
 
 
 async def overdue(uow: UnitOfWork, operation: StoredOperation, now: datetime) -> None:
-    """Looks whether a change has waited for too long, and ends the wait."""
+    """End the operation's wait if it has waited too long."""
     await lives.happen(uow, operation.job_id, OperationOverdue(now, operation.id))

@@ -26,13 +26,13 @@ class Acknowledged:
     outcome: AckOutcome
     kind: CheckpointKind
     after: timedelta
-    """Since the checkpoint was triggered."""
+    """Time since the checkpoint was triggered."""
     is_last: bool
     """The checkpoint is complete with it."""
 
 
 async def request(uow: UnitOfWork, job_id: JobId, now: datetime) -> CheckpointNumber:
-    """Triggers a checkpoint now, beside the periodic ones."""
+    """Trigger a checkpoint now, in addition to the periodic checkpoints."""
     happened = await lives.happen(uow, job_id, CheckpointRequested(now))
     return CheckpointNumber(happened.life.job.next_checkpoint - 1)
 
@@ -44,7 +44,7 @@ async def acknowledge(
 
 
 def acknowledged(happened: Happened, number: CheckpointNumber) -> Acknowledged:
-    """What the ack of checkpoint `number` came to."""
+    """Return the outcome of an ack of checkpoint `number`."""
     checkpoint, outcome = happened.life.checkpoints[number], happened.step.outcome
     assert outcome is not None
     took = happened.at - checkpoint.triggered_at
@@ -67,7 +67,7 @@ async def expire(uow: UnitOfWork, job_id: JobId, number: CheckpointNumber, now: 
 async def verify(
     uow: UnitOfWork, storage: SnapshotStorage, job_id: JobId, number: CheckpointNumber
 ) -> Verification:
-    """Looks at every file of a completed checkpoint. Long work: outside of any transaction."""
+    """Verify every file of a completed checkpoint. This takes long, so no transaction is open."""
     async with uow:
         await uow.jobs.get(job_id)
         found = await uow.checkpoints.get(job_id, number)
@@ -75,7 +75,7 @@ async def verify(
     if checkpoint.status is not CheckpointStatus.COMPLETED or checkpoint.stored is None:
         raise NothingToVerify(f"checkpoint {number} is {checkpoint.status}")
     if checkpoint.is_savepoint:
-        raise NothingToVerify(f"checkpoint {number} is a savepoint: verify it as one")
+        raise NothingToVerify(f"checkpoint {number} is a savepoint: verify the savepoint instead")
     if found.discarded_at is not None:
         raise NothingToVerify(f"checkpoint {number} was discarded at {found.discarded_at}")
     return await storage.verify(job_id, checkpoint.stored.manifest)

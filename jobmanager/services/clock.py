@@ -1,4 +1,4 @@
-"""The one place that looks at the clock."""
+"""The only place that reads the clock."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

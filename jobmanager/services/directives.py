@@ -1,14 +1,16 @@
-"""Turns an effect for a runner into the directive the runner fetches."""
+"""Turns an effect for a runner into the directive that the runner fetches."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import assert_never
 from uuid import UUID
 
+from jobmanager.core.artifact import UploadLimits
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.core.life import effects
 from jobmanager.core.life.records import StoredJob
+from jobmanager.core.paths.allowed_paths import PathRules
 from jobmanager.core.snapshots.layout import job_directory
 from jobmanager.core.snapshots.storage_uri import below
 from jobmanager.protocol import messages
@@ -18,32 +20,50 @@ from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """Where and on what jobs of this server run."""
+    """Where this server's jobs run: Spark master, storage and data root."""
 
     spark_master: str
     storage: str
     data_root: str
     checkpoints: str | None = None
     """Root of pools and checkpoints, a URI; None: they are in `storage`."""
+    uploads: UploadLimits = field(default_factory=UploadLimits)
+    paths: PathRules | None = None
+    """What clients may name; None: anything."""
+
+    @property
+    def path_roots(self) -> messages.PathRoots | None:
+        """The same for those who do the work, and look again before they read or write."""
+        if self.paths is None:
+            return None
+        graphs, snapshots = self.paths.graphs, self.paths.snapshots
+        return messages.PathRoots(
+            graphs=[str(root.location) for root in graphs.roots],
+            snapshots=[str(root.location) for root in snapshots.roots],
+        )
 
     def checkpoints_of(self, job_id: JobId) -> str:
-        """What the locations in a manifest of this job are relative to, a URI."""
+        """Return the URI that the locations in this job's manifests are relative to."""
         return below(self.checkpoints or self.storage, job_directory(job_id))
 
 
 async def directive(
-    uow: UnitOfWork, entry: OutboxEntry, attempt: AttemptNumber, settings: RunSettings
+    uow: UnitOfWork,
+    entry: OutboxEntry,
+    attempt: AttemptNumber,
+    settings: RunSettings,
+    attempt_token: str,
 ) -> messages.Directive:
     return messages.Directive(
         id=entry.id,
         job=entry.job_id,
         attempt=attempt,
-        body=await _body(uow, entry, settings),
+        body=await _body(uow, entry, settings, attempt_token),
     )
 
 
 async def _body(
-    uow: UnitOfWork, entry: OutboxEntry, settings: RunSettings
+    uow: UnitOfWork, entry: OutboxEntry, settings: RunSettings, attempt_token: str
 ) -> messages.DirectiveBody:
     effect = entry.effect
     match effect:
@@ -51,7 +71,7 @@ async def _body(
             stored = await uow.jobs.get(entry.job_id)
             runner = await uow.runners.of_attempt(entry.job_id, effect.attempt)
             fence_after = runner.fence_after if runner is not None else None
-            return await _run(uow, stored, settings, fence_after)
+            return await _run(uow, stored, settings, attempt_token, fence_after)
         case effects.SendBarrier():
             savepoint = None
             if effect.savepoint is not None and effect.directory is not None:
@@ -89,7 +109,11 @@ async def _body(
 
 
 async def _run(
-    uow: UnitOfWork, stored: StoredJob, settings: RunSettings, fence_after: timedelta | None
+    uow: UnitOfWork,
+    stored: StoredJob,
+    settings: RunSettings,
+    attempt_token: str,
+    fence_after: timedelta | None,
 ) -> messages.Run:
     restorable = await uow.checkpoints.restorable(stored.id)
     checkpoint = None
@@ -101,14 +125,17 @@ async def _run(
                 number=newest.number, manifest=newest.stored.manifest
             )
     return messages.Run(
+        token=attempt_token,
         graph=dict(stored.document),
         parallelism=stored.parallelism,
         spark_master=settings.spark_master,
         storage=settings.storage,
         checkpoints=settings.checkpoints,
         data_root=settings.data_root,
+        allowed_paths=settings.path_roots,
         checkpoint=checkpoint,
-        # with a checkpoint of its own the job never goes back there, and it may be gone
+        # a job with a checkpoint of its own never goes back to its restore point, which may be
+        # deleted
         restore_point=_restore_point(stored) if checkpoint is None else None,
         base_attempt=stored.base_attempt,
         fence_after_ms=None if fence_after is None else milliseconds(fence_after),

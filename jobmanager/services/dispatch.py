@@ -1,4 +1,4 @@
-"""Carries out the effects that are for the JobManager itself. Each may be done twice."""
+"""Carries out the effects that are for the JobManager itself. Each may be carried out twice."""
 
 import secrets
 from datetime import datetime, timedelta
@@ -18,10 +18,11 @@ from jobmanager.core.life.effects import (
     LetRestorePointGo,
 )
 from jobmanager.core.life.records import HistoryEntry, StoredJob
-from jobmanager.services import restore_points, runners
+from jobmanager.services import restore_points
 from jobmanager.services.ports.runners import Launched, Launcher, Runner
 from jobmanager.services.ports.storage import SnapshotStorage
 from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
+from jobmanager.services.runner_tokens import token_hash
 
 _NEEDED_FOR = timedelta(seconds=30)
 """How soon it is looked again whether a restore point is still needed."""
@@ -81,25 +82,25 @@ class Dispatcher:
                 assert_never(effect)
 
     async def _launch(self, job_id: JobId, attempt: AttemptNumber, now: datetime) -> None:
-        """The runner is written down before its process starts, so that none is ever unknown.
+        """Launch a runner. It is recorded before its process starts, so no runner is unknown.
         Raises `LaunchMustWait`.
         """
-        token = secrets.token_urlsafe(24)
+        secret = secrets.token_urlsafe(32)
         async with self._units() as uow:
-            # With the job's lock: a runner that registers at this moment is there or is not.
+            # With the job's lock, because a runner may be registering at this moment.
             job = await uow.jobs.get_for_update(job_id)
             known = await uow.runners.of_attempt(job_id, attempt)
             stored = await uow.attempts.get(job_id, attempt)
             if stored.attempt.status.is_terminal or (known and known.pid is not None):
                 return
             await self._check_earlier_runners(uow, job, attempt, now)
-            # A leader that is gone may have started it, and not have come to say so.
+            # An earlier leader may have started it, and died before it could record that.
             launched = await self._launcher.find(known) if known else None
             if known is None or launched is None:
-                # A new token: one that a leader starts which does not know yet that it was
-                # replaced is turned away when it registers.
+                # A new secret: a process that a replaced leader still starts is refused when it
+                # registers.
                 warm = None if known or static_settings(job.graph) else self._launcher.reserve()
-                runner = self._runner(known.id if known else warm, job_id, attempt, token, now)
+                runner = self._runner(known.id if known else warm, job_id, attempt, secret, now)
                 await (uow.runners.save(runner) if known else uow.runners.add(runner))
                 how = _describe(job.graph, is_warm=warm is not None)
                 await uow.history.add(job_id, HistoryEntry(now, "runner_launched", how, attempt))
@@ -107,7 +108,7 @@ class Dispatcher:
             else:
                 runner = known
         if launched is None:
-            launched = await self._launcher.launch(runner.id, token)
+            launched = await self._launcher.launch(runner.id, secret)
         await self._note_process(runner.id, launched)
 
     async def _check_earlier_runners(
@@ -136,7 +137,7 @@ class Dispatcher:
         runner_id: RunnerId | None,
         job_id: JobId,
         attempt: AttemptNumber,
-        token: str,
+        secret: str,
         now: datetime,
     ) -> Runner:
         runner_id = runner_id or RunnerId(uuid4())
@@ -144,7 +145,7 @@ class Dispatcher:
             id=runner_id,
             job_id=job_id,
             attempt=attempt,
-            token_hash=runners.token_hash(token),
+            token_hash=token_hash(secret),
             host=self._launcher.host(),
             log_path=self._launcher.log_path(runner_id),
             launched_at=now,
@@ -152,8 +153,8 @@ class Dispatcher:
         )
 
     async def _note_process(self, runner_id: RunnerId, launched: Launched) -> None:
-        # Where this fails because another leads by now, the process is left to it: that one
-        # has found it, or has given its place to another, and it ends when it registers.
+        # If this fails because another JobManager leads by now, the process is left alone: the
+        # new leader has found it, or has started another, and then it ends when it registers.
         async with self._units() as uow:
             await uow.runners.note_process(runner_id, launched)
             current = await uow.runners.get(runner_id)
@@ -168,7 +169,7 @@ class Dispatcher:
 
 
 def static_settings(graph: JobGraph) -> list[str]:
-    """The job's own Spark settings that count when Spark starts, and not later."""
+    """Return the job's Spark settings that can be set only when Spark starts."""
     return [name for name in graph.spark if not name.startswith("spark.sql.")]
 
 
@@ -177,4 +178,4 @@ def _describe(graph: JobGraph, *, is_warm: bool) -> str:
         return "on a warm runner"
     if static := static_settings(graph):
         return f"cold: {', '.join(static)} can be set only when Spark starts"
-    return "cold: no warm runner was there"
+    return "cold: no warm runner was available"

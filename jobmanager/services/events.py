@@ -1,8 +1,8 @@
-"""What happens, as it happens: history entries and live events for those who listen.
+"""Passes history entries and live events on to listeners as they happen.
 
-One hub a server. It reads each new entry once, however many listen, and hands it to
-them through queues that have an end: who does not keep up is let go, and can come back
-with the id of the last entry it has. No transaction and no connection is held meanwhile.
+A server has one hub. It reads each new entry once, however many listeners there are, and passes it
+on through bounded queues: a listener that does not keep up is disconnected, and can come back with
+the id of its last entry. Waiting holds no transaction and no connection.
 """
 
 import asyncio
@@ -28,21 +28,21 @@ PROGRESS, PROGRESS_SUMMARY = "progress", "progress_summary"
 HISTORY_CHANNEL = "headgate_history"
 """There are new entries; the payload is empty."""
 LIVE_CHANNEL = "headgate_live"
-"""The payload is an event that is kept nowhere."""
+"""The payload is an event that is not stored."""
 MOST_STREAMS = 256
 MOST_WAITING = 1_000
-"""Events that one listener may be behind."""
+"""How many events a listener may be behind."""
 _PAGE = 500
 _PROGRESS_EVERY_SECONDS = 0.9
 
 
 class ProgressDetail(StrEnum):
-    """How much of the progress of jobs a listener wants to hear."""
+    """How much of the jobs' progress a listener wants."""
 
     EACH = "each"
     """An event for each job, with all its regions."""
     SUMMARY = "summary"
-    """One event for all jobs, a line each: however many there are."""
+    """One event for all jobs, with a line for each job."""
     NONE = "none"
 
 
@@ -50,14 +50,14 @@ class ProgressDetail(StrEnum):
 class Event:
     kind: str
     job_id: JobId | None
-    """None: it is about many."""
+    """None: the event is about several jobs."""
     data: Mapping[str, Any]
     id: int | None = None
-    """Of the history entry; None: it is kept nowhere, and never comes again."""
+    """Id of the history entry; None: the event is not stored, and is never sent again."""
 
 
 class Subscription:
-    """One listener: to all jobs, or to one. `close` it."""
+    """A listener to all jobs, or to one job. `close` it."""
 
     def __init__(self, hub: "EventHub", job_id: JobId | None, progress: ProgressDetail) -> None:
         self._hub = hub
@@ -81,15 +81,15 @@ class Subscription:
         return self.job_id in (None, event.job_id)
 
     def close(self) -> None:
-        """Whoever waits for the next event is told that there is none."""
+        """End the subscription, also for a caller that waits for the next event."""
         if self.is_open:
             self.is_open = False
             self._hub.forget(self)
             self._events.put_nowait(None)
 
     async def follow(self, after: int | None, beat_every: float) -> AsyncIterator[Event | None]:
-        """Every event from now on, first what was kept after entry `after`; None when there
-        was none for `beat_every` seconds. Ends when the subscription is closed.
+        """Yield stored entries after entry `after`, then every new event; yield None after
+        `beat_every` seconds without an event. Ends when the subscription is closed.
         """
         sent = await self._hub.join() if after is None else after
         async for event in self._hub.kept(sent, self.job_id):
@@ -106,17 +106,17 @@ class Subscription:
 
 
 class EventHub:
-    """Reads what is new, and passes it on. It is a loop: `run_once`."""
+    """Reads new entries and passes them on, as a background loop: see `run_once`."""
 
     def __init__(self, units: UnitsOfWork, most_streams: int = MOST_STREAMS) -> None:
         self._units = units
         self._most_streams = most_streams
         self._listeners: set[Subscription] = set()
         self._read_up_to: int | None = None
-        """None: nobody listens, and nothing is read."""
+        """None: there are no listeners, and nothing is read."""
         self._progress_at: dict[JobId, datetime] = {}
         self.wake = asyncio.Event()
-        """Set when there may be something new."""
+        """Set when there may be new entries."""
 
     @property
     def streams(self) -> int:
@@ -125,7 +125,7 @@ class EventHub:
     def subscribe(
         self, job_id: JobId | None, progress: ProgressDetail = ProgressDetail.EACH
     ) -> Subscription:
-        """From here on the listener misses nothing."""
+        """Add a listener. It gets every event from now on."""
         if len(self._listeners) >= self._most_streams:
             raise TooManyStreams(f"{self._most_streams} event streams are open: try again later")
         subscription = Subscription(self, job_id, progress)
@@ -140,7 +140,9 @@ class EventHub:
             one.close()
 
     async def join(self) -> int:
-        """The entry that reading goes on after, set before anyone looks at what was kept."""
+        """Return the entry after which the hub reads on; it is set before stored entries are
+        read.
+        """
         if self._read_up_to is None:
             async with self._units() as uow:
                 newest = await uow.history.newest()
@@ -149,10 +151,10 @@ class EventHub:
         return self._read_up_to
 
     async def kept(self, after: int, job_id: JobId | None) -> AsyncIterator[Event]:
-        """What is in the history after an entry, page by page.
+        """Yield stored entries after an entry, page by page.
 
-        The hub goes on from an entry that is no newer than the end of it, so nothing is
-        missed between the two, and what comes twice is told by its id.
+        The hub reads on from an entry that is no newer than the last of these, so no entry is
+        missed between the two; an entry that comes twice is recognised by its id.
         """
         await self.join()
         while True:
@@ -173,10 +175,10 @@ class EventHub:
         await self._pass_on_progress()
 
     def failed(self) -> None:
-        """Reading goes on where it was."""
+        """Handle a failed turn: the next turn continues at the same entry."""
 
     def hear(self, channel: str, payload: str) -> None:
-        """What some transaction, on whatever server, told when it was committed."""
+        """Receive a notification that a transaction on any server sent when it was committed."""
         if channel == HISTORY_CHANNEL:
             self.wake.set()
             return
@@ -200,7 +202,7 @@ class EventHub:
                 return
 
     async def _pass_on_progress(self) -> None:
-        """Runners report each second: what is newer than at the last look is an event."""
+        """Send an event for each job whose runner has reported since the last turn."""
         async with self._units() as uow:
             found = await uow.history.progress()
         news = []
@@ -230,7 +232,7 @@ def _of_history(one: Recorded) -> Event:
 
 
 def item(one: Recorded) -> dict[str, Any]:
-    """A history entry as it is shown."""
+    """Return a history entry as the API shows it."""
     entry = one.entry
     return {
         "id": one.id,
@@ -238,6 +240,7 @@ def item(one: Recorded) -> dict[str, Any]:
         "kind": entry.kind,
         "cause": entry.cause,
         "actor": one.actor,
+        "actor_name": one.actor_name,
         "attempt": entry.attempt,
         "checkpoint": entry.checkpoint,
         "detail": dict(entry.detail),

@@ -1,8 +1,8 @@
-"""Use case: collect the garbage in storage, or explain what would be collected.
+"""Use case: delete garbage in storage, or list what would be deleted.
 
-No transaction is held while files are looked at. None is needed: storage is listed before
-the database is asked, so whatever was found has its row by then, and what comes later was
-not found.
+No transaction is open while files are looked at. None is needed: storage is listed before the
+database is read, so every file that was found and is needed has its row by then, and files that
+are written later were not found.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -31,16 +31,16 @@ _PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the database says, once storage has been listed."""
+    """What the database says, read after storage was listed."""
 
     jobs: frozenset[str]
     savepoints: tuple[Savepoint, ...]
     restore_roots: frozenset[str]
-    """Where what jobs that have not ended were started from is, URIs."""
+    """URIs of the savepoints and checkpoints from which jobs that have not ended were started."""
 
     @property
     def needed(self) -> frozenset[str]:
-        """URIs of what is kept, whosever directory it is in."""
+        """Return the URIs of everything that is kept, in any job's directory."""
         there = (SavepointStatus.IN_PROGRESS, SavepointStatus.COMPLETED)
         kept = (one.directory for one in self.savepoints if one.status in there)
         return self.restore_roots.union(kept)
@@ -49,7 +49,7 @@ class _Known:
 async def collect(
     units: UnitsOfWork, sweep: Sweep, limits: GarbageLimits, *, deletes: bool
 ) -> Judgement:
-    """What nothing needs, and why; it is gone afterwards if `deletes`."""
+    """Return the garbage, with the reason for each item; delete it if `deletes` is set."""
     found, drafts = await sweep.jobs(), await sweep.drafts()
     async with units() as uow:
         known = await _known(uow)
@@ -127,7 +127,9 @@ async def _savepoint(
     restore_roots: Set[str],
     deletes: bool,
 ) -> Judgement:
-    """What is left of a savepoint that failed, was disposed of, or has its name by now."""
+    """Find what is left of a savepoint that failed or was disposed of, or the draft of a completed
+    savepoint.
+    """
     if savepoint.status is SavepointStatus.IN_PROGRESS:
         return Judgement()
     is_complete = savepoint.status is SavepointStatus.COMPLETED
@@ -151,16 +153,16 @@ def _drafts(remains: Iterable[Remains], why: str) -> tuple[Garbage, ...]:
 
 
 async def _why_not(units: UnitsOfWork, savepoint: Savepoint, restore_roots: Set[str]) -> str | None:
-    """Why the remains of a savepoint must not go yet."""
+    """Return why the remains of a savepoint must not be deleted yet."""
     if savepoint.directory in restore_roots:
-        return "a job that has not ended was started from it"
+        return "a job that has not ended was started from this savepoint"
     if savepoint.job_id is None or savepoint.checkpoint is None:
         return None  # adopted: no runner wrote it
     async with units() as uow:
         order = await uow.checkpoints.get(savepoint.job_id, savepoint.checkpoint)
         runner = await uow.runners.of_attempt(savepoint.job_id, order.checkpoint.attempt)
     if runner is not None and runner.exited_at is None:
-        return "the runner that was to write it is still there"
+        return "the runner that was writing this savepoint is still alive"
     return None
 
 

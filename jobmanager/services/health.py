@@ -1,4 +1,4 @@
-"""Use case: see whether a running job really runs, and write it down when that changes."""
+"""Use case: check whether a running job makes progress, and record when its health changes."""
 
 from datetime import datetime
 
@@ -14,14 +14,14 @@ from jobmanager.services.ports.unit_of_work import UnitOfWork
 def examination(
     running: RunningJob, limits: HealthLimits, listening_since: datetime, now: datetime
 ) -> HealthExamined:
-    """The event of looking at the job as it was read."""
+    """Make the event of examining the job as it was read."""
     return HealthExamined(
         now, limits, listening_since, running.heartbeat_at, running.checkpointed_at
     )
 
 
 def is_news(running: RunningJob, event: HealthExamined) -> bool:
-    """Whether there is anything to write down. One look at all jobs, without a lock, says so."""
+    """Whether the health has changed. This is asked for all jobs, and without locks."""
     found = health_rules.examine(running.stored, running.attempt, event)
     return health_rules.is_news(running.stored, found)
 
@@ -29,7 +29,7 @@ def is_news(running: RunningJob, event: HealthExamined) -> bool:
 async def note(
     uow: UnitOfWork, job_id: JobId, limits: HealthLimits, listening_since: datetime, now: datetime
 ) -> None:
-    """Examines the job again, under its lock, and keeps what is found."""
+    """Examine the job again, under its lock, and record its health."""
     async with uow:
         await uow.jobs.get_for_update(job_id)
         for running in await uow.jobs.running(only=job_id):

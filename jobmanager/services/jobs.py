@@ -18,7 +18,7 @@ from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 
 def check(document: Mapping[str, Any], parallelism: int | None) -> tuple[JobGraph, int]:
-    """The graph, and the parallelism it will run at. Raises `InvalidJobGraph` with all faults."""
+    """Return the graph and its parallelism. Raises `InvalidJobGraph` with all faults."""
     graph = graph_document.parse(document)
     if parallelism is None:
         return graph, graph.parallelism
@@ -37,7 +37,7 @@ async def submit(
     restore_point: RestorePoint | None = None,
     data_root: str = "",
 ) -> JobId:
-    """Accepts a job. Repeated with the same key it returns the job that is there already."""
+    """Accept a job. A repeated call with the same key returns the existing job."""
     graph, in_force = check(document, parallelism)
     async with uow:
         if idempotency_key is not None:
@@ -56,7 +56,7 @@ async def submit(
 
 
 async def cancel(uow: UnitOfWork, job_id: JobId, reason: str, now: datetime) -> StoredJob:
-    """Asks for the job's end; to ask again changes nothing."""
+    """Cancel a job; a repeated call changes nothing."""
     return (await lives.happen(uow, job_id, JobCancelRequested(now, reason))).life.job
 
 

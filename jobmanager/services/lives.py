@@ -1,7 +1,7 @@
-"""How every use case that moves a job goes: load its life, step, save, commit.
+"""The steps of every use case that changes a job: load its life, step, save, commit.
 
-`core.life.life` decides. Here its life is read under the job's lock, what the step changed is
-written, and effects and history go where they belong, all in one transaction.
+`core.life.life` decides. This module reads the life under the job's lock, and writes what the step
+changed, its effects to the outbox and its history, all in one transaction.
 """
 
 from dataclasses import dataclass, replace
@@ -25,10 +25,10 @@ from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """What an event came to."""
+    """The outcome of an event."""
 
     before: Life | None
-    """None: the life has just begun."""
+    """None: the job was just submitted."""
     step: Step
     at: datetime
 
@@ -42,7 +42,7 @@ class Happened:
 
 
 async def happen(uow: UnitOfWork, job_id: JobId, event: LifeEvent) -> Happened:
-    """The whole of a use case: load, step, save, commit."""
+    """Run a whole use case: load, step, save, commit."""
     async with uow:
         happened = await move(uow, job_id, event)
         await uow.commit()
@@ -50,7 +50,7 @@ async def happen(uow: UnitOfWork, job_id: JobId, event: LifeEvent) -> Happened:
 
 
 async def move(uow: UnitOfWork, job_id: JobId, event: LifeEvent) -> Happened:
-    """The same inside a transaction of the caller, who commits."""
+    """Do the same inside a transaction of the caller, who commits."""
     before = await uow.lives.load(job_id, spoken_of(event))
     happened = Happened(before, step(before, event), event.at)
     await save(uow, happened)
@@ -58,7 +58,7 @@ async def move(uow: UnitOfWork, job_id: JobId, event: LifeEvent) -> Happened:
 
 
 def spoken_of(event: LifeEvent) -> SpokenOf:
-    """What is to be loaded beside what is under way."""
+    """Return what has to be loaded in addition to what is under way."""
     match event:
         case CheckpointNews():
             return SpokenOf(checkpoint=event.checkpoint)
@@ -69,8 +69,8 @@ def spoken_of(event: LifeEvent) -> SpokenOf:
 
 
 async def save(uow: UnitOfWork, *happened: Happened, wakes_runners: bool = True) -> None:
-    """Writes down what steps came to, of one job or of many. With `wakes_runners` off, what is
-    for a runner waits for its next question.
+    """Write the outcome of steps, of one or many jobs. With `wakes_runners` off, directives wait
+    for the runner's next poll.
     """
     news = [one for one in happened if not one.is_nothing]
     await uow.lives.save([LifeChange(one.before, one.life, one.at) for one in news])

@@ -1,8 +1,8 @@
-"""Requests that come at the same time, answered together.
+"""Answers requests that arrive at the same time together.
 
-With hundreds of runners a transaction for each request is most of what a server does. So what
-comes while a batch of requests is answered waits for the next batch, and a batch is one
-transaction. A lone request is answered at once, or nearly so.
+With hundreds of runners, a transaction for each request would be most of a server's work. So a
+request that arrives while a batch of requests is answered waits for the next batch, and a batch is
+one transaction. A single request is answered at once, or nearly so.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(eq=False)
 class PendingRequest(Generic[Asked, Answer]):
-    """One request, until it has its answer."""
+    """A request that waits for its answer."""
 
     asked: Asked
     answer: asyncio.Future[Answer] = field(
@@ -25,7 +25,7 @@ class PendingRequest(Generic[Asked, Answer]):
 
     @property
     def is_open(self) -> bool:
-        """False: it has its answer, or who asked is gone."""
+        """False: the request was answered, or its caller has gone."""
         return not self.answer.done()
 
     def resolve(self, answer: Answer) -> None:
@@ -38,8 +38,8 @@ class PendingRequest(Generic[Asked, Answer]):
 
 
 class RequestBatcher(Generic[Asked, Answer]):
-    """`serve` resolves or refuses every request that it is given. An error that it raises is the
-    answer to the rest.
+    """Calls `serve` with batches of requests. `serve` resolves or refuses each request; if it
+    raises, the error is the answer to the remaining requests.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""What a new job may start from: found, looked at file by file, and refused if it does not fit.
+"""Finds the restore point of a new job, verifies its files, and refuses it if it does not fit.
 
-Everything is checked before anything is stored: a job that is accepted has a
-restore point that was whole at that moment.
+Everything is checked before anything is stored: the restore point of an accepted job was complete
+and undamaged at that moment.
 """
 
 import asyncio
@@ -31,6 +31,7 @@ from jobmanager.core.snapshots import fit
 from jobmanager.core.snapshots.layout import MANIFEST
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path, normal
 from jobmanager.files.open_storage import require_shared
+from jobmanager.services import path_checks
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports.storage import SnapshotStorage
 from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
@@ -38,7 +39,7 @@ from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
 
 @dataclass(frozen=True, slots=True)
 class RestoreRequest:
-    """What a client says about where its job starts."""
+    """A client's request about what its job starts from."""
 
     savepoint: str | None = None
     checkpoint: str | None = None
@@ -54,11 +55,14 @@ async def requested(
     graph: JobGraph,
     settings: RunSettings,
 ) -> RestorePoint | None:
-    """What the job is to start from, checked. None: from scratch. Raises with all faults."""
+    """Return the checked restore point of a new job; None: the job starts without state. Raises
+    with all faults.
+    """
     if asked.savepoint and asked.checkpoint:
         raise UnsupportedRequest("a job starts from a savepoint or from a checkpoint, not both")
     if asked.savepoint:
         point = await of_savepoint(units(), asked.savepoint)
+        await path_checks.require_for_snapshot(settings.paths, point.name, point.root)
     elif asked.checkpoint:
         point = await of_checkpoint(units(), asked.checkpoint, settings)
     else:
@@ -72,7 +76,7 @@ async def requested(
 
 
 async def of_savepoint(uow: UnitOfWork, named: str) -> RestorePoint:
-    """`named` is a savepoint's id, or the directory it is in: a URI or an absolute path."""
+    """Find a savepoint. `named` is its id, or its directory: a URI or an absolute path."""
     if len(named) == 32 and "/" not in named:
         try:
             savepoint_id = SavepointId(UUID(hex=named))
@@ -89,7 +93,7 @@ async def of_savepoint(uow: UnitOfWork, named: str) -> RestorePoint:
 
 
 async def of_checkpoint(uow: UnitOfWork, named: str, settings: RunSettings) -> RestorePoint:
-    """`named` is `<job id>:<number>`: any checkpoint that is still there."""
+    """Find a checkpoint that still exists. `named` is `<job id>:<number>`."""
     job, _, number = named.partition(":")
     try:
         job_id, checkpoint = JobId(UUID(hex=job)), CheckpointNumber(int(number))
@@ -101,7 +105,7 @@ async def of_checkpoint(uow: UnitOfWork, named: str, settings: RunSettings) -> R
     if found.checkpoint.status is not CheckpointStatus.COMPLETED or stored is None:
         raise UnusableRestorePoint(f"checkpoint {named} is {found.checkpoint.status}")
     if found.discarded_at is not None or found.checkpoint.is_savepoint:
-        raise UnusableRestorePoint(f"checkpoint {named} is not there any more")
+        raise UnusableRestorePoint(f"checkpoint {named} has been deleted")
     root = settings.checkpoints_of(job_id)
     name = f"checkpoint {checkpoint} of job {job_id.hex}"
     return RestorePoint(root, stored.manifest, name, job_id.hex, checkpoint=checkpoint)
@@ -116,7 +120,7 @@ async def check(
     *,
     allow_drained: bool,
 ) -> RestorePoint:
-    """The restore point, known to be whole and to fit. Raises with all that does not."""
+    """Verify that the restore point is undamaged and fits the graph. Raises with all faults."""
     manifest = await storage.read_manifest(point.root, point.manifest)
     if manifest.drained_regions and not allow_drained:
         regions = ", ".join(manifest.drained_regions)
@@ -141,10 +145,10 @@ async def check(
 
 
 async def hold(uow: UnitOfWork, point: RestorePoint) -> None:
-    """Sees to it that the restore point is there when the job is accepted, and stays: it was
-    looked at earlier, and its job may have let it go since. Whoever lets a checkpoint or a
-    savepoint go holds the lock of the job that wrote it (of the place, where no job did), and so
-    does this transaction until its commit. Raises `UnusableRestorePoint`.
+    """Make sure that the restore point still exists when the job is accepted, and is kept: it was
+    verified earlier, and may have been discarded since. Discarding a checkpoint or savepoint needs
+    the lock of the job that wrote it (of the place, where no job did); this transaction holds that
+    lock until its commit. Raises `UnusableRestorePoint`.
     """
     if point.checkpoint is not None:
         writer, number = JobId(UUID(hex=point.job)), CheckpointNumber(point.checkpoint)
@@ -156,7 +160,7 @@ async def hold(uow: UnitOfWork, point: RestorePoint) -> None:
         is_gone = savepoint is not None and savepoint.status is SavepointStatus.DISPOSED
     if is_gone:
         raise UnusableRestorePoint(
-            f"{point.name} has been let go of since it was looked at: name another one"
+            f"{point.name} was discarded while the job was being submitted: choose another"
         )
 
 
@@ -200,18 +204,20 @@ async def _held_savepoint(uow: UnitOfWork, root: str) -> Savepoint | None:
 
 
 async def _check_claim(uow: UnitOfWork, point: RestorePoint) -> None:
-    """What a job claims goes when the job has a checkpoint: nobody else may need it."""
+    """Refuse a claim if another job needs the restore point: a claimed restore point is deleted
+    after the new job's first checkpoint.
+    """
     async with uow:
         users = await uow.jobs.started_from(point.root) if point.checkpoint is None else []
         live = await uow.jobs.live()
     if users:
         raise SavepointInUse(
             f"job {users[0].hex} was started from {point.name} and still needs it: "
-            "wait for its first checkpoint, or say restore_mode=no_claim"
+            "wait for its first checkpoint, or use restore_mode=no_claim"
         )
     if point.checkpoint is not None and JobId(UUID(hex=point.job)) in live:
         raise SavepointInUse(
-            f"job {point.job} still runs and owns its checkpoints: say restore_mode=no_claim"
+            f"job {point.job} still runs and owns its checkpoints: use restore_mode=no_claim"
         )
 
 
@@ -224,9 +230,9 @@ async def hold_sinks(uow: UnitOfWork, graph: JobGraph, data_root: str) -> None:
 
 
 async def check_sinks(uow: UnitOfWork, graph: JobGraph, data_root: str) -> None:
-    """A job that goes on from somewhere withdraws what came after: nobody may write there now,
-    neither the job that wrote the restore point nor another that was started from it. Raises
-    `SinkInUse`.
+    """Refuse a sink path that another live job writes to. A job that starts from a restore point
+    withdraws later output, so neither the job that wrote the restore point nor another job started
+    from it may be writing there. Raises `SinkInUse`.
     """
     wanted = _paths(graph, data_root)
     for other in await uow.jobs.writing() if wanted else ():
@@ -247,7 +253,7 @@ def _paths(graph: JobGraph, data_root: str) -> set[str]:
 
 
 def _normal(path: str, data_root: str) -> str:
-    """The place a path means, so that two ways to write it are one."""
+    """Normalise a path, so that two spellings of the same path are equal."""
     if path.startswith("file:"):
         return os.path.normpath(local_path(path))
     return os.path.normpath(Path(data_root) / path)

@@ -1,7 +1,5 @@
-"""Use cases about runners: what they say, what they are told, and what their silence means."""
+"""Use cases about runners: registration, heartbeats, reports, exits and silence."""
 
-import hashlib
-import hmac
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -24,18 +22,6 @@ from jobmanager.services.ports.runners import Runner
 from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 
-def token_hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
-
-
-async def authenticate(uow: UnitOfWork, runner_id: RunnerId, token: str) -> Runner:
-    async with uow:
-        runner = await uow.runners.get(runner_id)
-    if not hmac.compare_digest(runner.token_hash, token_hash(token)):
-        raise WrongRunnerToken(f"the token is not that of runner {runner_id}")
-    return runner
-
-
 async def register(
     uow: UnitOfWork, runner: Runner, hello: messages.RunnerHello, now: datetime
 ) -> None:
@@ -43,7 +29,7 @@ async def register(
         await uow.jobs.get_for_update(runner.job_id)
         token, runner = runner.token_hash, await uow.runners.get(runner.id)
         if runner.token_hash != token:
-            # Between its first words and now another was launched in its place.
+            # Another runner was launched in its place since its request began.
             raise WrongRunnerToken(f"runner {runner.id} was replaced by another process")
         await uow.runners.save(
             replace(
@@ -70,7 +56,9 @@ async def register(
 async def heartbeat(
     uow: UnitOfWork, runner: Runner, beat: messages.Heartbeat, now: datetime
 ) -> None:
-    """Takes one heartbeat by itself, as `services.heartbeats` takes many."""
+    """Record one heartbeat in a transaction of its own; `services.heartbeats` records many at
+    once.
+    """
     async with uow:
         runner = await _locked(uow, runner.id)
         spoken_of = None if beat.attempt is None else AttemptNumber(beat.attempt)
@@ -82,7 +70,7 @@ async def heartbeat(
 async def report(
     uow: UnitOfWork, runner: Runner, said: messages.AttemptReport, now: datetime
 ) -> bool:
-    """Takes what a runner says of its attempt. True: nobody waits for it any more."""
+    """Take a runner's report about its attempt. True: the attempt was superseded."""
     async with uow:
         if isinstance(said.body, messages.EndingReport):
             # before the step: that may give the runner its next attempt
@@ -101,7 +89,9 @@ async def exited(
     last_word: Mapping[str, Any] | None,
     now: datetime,
 ) -> None:
-    """The runner's process is gone. What it wrote as its last word counts, if it did."""
+    """Handle the exit of a runner's process. The last report that the runner wrote to a file
+    counts, if there is one.
+    """
     said = messages.AttemptReport.model_validate(last_word) if last_word is not None else None
     async with uow:
         runner = await _locked(uow, runner_id)
@@ -122,7 +112,7 @@ async def went_silent(
 
 
 async def given_up(uow: UnitOfWork, runner_id: RunnerId, now: datetime) -> None:
-    """Its attempt has ended, and it is on a machine that we cannot look at."""
+    """Give up a runner whose attempt has ended, and whose machine this server cannot look at."""
     async with uow:
         runner = await _locked(uow, runner_id)
         if runner.exited_at is None:
@@ -144,7 +134,7 @@ async def launch_failed(
 
 
 async def _locked(uow: UnitOfWork, runner_id: RunnerId) -> Runner:
-    """The runner as it is under its job's lock: a job that changes gives its runner another
+    """Return the runner, read under its job's lock: a rescale or upgrade gives the runner another
     attempt.
     """
     await uow.jobs.get_for_update((await uow.runners.get(runner_id)).job_id)
@@ -156,7 +146,9 @@ def news_of(said: messages.AttemptReport, now: datetime) -> AttemptNews:
 
 
 def event_of(said: messages.AttemptReport, now: datetime) -> attempts.AttemptEvent:
-    """What a runner said, as the attempt machine hears it. Our clock, not the runner's."""
+    """Make the event of a runner's report, with the time of the server's clock, not the
+    runner's.
+    """
     match said.body:
         case messages.AttemptPrepared(repartitioned=regions):
             done = [

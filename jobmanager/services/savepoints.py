@@ -1,4 +1,4 @@
-"""Use cases about savepoints: trigger, stop with one, label, verify, dispose."""
+"""Use cases about savepoints: trigger, stop with a savepoint, label, verify, dispose."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,12 +23,12 @@ from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 @dataclass(frozen=True, slots=True)
 class TakeSavepoint:
-    """What a client asks for. Repeated with the same id it is the same request."""
+    """A client's request for a savepoint. A request with the same id is a repetition."""
 
     id: OperationId
     kind: OperationKind
     target: str
-    """The directory, a URI, in which the savepoint gets one of its own."""
+    """The directory, a URI, in which a directory for the savepoint is made."""
     drains: bool = False
 
 
@@ -57,7 +57,7 @@ async def trigger(
 async def label(
     uow: UnitOfWork, savepoint_id: SavepointId, labels: Mapping[str, str | None]
 ) -> Savepoint:
-    """Adds and changes labels; None takes one away."""
+    """Add and change labels; None removes a label."""
     async with uow:
         savepoint = await uow.savepoints.get(savepoint_id)
         kept = {k: v for k, v in {**savepoint.labels, **labels}.items() if v is not None}
@@ -80,11 +80,13 @@ async def verify(
 async def dispose(
     uow: UnitOfWork, storage: SnapshotStorage, savepoint_id: SavepointId, now: datetime
 ) -> Savepoint:
-    """Lets a savepoint go. To do it again changes nothing."""
+    """Dispose of a savepoint; a repeated call changes nothing."""
     async with uow:
         savepoint = await uow.savepoints.get(savepoint_id)
         job_id = savepoint.job_id
-        if job_id is not None:  # nobody accepts a job that starts from it meanwhile
+        if (
+            job_id is not None
+        ):  # under this lock no job that starts from the savepoint can be accepted
             await uow.jobs.get_for_update(job_id)
             savepoint = await uow.savepoints.get(savepoint_id)
         else:
@@ -97,8 +99,8 @@ async def dispose(
         savepoint = disposal.disposed(savepoint, under_way, users, now)
         await uow.savepoints.save(savepoint)
         if job_id is None:
-            # An outbox is of a job. What is deleted before the commit is deleted again after
-            # a crash: the row still says that it is there.
+            # An outbox belongs to a job. Files deleted before the commit are deleted again after a
+            # crash, since the row still says that the savepoint exists.
             await storage.dispose_savepoint(savepoint.directory)
         else:
             await uow.outbox.add(job_id, [DisposeSavepoint(savepoint.directory)], now)

@@ -1,4 +1,6 @@
-"""Use case: the job graph of a script. Nothing is stored; the graph is submitted like any other."""
+"""Use case: derive the job graph of a script. Nothing is stored; the graph is submitted like any
+other.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,8 +35,9 @@ async def describe(
     data_root: str,
     storage: str,
 ) -> dict[str, object]:
-    """The document. The script runs in the inspector up to where it waits for its queries, none
-    of which starts. Raises `InvalidJobGraph`, `UnusableScript`, `InspectorUnavailable`.
+    """Return the job-graph document. The script runs in the inspector up to where it waits for its
+    queries, none of which starts. Raises `InvalidJobGraph`, `UnusableScript`,
+    `InspectorUnavailable`.
     """
     async with units() as uow:
         held = [await uow.artifacts.hold(ArtifactId(one)) for one in (call.script, *call.artifacts)]
@@ -46,7 +49,7 @@ async def describe(
     if missing or held[0] is None:
         raise InvalidJobGraph(missing)
     if not held[0].name.endswith(".py"):
-        raise UnusableScript(f"{held[0].name} is not a script: it is a .py that is run")
+        raise UnusableScript(f"{held[0].name} is not a script: a script is a .py file")
     named = replace(call, name=call.name or held[0].name.removesuffix(".py"))
     question = DescribeScript(
         script=call.script,

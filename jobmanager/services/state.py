@@ -1,8 +1,8 @@
-"""Use cases about keyed state: what there is, the rows of a key, all rows, key groups.
+"""Use cases about keyed state: list states, the rows of a key, all rows, key groups.
 
-Answers come from a completed checkpoint, or from a savepoint, and say from which. They are
-read by the inspector, outside of any transaction. Retention may delete a checkpoint before
-the inspector has it; then the newest one is taken instead.
+Answers come from a completed checkpoint or from a savepoint, and name it. The inspector reads the
+state, outside of any transaction. Retention may delete a checkpoint before the inspector has read
+it; then the newest checkpoint is read instead.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -51,7 +51,7 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class StateSnapshot:
-    """What is read: a completed checkpoint, or a savepoint."""
+    """The snapshot that is read: a completed checkpoint, or a savepoint."""
 
     name: str
     place: Place
@@ -62,12 +62,12 @@ class StateSnapshot:
 
 
 FindSnapshot = Callable[[int | None], Awaitable[StateSnapshot]]
-"""The snapshot to read; a number asks for that checkpoint and no other."""
+"""Finds the snapshot to read; with a number, exactly that checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a scan goes on. It stays in the checkpoint in which it began."""
+    """Where a scan continues. A scan stays in the checkpoint in which it began."""
 
     checkpoint: int | None = None
     subtask: int = 0
@@ -97,7 +97,7 @@ class StatePage:
 
 @dataclass(frozen=True, slots=True)
 class StateChoice:
-    """The state that a request names; the region matters where a vertex is in several."""
+    """The state that a request names; the region is needed if a vertex is in several regions."""
 
     vertex: str
     name: str
@@ -105,7 +105,7 @@ class StateChoice:
 
 
 class StateService:
-    """The questions one can ask of a job or of a savepoint."""
+    """The queries about the state of a job or of a savepoint."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class StateService:
         state = _state(found, choice)
         if key is not None and not rows.rows and cursor.checkpoint is None:
             raise StateNotFound(
-                f"{state.vertex}/{state.name} has nothing under the key {key!r} in {found.name}"
+                f"{state.vertex}/{state.name} has no rows of key {key!r} in {found.name}"
             )
         following = None
         if rows.next_subtask is not None:
@@ -176,10 +176,9 @@ class StateService:
         job_id: JobId,
         document: Mapping[str, Any],
         parallelism: int,
-        data_root: str,
-        storage: str,
+        settings: RunSettings,
     ) -> Tried:
-        """What Spark makes of another graph and the newest checkpoint. Raises `NoStateYet`."""
+        """Let Spark try another graph on the newest checkpoint. Raises `NoStateYet`."""
 
         async def find(number: int | None) -> StateSnapshot:
             return await self._checkpoint(job_id, number, needs_state=False)
@@ -189,8 +188,9 @@ class StateService:
                 place=found.place,
                 graph=dict(document),
                 parallelism=parallelism,
-                data_root=data_root,
-                storage=storage,
+                data_root=settings.data_root,
+                storage=settings.storage,
+                allowed_paths=settings.path_roots,
             )
 
         _, tried = await self._ask(find, None, question, Tried)
@@ -203,7 +203,7 @@ class StateService:
         question: Callable[[StateSnapshot], QuestionBody],
         wanted: type["Wanted"],
     ) -> tuple[StateSnapshot, "Wanted"]:
-        """Asks about the newest checkpoint; if that goes meanwhile, about the next one."""
+        """Ask about the newest checkpoint; if it is deleted meanwhile, about the next newest."""
         error: DomainError | None = None
         for _ in range(_TRIES):
             try:
@@ -230,7 +230,7 @@ class StateService:
             restorable = await uow.checkpoints.restorable(job_id)
             if number is not None and number not in restorable:
                 raise NoStateYet(
-                    f"checkpoint {number} of job {job_id.hex} is not there any more: "
+                    f"checkpoint {number} of job {job_id.hex} has been deleted: "
                     "start the scan again, without a cursor"
                 )
             if not restorable:
@@ -288,10 +288,10 @@ def _require_state(graph: JobGraph, name: str) -> None:
 
 
 def _vertices(found: StateSnapshot) -> dict[str, set[str]]:
-    """The vertices that have state, by region. Raises where there is none."""
+    """Return the vertices that have state, by region. Raises if there are none."""
     regions = found.manifest.regions
     if all(region.batch is None for region in regions.values()):
-        raise NoStateYet(f"{found.name} was taken before the first batch: take a later one")
+        raise NoStateYet(f"{found.name} was taken before the first batch: take a new one")
     vertices = {
         str(name): {str(pointer.vertex) for pointer in region.pointers}
         for name, region in regions.items()
@@ -302,7 +302,7 @@ def _vertices(found: StateSnapshot) -> dict[str, set[str]]:
 
 
 def _state(found: StateSnapshot, choice: StateChoice) -> StateRef:
-    """The state that is meant. Raises `StateNotFound` with those there are."""
+    """Return the chosen state. Raises `StateNotFound` with a list of the existing states."""
     vertices = _vertices(found)
     having = [name for name, inside in vertices.items() if choice.vertex in inside]
     if not having:
@@ -314,7 +314,7 @@ def _state(found: StateSnapshot, choice: StateChoice) -> StateRef:
     if len(wanted) != 1:
         raise StateNotFound(
             f"vertex {choice.vertex} has its state in region {' and in region '.join(having)}: "
-            "say which with ?region="
+            "choose one with ?region="
         )
     return StateRef(region=wanted[0], vertex=choice.vertex, name=choice.name)
 

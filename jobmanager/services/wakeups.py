@@ -1,7 +1,7 @@
-"""Wake-ups: whoever waits for news of a job, in this process, looks again.
+"""Wake-ups tell code that waits for news of a job, in this process, to look again.
 
-A wake-up only saves waiting. Whoever misses a wake-up finds the news in Postgres at the
-next look, so a ring may be lost and nothing else is.
+A wake-up only saves waiting. If it is lost, the news is found in Postgres at the next look, so
+nothing but time is lost.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class Wakeups:
 
 
 class WakeupListener:
-    """From entering the block on, no ring is missed."""
+    """A context in which no wake-up is missed, from entering it on."""
 
     def __init__(self, waiting: dict[JobId, set[asyncio.Event]], job_id: JobId) -> None:
         self._waiting = waiting
@@ -48,7 +48,7 @@ class WakeupListener:
             del self._waiting[self._job_id]
 
     async def wait(self, seconds: float) -> bool:
-        """Whether a wake-up came within `seconds`."""
+        """Wait, and return whether a wake-up came within `seconds`."""
         try:
             await asyncio.wait_for(self._event.wait(), seconds)
         except TimeoutError:

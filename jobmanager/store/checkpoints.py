@@ -14,7 +14,7 @@ from jobmanager.core.life.records import StoredCheckpoint
 from jobmanager.store import mapping
 from jobmanager.store.tables import CheckpointRow, JobRow, KeyGroupsRow, SubtaskRow
 
-# What is deleted is counted on the job, so that its statistics go on telling the truth.
+# Deleted rows are counted in the job's row, so that its statistics stay correct.
 _PRUNE = """
 WITH old AS (
     SELECT c.job_id, c.number
@@ -84,7 +84,7 @@ class PostgresCheckpoints:
         return [CheckpointNumber(number) for number in found]
 
     async def note_discarded(self, job_id: JobId, number: CheckpointNumber, at: datetime) -> None:
-        """Keeps the checkpoint and its acks as history."""
+        """Mark the checkpoint as discarded; its row and its acks are kept as history."""
         await self._session.execute(
             update(CheckpointRow)
             .where(CheckpointRow.job_id == job_id, CheckpointRow.number == number)
@@ -102,7 +102,7 @@ class PostgresCheckpoints:
         return [(JobId(job_id), CheckpointNumber(number)) for job_id, number in rows]
 
     async def prune(self, keep: int, limit: int) -> int:
-        """A row stays that could be restored from, that is under way, or that a savepoint is."""
+        """Delete old rows, except restorable checkpoints, those under way, and savepoints."""
         gone = await self._session.execute(
             text(_PRUNE), {"keep": keep, "limit": limit, "savepoint": CheckpointKind.SAVEPOINT}
         )

@@ -1,14 +1,14 @@
 """How long a runner may go on without a JobManager, and when it said that its attempt has ended.
 
 Revision ID: 3f6d0a94c1e8
-Revises: 5b1e7c90d2a4
+Revises: 3e8d51c07b9f
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "3f6d0a94c1e8"
-down_revision = "5b1e7c90d2a4"
+down_revision = "3e8d51c07b9f"
 branch_labels = None
 depends_on = None
 

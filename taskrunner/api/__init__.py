@@ -1,4 +1,4 @@
-"""What code of users that runs in a job is written with.
+"""The API for user code that runs in a job.
 
     from taskrunner.api import Context, ProcessFunction, Row, ValueState, count
 

@@ -1,7 +1,7 @@
-"""Named numbers that code of users adds to, seen while the job runs.
+"""Accumulators: named numbers that user code adds to, visible while the job runs.
 
-What is added in a batch counts when the batch is committed, and once, however often the batch
-is run. Names are the vertex's own: two vertices may use the same one.
+What a batch adds counts when the batch is committed, exactly once, however often the batch is
+run. Each vertex has its own names: two vertices may use the same name.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Number = int | float
 
 
 class Merge(StrEnum):
-    """How two values of an accumulator become one."""
+    """How two values of an accumulator are merged."""
 
     SUM = "sum"
     LOWEST = "lowest"
@@ -37,23 +37,23 @@ _sums: dict[str, Number] = {}
 
 
 def count(name: str, by: Number = 1) -> None:
-    """Adds to the sum of that name."""
-    # by far the most frequent, and called once a row
+    """Adds to the sum with that name."""
+    # by far the most frequent call, possibly for each row
     _sums[name] = _sums.get(name, 0) + by
 
 
 def lowest(name: str, value: Number) -> None:
-    """Keeps the lowest value of that name."""
+    """Keeps the lowest value with that name."""
     _add(name, Tally(Merge.LOWEST, value))
 
 
 def highest(name: str, value: Number) -> None:
-    """Keeps the highest value of that name."""
+    """Keeps the highest value with that name."""
     _add(name, Tally(Merge.HIGHEST, value))
 
 
 def take() -> dict[str, Tally]:
-    """What was added since the last time, which is forgotten."""
+    """Returns what was added since the last call, and resets it."""
     found = merged(_current, {name: Tally(Merge.SUM, value) for name, value in _sums.items()})
     _current.clear()
     _sums.clear()
@@ -61,7 +61,7 @@ def take() -> dict[str, Tally]:
 
 
 def merged(one: dict[str, Tally], other: dict[str, Tally]) -> dict[str, Tally]:
-    """Both, where a name that is used in two ways is what it was first."""
+    """Merges both; a name that is used in two ways keeps its first use."""
     found = dict(one)
     for name, tally in other.items():
         if name not in found:

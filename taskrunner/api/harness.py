@@ -5,8 +5,8 @@
     harness.advance_watermark(at(60))
     assert harness.take_output() == [{"user": "ann", "left_behind": "book"}]
 
-It drives the very code that runs in a job. What is kept between two calls goes through the bytes
-in which Spark keeps it, so a state that cannot be kept fails here too.
+The harness runs the same code as a job. State is serialised between two calls as in Spark, so state
+that cannot be stored fails here too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from taskrunner.keyed.vertex_context import VertexContext
 
 
 class ProcessHarness:
-    """One key group with one process function; all keys are in it."""
+    """Runs one process function for one key group that has all keys."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ProcessHarness:
         self._processing_ms = as_milliseconds(now)
 
     def feed(self, *rows: Mapping[str, Any]) -> None:
-        """A batch of these rows. As in a job, they are taken in the order of their times."""
+        """Processes a batch of these rows. As in a job, they are ordered by their times."""
         if not rows:
             return
         timed = [(dict(row), self._time_of(row)) for row in rows]
@@ -65,27 +65,27 @@ class ProcessHarness:
         self._call(given)
 
     def advance_watermark(self, to: int | datetime) -> None:
-        """Lets the watermark go there, and timers fire that are due. It never goes back."""
+        """Advances the watermark, and fires the timers that are due. It never goes back."""
         self._watermark_ms = max(self._watermark_ms, as_milliseconds(to))
         self._call({})
 
     def advance_processing_time(self, to: int | datetime) -> None:
-        """Lets the time of day be that, and timers fire that are due."""
+        """Advances the processing time, and fires the timers that are due."""
         self._processing_ms = max(self._processing_ms, as_milliseconds(to))
         self._call({})
 
     def drain(self) -> None:
-        """The end of time: what happens when a bounded job ends, or is stopped with a drain."""
+        """Advances to the end of time, as when a bounded job ends or is stopped with a drain."""
         self._watermark_ms = self._processing_ms = END_OF_TIME_MS
         self._call({})
 
     def take_output(self) -> list[Row]:
-        """The rows that were emitted since the last time."""
+        """The rows that were emitted since the last call."""
         found, self._output = self._output, []
         return found
 
     def state(self, key: Any) -> dict[str, Any]:
-        """What is kept for a key, by state name; empty if nothing is."""
+        """The state of a key, by state name; empty if there is none."""
         blob = self._read().blobs.get(self._as_key(key))
         return {} if blob is None else readable_state.states_of(group_state.unpack_key(blob))
 
@@ -95,7 +95,7 @@ class ProcessHarness:
 
     @property
     def accumulators(self) -> dict[str, int | float]:
-        """What was counted so far, by name."""
+        """The accumulators so far, by name."""
         return {name: tally.value for name, tally in self._tallies.items()}
 
     def _call(self, given: Mapping[Key, list[Timed]]) -> None:

@@ -1,4 +1,4 @@
-"""Process functions: a row at a time, with state and timers for its key.
+"""Process functions: called for each row, with state and timers of the row's key.
 
 class Reminder(ProcessFunction):
     last = ValueState()
@@ -26,7 +26,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 class Context:
-    """What a process function is told, and what it can ask for, while it is at work for a key."""
+    """The key, the times, and the methods of a process function while it works for a key."""
 
     __slots__ = (
         "_clock",
@@ -39,12 +39,12 @@ class Context:
         "watermark_ms",
     )
     emit: Callable[[Mapping[str, Any]], None]
-    """Gives a row out, in the columns of the vertex's `output`. A column left out is null."""
+    """Emits a row, in the columns of the vertex's `output`. A missing column is null."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.timers: list[int] = []
-        """Those of the key, ascending, in milliseconds. To be changed by the methods only."""
+        """The key's timers, ascending, in milliseconds. Change them only through the methods."""
         self.key: Any = None
         """The value of the key column; a tuple if there are several, or none."""
         self.timestamp_ms: int | None = None
@@ -52,19 +52,20 @@ class Context:
         self.begin_batch(0, 0)
 
     def begin_batch(self, watermark_ms: int, processing_ms: int) -> None:
-        """Not for users."""
+        """Begins a batch. Not for users."""
         self.watermark_ms = watermark_ms
-        """The event time that was reached before this batch; very small if there is none."""
+        """The watermark before this batch; a very small number if there is none."""
         self.processing_ms = processing_ms
-        """The time of this batch. A batch that is run again has the same."""
+        """The time of this batch. A batch that is run again has the same time."""
         self.emitted: list[Mapping[str, Any]] = []
-        self.emit = self.emitted.append  # called for each row, so without a step between
+        self.emit = self.emitted.append  # called for each row, so without an indirection
 
     def register_timer(self, at: int | datetime) -> None:
-        """Lets `on_timer` be called for this key when its time has come.
+        """Registers a timer: `on_timer` is called for this key when its time has come.
 
-        A time is milliseconds since 1970, or a datetime (UTC, if it has no zone). One that is
-        reached already comes after the rows of this batch. Twice the same is one timer.
+        A time is milliseconds since 1970, or a datetime (UTC, if it has no zone). A timer whose
+        time has already come fires after the rows of this batch. Registering the same time twice
+        makes one timer.
         """
         if self._clock is Clock.NONE:
             raise RuntimeError("this vertex has time: none, so there are no timers")
@@ -74,17 +75,18 @@ class Context:
             insort(self.timers, time_ms)
 
     def delete_timer(self, at: int | datetime) -> None:
-        """Takes a timer of this key back. Nothing happens if there is none."""
+        """Deletes a timer of this key. Does nothing if there is none."""
         time_ms = as_milliseconds(at)
         if time_ms in self.timers:
             self.timers.remove(time_ms)
 
 
 class ProcessFunction:
-    """The code of a `process` vertex. A subclass has states, `process`, and maybe the others.
+    """The code of a `process` vertex. A subclass declares states and implements `process`; the
+    other methods are optional.
 
-    An object of it is made, without arguments, in each process that works for the vertex, and
-    serves many keys: what is to be known of a key goes into states, not into other attributes.
+    Each process that runs the vertex makes one object of the class, without arguments. It serves
+    many keys: keep everything that belongs to a key in states, not in other attributes.
     """
 
     def open(self) -> None:
@@ -99,7 +101,7 @@ class ProcessFunction:
 
 
 def states_of(function: type) -> dict[str, State]:
-    """The states that a class declares, or inherits, by name."""
+    """The states that a class declares or inherits, by name."""
     found: dict[str, State] = {}
     for one in reversed(function.__mro__):
         found.update({n: state for n, state in vars(one).items() if isinstance(state, State)})

@@ -1,15 +1,15 @@
-"""State of a process function: declared in the class, one of each for every key.
+"""State of a process function: declared in the class, kept separately for every key.
 
     class Orders(ProcessFunction):
         total = ValueState(default=0)
         items = ListState(ttl="1h")
         seen = MapState()
 
-The method names are Flink's. What is kept must be plain data (`taskrunner.keyed.group_state`).
+The method names are Flink's. Values must be plain data (`taskrunner.keyed.group_state`).
 
-With a `ttl` what was written is gone that long after it was written last: of a list each
-element, of a map each entry, by its own time. Time is the vertex's clock: with `time: event`
-that of the row or timer at work (or the watermark, if that is later), else that of the batch.
+With a `ttl` a value expires that long after it was last written; each element of a list and each
+entry of a map expires on its own. The time is the vertex's clock: with `time: event` the time of
+the current row or timer (or the watermark, if that is later), else the time of the batch.
 """
 
 import copy
@@ -20,8 +20,8 @@ from typing import Any, Generic, TypeVar
 from jobmanager.core import durations
 
 TTL_MARK = "~ttl"
-"""Behind the name of a state with a time to live, where each thing is a pair of what it is and
-when it expires.
+"""Suffix of the name of a state with a time to live, in which each value is a pair of the value
+and its expiry.
 """
 K = TypeVar("K")
 T = TypeVar("T")
@@ -29,7 +29,7 @@ Own = TypeVar("Own", bound="State")
 
 
 class Cells:
-    """What is kept for the key that is at work, by state name; and what time it is."""
+    """The stored values of the current key, by state name, and the current time."""
 
     __slots__ = ("now_ms", "values")
 
@@ -39,14 +39,14 @@ class Cells:
 
 
 class State:
-    """What the three kinds have in common."""
+    """The common part of the three kinds of state."""
 
     __slots__ = ("_cells", "cell", "name", "ttl_ms")
 
     def __init__(self, *, ttl: str | timedelta | None = None) -> None:
         self.name = ""
         self.cell = ""
-        """Under which it is kept: what has a time to live is kept in another way."""
+        """The name under which the value is stored; a time to live changes format and name."""
         self.ttl_ms = _milliseconds(ttl)
         self._cells = Cells()
 
@@ -61,15 +61,15 @@ class State:
         return mine
 
     def clear(self) -> None:
-        """Forgets what is kept for this key."""
+        """Deletes the value of this key."""
         self._cells.values.pop(self.cell, None)
 
     def expiry_of(self, held: Any) -> int | None:
-        """When nothing will be left of `held`; None: never."""
+        """When the last part of `held` expires; None: never."""
         raise NotImplementedError
 
     def swept(self, held: Any, now_ms: int) -> Any:
-        """What is left of `held`; None: nothing."""
+        """The part of `held` that has not expired; None: all of it has."""
         raise NotImplementedError
 
     def _expiry(self) -> int:
@@ -92,7 +92,7 @@ class ValueState(State, Generic[T]):
         self.default = default
 
     def value(self) -> Any:
-        """What was kept last; the default if there is nothing."""
+        """The current value; the default if there is none."""
         held = self._cells.values.get(self.cell)
         if held is None:
             return self.default
@@ -102,7 +102,7 @@ class ValueState(State, Generic[T]):
         return value if expiry > self._cells.now_ms else self.default
 
     def update(self, value: T | None) -> None:
-        """Keeps `value`; None is the same as `clear()`."""
+        """Stores `value`; None is the same as `clear()`."""
         if value is None:
             self.clear()
         elif self.ttl_ms is None:
@@ -123,7 +123,7 @@ class ListState(State, Generic[T]):
     __slots__ = ()
 
     def get(self) -> list[T]:
-        """A copy of the list, in the order of adding."""
+        """A copy of the list, in the order in which elements were added."""
         held = self._cells.values.get(self.cell, ())
         if self.ttl_ms is None:
             return list(held)
@@ -139,7 +139,7 @@ class ListState(State, Generic[T]):
             self.add(value)
 
     def update(self, values: Iterable[T]) -> None:
-        """Puts these in the place of all that were there."""
+        """Replaces the whole list."""
         fresh = list(values)
         self.clear()
         self.add_all(fresh)
@@ -176,7 +176,7 @@ class MapState(State, Generic[K, T]):
             self.put(key, value)
 
     def remove(self, key: K) -> None:
-        """Nothing happens if it is not there."""
+        """Deletes an entry. Does nothing if it does not exist."""
         self._held().pop(key, None)
 
     def contains(self, key: K) -> bool:

@@ -1,1 +1,1 @@
-"""Talking to the JobManager: only outward, and with patience."""
+"""Communication with the JobManager: the runner makes all calls, and repeats them."""

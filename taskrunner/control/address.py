@@ -1,7 +1,7 @@
-"""Where the JobManagers are: what they said themselves, and a file beside it.
+"""The addresses of the JobManagers: from their answers, and from a file.
 
-The file is what a runner starts with, and what is left when everything it was told has
-gone: a server that starts again writes it anew.
+A runner starts with the file, and returns to it when none of the addresses it was told answers:
+a server that starts again writes the file again.
 """
 
 import json
@@ -12,7 +12,7 @@ from threading import Lock
 
 
 class AddressFile:
-    """A file `{"urls": ["http://127.0.0.1:8081"]}`, what was learned, and the one in use."""
+    """A file `{"urls": ["http://127.0.0.1:8081"]}`, the learned addresses, and the one in use."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -30,7 +30,7 @@ class AddressFile:
             return urls[self._turn % len(urls)]
 
     def learn(self, urls: Sequence[str]) -> None:
-        """A JobManager said where all of them are: the first is asked from now on."""
+        """Takes the addresses of all JobManagers; the first is used from now on."""
         found = [url.rstrip("/") for url in urls]
         with self._lock:
             if found and found != self._learned:
@@ -38,14 +38,14 @@ class AddressFile:
                 self._turn = 0
 
     def failed(self, url: str | None = None) -> None:
-        """This one did not answer, and it is the next one's turn. Of threads that fail with
-        the same one at the same time, the first moves on.
+        """Moves on to the next address, because this one did not answer. If several threads fail
+        with the same address at the same time, only the first moves on.
         """
         with self._lock:
             urls = self._urls()
             if url is not None and urls and urls[self._turn % len(urls)] != url:
                 return
-            with suppress(OSError, ValueError):  # it is being written: what was known will do
+            with suppress(OSError, ValueError):  # the file is being written: use what is known
                 self._in_file = self._read()
             self._turn += 1
 

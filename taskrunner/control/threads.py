@@ -1,4 +1,4 @@
-"""The threads that keep in touch: one asks for directives, one says "alive", one reports."""
+"""The threads that talk to the JobManager: for directives, for heartbeats, and for reports."""
 
 import time
 from collections.abc import Callable
@@ -56,7 +56,7 @@ class DirectivePoller(Thread):
 
 
 class HeartbeatThread(Thread):
-    """Sends a heartbeat at an interval. A lost one is no matter: the next follows."""
+    """Sends a heartbeat at an interval. A lost heartbeat does not matter: the next one follows."""
 
     def __init__(
         self,
@@ -74,18 +74,18 @@ class HeartbeatThread(Thread):
         self._answered = answered
         """Told the attempt of a heartbeat that was answered, and when it was sent."""
         self._superseded = superseded
-        """Told the attempt of a heartbeat whose answer says so."""
+        """Called with the attempt of a heartbeat whose answer says that it was superseded."""
         self._order = order
         self._sending = Lock()
         self._ended = Event()
         self.was_delivered = True
-        """The last one."""
+        """Whether the last heartbeat was delivered."""
 
     def end(self) -> None:
         self._ended.set()
 
     def let_pass(self) -> None:
-        """Returns when the one that is under way, if there is one, has been answered."""
+        """Waits until a heartbeat that is under way has been answered."""
         with self._sending:
             pass
 
@@ -116,7 +116,7 @@ class HeartbeatThread(Thread):
 
 
 class Reporter(Thread):
-    """Sends what an attempt reports while it runs on: it needs no JobManager for that."""
+    """Sends an attempt's reports in the background: the attempt does not wait for a JobManager."""
 
     def __init__(
         self, client: JobManagerClient, within: timedelta, order: Callable[[Order], None]
@@ -128,11 +128,11 @@ class Reporter(Thread):
         self._reports: SimpleQueue[AttemptReport | None] = SimpleQueue()
 
     def send(self, report: AttemptReport) -> None:
-        """Reports are sent in the order in which they come."""
+        """Queues a report. Reports are sent in order."""
         self._reports.put(report)
 
     def finish(self, seconds: float) -> None:
-        """Lets it send what is left, for so long."""
+        """Waits up to this long for the remaining reports to be sent."""
         self._reports.put(None)
         self.join(seconds)
 

@@ -1,4 +1,4 @@
-"""The acks of a barrier, from the manifest that is durable by then."""
+"""Makes the acks of a barrier from its manifest, which is durable by then."""
 
 from collections.abc import Iterator
 from typing import assert_never
@@ -13,7 +13,7 @@ from jobmanager.protocol.messages import BarrierAcks, SubtaskAck
 
 
 def acks_of(graph: JobGraph, manifest: Manifest, new_bytes: int) -> BarrierAcks:
-    """All acks for the checkpoint that `manifest` describes: one a subtask that is awaited."""
+    """All acks for the checkpoint that `manifest` describes: one for each awaited subtask."""
     return BarrierAcks(
         job=manifest.job,
         attempt=manifest.attempt,
@@ -27,7 +27,7 @@ def acks_of(graph: JobGraph, manifest: Manifest, new_bytes: int) -> BarrierAcks:
 
 
 def _location(manifest: Manifest) -> str:
-    """Where the manifest is: in the savepoint's own directory, or in the job's."""
+    """The location of the manifest: in the savepoint's own directory, or in the job's."""
     if manifest.savepoint is not None:
         return storage_layout.MANIFEST
     return storage_layout.checkpoint_manifest(manifest.checkpoint)

@@ -1,7 +1,7 @@
-"""Whether a job graph can go on where a plain Spark query stopped, told by its checkpoint.
+"""Decides whether a job graph can continue from the checkpoint of a plain Spark query.
 
-Spark knows sources and stateful operators by their order, so a graph that has other ones,
-or as many in another order, would read and keep the wrong things.
+Spark identifies sources and stateful operators by their order, so a graph with other ones, or
+with the same ones in another order, would use the wrong offsets and the wrong state.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,22 +18,22 @@ from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path
 
 @dataclass(frozen=True, slots=True)
 class FoundCheckpoint:
-    """What a Spark checkpoint says about its query."""
+    """The description of a query in its Spark checkpoint."""
 
     offsets: Sequence[Any]
-    """One a source, in Spark's order."""
+    """One for each source, in Spark's order."""
     operators: Sequence[str]
     """Spark's names of the stateful operators, in its order."""
     files: Mapping[int, str]
-    """Source to a file that it has read, as a URI, where there is one."""
+    """Source to a file that it has read, as a URI, if it has read one."""
 
 
 def objections(
     found: FoundCheckpoint, graph: JobGraph, sink: VertexId, directories: Mapping[VertexId, Path]
 ) -> list[str]:
-    """Every reason why the graph cannot go on from there; none: it can.
+    """Every reason why the graph cannot continue from the checkpoint; empty: it can.
 
-    `directories` are where the graph's files sources read.
+    `directories` are the directories that the graph's files sources read.
     """
     sources, keyed = spark_order.sources(graph, sink), spark_order.keyed(graph, sink)
     objected = list(_counts(found, sources, keyed))

@@ -1,6 +1,6 @@
-"""What a job that goes on with other jobs' output has to withdraw of it.
+"""Decides which output a job that continues other jobs' output has to withdraw.
 
-A: 0 1 2 3 4 5            Batch numbers go on from a job to the one that was started
+A: 0 1 2 3 4 5            Batch numbers continue from a job to the one that was started
          └▶ B: 4 5 6      from it. A job that starts again from A at 3 keeps A up to 3,
          └▶ C: 4 …        and withdraws the rest of A and all of B.
 """
@@ -13,7 +13,7 @@ from jobmanager.core.ids import JobId
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A job that state came through, and its last batch that is part of that state."""
+    """A job that the state came through, and the last of its batches that is part of the state."""
 
     job: JobId
     batch: int
@@ -21,16 +21,16 @@ class Branch:
 
 
 class OutputLost(Exception):
-    """Part of what the job would go on with was withdrawn by a job that branched off earlier."""
+    """Output that the job would continue was withdrawn by a job that branched off earlier."""
 
 
 def last_kept(
     lineage: Sequence[Branch], others: Mapping[JobId, Sequence[Branch]]
 ) -> dict[JobId, int]:
-    """Each job that wrote to the same sink to the last batch of it that stays.
+    """Maps each job that wrote to the same sink to its last batch whose output stays.
 
-    `lineage` is that of the job that starts, the oldest first; `others` are the lineages
-    of the jobs that were started on the same sink. Raises `OutputLost`.
+    `lineage` is that of the starting job, the oldest job first; `others` are the lineages of the
+    jobs that were started on the same sink. Raises `OutputLost`.
     """
     kept = {branch.job: branch.batch for branch in lineage}
     for job, branches in others.items():
@@ -40,8 +40,8 @@ def last_kept(
         mine, other = fork
         if other.batch < mine.batch:
             raise OutputLost(
-                f"job {job} went on from batch {other.batch} of job {mine.job} and withdrew what "
-                f"came after, so the output up to batch {mine.batch} is not there any more: "
+                f"job {job} continued from batch {other.batch} of job {mine.job} and withdrew the "
+                f"output after it, so the output up to batch {mine.batch} no longer exists: "
                 "give the sink another path"
             )
         kept[job] = mine.batch
@@ -49,6 +49,6 @@ def last_kept(
 
 
 def _fork(mine: Sequence[Branch], other: Sequence[Branch]) -> tuple[Branch, Branch] | None:
-    """Where two jobs parted: the last job that both go back to."""
+    """Where two jobs branched: the last job that both descend from."""
     theirs = {branch.job: branch for branch in other}
     return next(((one, theirs[one.job]) for one in reversed(mine) if one.job in theirs), None)

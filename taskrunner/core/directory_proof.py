@@ -1,6 +1,6 @@
-"""Whether the executors of a job see the directories of its driver, judged by what they read.
+"""Decides whether the executors of a job see the same directories as its driver.
 
-The driver writes a random token into each directory; each executor says what it finds there.
+The driver writes a random token into each directory; each executor reports what it finds there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ class Sighting:
     executor: str
     """Different for two executors of one host."""
     found: Mapping[str, str]
-    """Each directory to the token in it, or to why it could not be read."""
+    """Each directory to its token, or to the reason why it could not be read."""
 
 
 def needs_proof(master: str) -> bool:
-    """False: the executors are threads of the driver, and have its file systems."""
+    """Whether the check is necessary: with `local[…]` the executors are threads of the driver."""
     return master != "local" and not master.startswith("local[")
 
 
@@ -32,8 +32,9 @@ def executors_seen(sightings: Sequence[Sighting]) -> int:
 
 
 def not_shared(tokens: Mapping[str, str], sightings: Sequence[Sighting]) -> str | None:
-    """Which hosts do not see which directories. `tokens` are what the driver wrote, by
-    directory. None: all of them see all.
+    """A message that names the hosts and the directories they do not see; None: all hosts see all.
+
+    `tokens` are the tokens that the driver wrote, by directory.
     """
     wrong = {
         f"host {one.host} does not see {directory} ({one.found.get(directory, 'not looked at')})"

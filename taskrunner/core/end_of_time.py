@@ -1,4 +1,4 @@
-"""The time after every event: where the watermark goes when a bounded job ends."""
+"""The time after every event, to which the watermark advances when a bounded job ends."""
 
 from jobmanager.core.snapshots.manifest import END_OF_TIME
 

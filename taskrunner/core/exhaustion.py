@@ -1,4 +1,4 @@
-"""When a bounded source has given all its rows, told by Spark's offset of it."""
+"""Decides from Spark's offset whether a bounded source has given all its rows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from jobmanager.core.ids import VertexId
 
 
 def is_exhausted(connector: SourceConnector, committed: Any) -> bool:
-    """Whether a source has nothing left after the offset `committed`. None: none yet."""
+    """Whether a source has no rows after the offset `committed`; None: nothing is committed yet."""
     if committed is None:
         return False
     match connector:
@@ -33,9 +33,9 @@ def rows_generated(generator: GeneratorSource, offset: Any) -> int:
 
 
 def rows_read(connector: SourceConnector, start: Any, end: Any, counted: int) -> int:
-    """The rows a source gave between two offsets, where Spark itself `counted` so many.
+    """How many rows a source gave between two offsets; Spark itself `counted` that many.
 
-    A bounded generator runs on after its last row, and those are not the job's.
+    Spark's generator continues after the last row of a bounded one; those rows do not count.
     """
     if isinstance(connector, GeneratorSource) and connector.rows is not None:
         return rows_generated(connector, end) - rows_generated(connector, start)

@@ -1,9 +1,9 @@
-"""What kind of failure an exception is, and whether another attempt would meet it again.
+"""Classifies exceptions: the kind of failure, and whether a restart could help.
 
-Told by what an exception carries: its name, Spark's error condition (`[DIVIDE_BY_ZERO]`)
-and above all its SQLSTATE, whose first two characters are a class in the SQL standard:
-22 is about data, 42 about what was written. The innermost cause that says something
-decides: whatever is around it only says where it happened.
+The class name of an exception, Spark's error condition (`[DIVIDE_BY_ZERO]`) and above all its
+SQLSTATE decide. The first two characters of a SQLSTATE are a class in the SQL standard: 22 is
+about data, 42 about syntax and names. The innermost cause that can be classified decides; the
+exceptions around it only say where it happened.
 """
 
 import re
@@ -25,12 +25,13 @@ _NAMES: Mapping[str, FailureKind] = {
             "InvalidVertex",
             "UnsupportedStorage",
             "RestoreRefused",
+            "PathNotAllowed",
             "OutputLost",
         ),
         FailureKind.INVALID_JOB,
     ),
     "PythonException": FailureKind.USER_CODE,
-    # inside of "a file could not be read": the network's fault, not the file's
+    # the cause of "a file could not be read": the network's fault, not the file's
     **dict.fromkeys(
         (
             "ConnectException",
@@ -39,10 +40,11 @@ _NAMES: Mapping[str, FailureKind] = {
             "SocketException",
             "SocketTimeoutException",
             "UnknownHostException",
-            # output that is not where it should be: a mount that failed, not the job's fault
+            # output is not where it should be: a failed mount, not the job's fault
             "BatchIncomplete",
             "DirectoryNotShared",
             "OutputFileChanged",
+            "OutputNotMounted",
             # no JobManager for too long: nobody's fault
             "JobManagerLost",
         ),
@@ -72,8 +74,8 @@ _INCURABLE = re.compile(
     r"\[(FAILED_READ_FILE\.(PARQUET_COLUMN_DATA_TYPE_MISMATCH|FILE_NOT_EXIST)"
     r"|STATE_STORE_\w+_SCHEMA_NOT_COMPATIBLE|STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION)\b"
 )
-"""Not the graph's fault alone, and yet no restart helps: the schema does not fit the files or
-the state, or a file that belongs to a batch is gone."""
+"""Errors that no restart cures although the graph alone is not wrong: the schema does not fit
+the files or the state, or a file that belongs to a batch is gone."""
 _MEMORY = re.compile(
     r"java\.lang\.OutOfMemoryError|Java heap space|GC overhead limit exceeded|OOMKilled"
     r"|exceeding (physical |virtual )?memory limits|exit(ed with)? (code|status) 137"
@@ -84,9 +86,10 @@ _MEMORY = re.compile(
 _LOST = re.compile(r"ExecutorLostFailure|Executor heartbeat timed out|worker lost", re.IGNORECASE)
 _MOVED = re.compile(r"Wrong basePath (\S+) for the root path: (\S+)")
 _USER_CODE = re.compile(r"^taskrunner\.keyed\.errors\.UserCodeError: (.*)", re.MULTILINE)
+_CODE_IN_STATE = re.compile(r"^taskrunner\.keyed\.plain_pickle\.CodeInState: (.*)", re.MULTILINE)
 _STATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
 _OUR_SINK = "[FOREACH_BATCH_USER_FUNCTION_ERROR]"
-"""What Spark calls a user's function is our sink."""
+"""Spark's condition for errors in a user's `foreachBatch` function, which here is our sink."""
 _SAYS_WHERE = ("InvalidVertex", "InvalidJobGraph", "RestoreRefused", "OutputLost")
 _MOST_OF_A_MESSAGE = 1_000
 
@@ -101,9 +104,12 @@ class Cause:
 
 
 def classify(causes: Sequence[Cause], stack: str, region: str | None) -> Failure:
-    """The failure that a chain of causes, outermost first, amounts to."""
+    """Classifies a chain of causes, outermost first."""
     if moved := _MOVED.search("\n".join(cause.message for cause in causes)):
         return _input_moved(moved[1], moved[2], stack, region)
+    for cause in causes:
+        if refused := _CODE_IN_STATE.search(cause.message):
+            return _state_refused(refused[1], stack, region)
     kind, root = _decide(causes, stack)
     incurable = any(_INCURABLE.search(cause.message) for cause in causes)
     return Failure(
@@ -116,11 +122,11 @@ def classify(causes: Sequence[Cause], stack: str, region: str | None) -> Failure
 
 
 def _input_moved(now: str, before: str, stack: str, region: str | None) -> Failure:
-    """Spark would say "Wrong basePath" at every start."""
+    """The failure for input that was moved: Spark would say "Wrong basePath" at every start."""
     return Failure(
         kind=FailureKind.INVALID_JOB,
         message=(
-            f"the input of a files source has moved: the state it goes on from has read {before}, "
+            f"the input of a files source has moved: the restored state has read {before}, "
             f"and the graph now says {now}; put the files back, or start without that state"
         ),
         stack=stack,
@@ -129,8 +135,19 @@ def _input_moved(now: str, before: str, stack: str, region: str | None) -> Failu
     )
 
 
+def _state_refused(message: str, stack: str, region: str | None) -> Failure:
+    """It is the same state at every start."""
+    return Failure(
+        kind=FailureKind.INVALID_JOB,
+        message=f"{_shortened(message)}; start the job from another savepoint, or without state",
+        stack=stack,
+        is_restartable=False,
+        region=region,
+    )
+
+
 def _decide(causes: Sequence[Cause], stack: str) -> tuple[FailureKind, Cause]:
-    """The kind, and the cause that a reader should see first."""
+    """The kind of failure, and the cause that a reader should see first."""
     spoken = [cause for cause in causes if cause.message.strip()]
     innermost = (spoken or list(causes) or [_UNKNOWN])[-1]
     for cause in reversed(causes):
@@ -144,11 +161,11 @@ def _decide(causes: Sequence[Cause], stack: str) -> tuple[FailureKind, Cause]:
     return FailureKind.INFRASTRUCTURE, innermost
 
 
-_UNKNOWN = Cause("Unknown", "the attempt ended without saying why")
+_UNKNOWN = Cause("Unknown", "the attempt ended without an error message")
 
 
 def _kind_of(cause: Cause) -> FailureKind | None:
-    """What this cause alone says; None: nothing."""
+    """The kind that this cause alone indicates; None: it cannot be classified."""
     if _MEMORY.search(cause.message):
         return FailureKind.OUT_OF_MEMORY
     if cause.name in _NAMES:
@@ -161,7 +178,7 @@ def _kind_of(cause: Cause) -> FailureKind | None:
 
 
 def _states(cause: Cause) -> Iterator[str]:
-    """The SQLSTATEs in its message: it may quote other causes, which then come first."""
+    """The SQLSTATEs in the cause's message: a quoted inner cause comes before its own."""
     if _OUR_SINK not in cause.message:
         yield from _STATE.findall(cause.message)
 
@@ -175,7 +192,7 @@ def _one_line(cause: Cause) -> str:
             (line for line in reversed(lines) if re.match(r"[\w.]+(Error|Exception)\b", line)), text
         )
     if ours := _USER_CODE.search(cause.message):
-        # it says the root cause first, and where it was
+        # this message names the root cause first, then the place
         return _shortened(ours[1])
     return _shortened(text if text.startswith("[") else f"{cause.name}: {text}")
 

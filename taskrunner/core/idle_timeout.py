@@ -1,4 +1,4 @@
-"""How long a runner that was kept waits for its next attempt."""
+"""How long a kept runner waits for its next attempt."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -6,8 +6,8 @@ from datetime import timedelta
 
 @dataclass(slots=True)
 class IdleTimeout:
-    """A JobManager that can be reached sends the next attempt soon, or has forgotten the runner.
-    One that cannot be reached may come back, and is given longer.
+    """The time limit of a kept runner. A reachable JobManager sends the next attempt soon, or
+    never; while none is reachable, the runner waits longer, because a JobManager may come back.
     """
 
     begun_at: float

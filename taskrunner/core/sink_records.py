@@ -1,11 +1,11 @@
-"""What a files sink knows about each batch, and what becomes of it when an attempt starts.
+"""The records of a files sink about each batch, and what a new attempt does with them.
 
     (nothing) ──staged, decided──▶ PENDING ──every file in place──▶ PUBLISHED
         └──staged, waits──▶ HELD ──its checkpoint completed──▶ PENDING
     HELD, PENDING, PUBLISHED ──restore goes back behind it──▶ WITHDRAWN ──▶ (nothing)
 
-A record is the commit: a batch that has one is never written again, whatever the
-process that wrote it was doing when it died.
+Creating the record commits the batch: a batch that has a record is never written again,
+whatever the process that wrote it was doing when it died.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class Recovery(StrEnum):
 
     KEEP = "keep"
     PUBLISH = "publish"
-    """Put every file in place that is not yet."""
+    """Rename every file into place that is not there yet."""
     WITHDRAW = "withdraw"
     """Delete its files, then the record."""
 
@@ -54,7 +54,7 @@ class Record:
 def recoveries(
     records: Mapping[int, RecordState], last_kept: int, last_visible: int | None
 ) -> dict[int, Recovery]:
-    """What to do with each batch's record before an attempt starts.
+    """Decides what to do with each batch's record before an attempt starts.
 
     `last_kept` is the last batch whose output stays; `last_visible` the batch of the
     latest completed checkpoint, up to which held output may be seen.
@@ -72,7 +72,12 @@ def final_name(job: JobId, sink: VertexId, batch: int, part: int, staged: str) -
     """
     path = PurePosixPath(staged)
     endings = "".join(path.suffixes)
-    return str(path.with_name(f"{job.hex}-{sink}-{batch:010d}-{part:05d}{endings}"))
+    return str(path.with_name(f"{final_prefix(job, sink, batch)}{part:05d}{endings}"))
+
+
+def final_prefix(job: JobId, sink: VertexId, batch: int) -> str:
+    """What the names of all files of a batch begin with, in whatever directory they are."""
+    return f"{job.hex}-{sink}-{batch:010d}-"
 
 
 def _recovery(batch: int, state: RecordState, last_kept: int, last_visible: int | None) -> Recovery:

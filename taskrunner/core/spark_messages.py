@@ -1,11 +1,11 @@
-"""What Spark's messages say, in one line."""
+"""Shortens Spark's messages to one line."""
 
 import re
 
 _AFTER = "terminated with exception: "
 _ENDS = (
     "=== Streaming Query ===",
-    # advice that no user of Headgate can take
+    # advice that does not apply to users of Headgate
     "If you want to force running the query",
     # plans
     "; line ",
@@ -16,7 +16,7 @@ _MOST = 1_000
 
 
 def telling(message: str) -> str:
-    """The part of a message that tells the reason."""
+    """The part of a message that gives the reason."""
     text = message.rpartition(_AFTER)[2]
     for end in _ENDS:
         text = text.partition(end)[0]

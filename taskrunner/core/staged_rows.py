@@ -1,4 +1,4 @@
-"""Whether the files of a batch hold the rows that Spark counted while it wrote them.
+"""Decides whether the files of a batch hold the rows that Spark counted while it wrote them.
 
 An executor that does not see the driver's directory writes to a disk of its own, without an
 error: Spark then counts rows that no reader will ever find.
@@ -14,20 +14,21 @@ _MOST_NAMED = 5
 
 
 class BatchIncomplete(Exception):
-    """The staged files of a batch are not what Spark wrote: the batch is not decided."""
+    """The staged files of a batch do not hold the rows that Spark wrote: it is not committed."""
 
 
 class OutputFileChanged(Exception):
-    """A file that a batch's record names is not there, or has another size than recorded."""
+    """A file that a batch's record names is not there, or has another size than recorded; or the
+    record itself cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchCount:
-    """What Spark says about the rows that it wrote."""
+    """Spark's count of the rows that it wrote."""
 
     rows: int
     partitions: frozenset[int] | None = None
-    """Those with at least one row. None: not asked for."""
+    """The partitions with at least one row. None: not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class StagedFile:
     """Inside the directory of the batch's staged files."""
     bytes: int
     rows: int | None = None
-    """None: the format does not tell without reading all of the file."""
+    """None: in this format rows can only be counted by reading the whole file."""
 
     @property
     def is_empty(self) -> bool:
@@ -44,13 +45,13 @@ class StagedFile:
 
     @property
     def partition(self) -> int | None:
-        """The one that it was written from: Spark puts its number into the name."""
+        """The partition that the file was written from: Spark puts its number into the name."""
         found = _PART.match(self.path.name)
         return int(found[1]) if found else None
 
 
 def contradiction(count: BatchCount, files: Sequence[StagedFile]) -> str | None:
-    """What is wrong with a batch's files, given what Spark counted. None: nothing."""
+    """Describes how a batch's files contradict Spark's count; None: they agree."""
     filled = [one for one in files if not one.is_empty]
     told = [one.rows for one in filled if one.rows is not None]
     if len(told) == len(filled) and sum(told) != count.rows:

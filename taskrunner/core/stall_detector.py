@@ -1,26 +1,26 @@
-"""Whether a query moves: judged by what Spark says of it from time to time.
+"""Detects queries that make no progress, from repeated observations.
 
-A query that has nothing to do is not stuck, however long that lasts. One that has
-something to do moves when it commits a batch, or at least reports.
+A query without work is not stalled, however long that lasts. A query with work makes progress
+when it commits a batch, or at least sends a progress report.
 """
 
 from dataclasses import dataclass
 
 _WAITS = "Waiting for"
-"""How Spark's words for "nothing to do" begin: for data, or for its next trigger."""
+"""Beginnings of Spark's messages for "no work": waiting for data, or for the next trigger."""
 _CLEANS_UP = "No new data but cleaning up state"
 
 
 @dataclass(frozen=True, slots=True)
 class QueryObservation:
-    """What is seen of a query at one moment."""
+    """The observation of a query at one moment."""
 
     committed: int | None
-    """Its last batch."""
+    """The last committed batch."""
     reported: str
-    """The time of its last report, in Spark's words. An idle query reports now and then."""
+    """The timestamp of its last progress report. An idle query reports now and then."""
     message: str
-    """What it says it is doing."""
+    """Spark's message about what the query is doing."""
     has_data: bool
 
     @property
@@ -33,14 +33,14 @@ class QueryObservation:
 
 
 class StallDetector:
-    """Remembers when a query was last seen to move, or to have nothing to do."""
+    """Remembers when a query last made progress, or had no work."""
 
     def __init__(self, now: float) -> None:
         self._moved_at = now
         self._before: QueryObservation | None = None
 
     def see(self, sight: QueryObservation, now: float) -> float:
-        """For how many seconds nothing has moved though there was something to do."""
+        """The number of seconds for which the query has had work and made no progress."""
         before, self._before = self._before, sight
         if (
             before is None

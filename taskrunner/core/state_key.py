@@ -1,4 +1,4 @@
-"""What a user types for a key: the value of the only key column, or a JSON object."""
+"""Parses a key as users type it: the value of the only key column, or a JSON object."""
 
 import json
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ Key = Mapping[str, str | None]
 
 
 class InvalidKey(ValueError):
-    """The text is no key of this state; the message says what one looks like."""
+    """The text is not a key of this state; the message says how to write one."""
 
 
 def parse(text: str, view: StateView) -> Key:
-    """The columns that `text` fixes, at least one of them. Raises `InvalidKey`."""
+    """The columns, at least one, that `text` gives a value for. Raises `InvalidKey`."""
     if not view.key:
         raise InvalidKey("this state has no key: read all of it, it is one row")
     document = _object(text)
@@ -28,7 +28,7 @@ def parse(text: str, view: StateView) -> Key:
 
 
 def what_a_key_is(view: StateView) -> str:
-    """One line that says the key columns and how to write them."""
+    """One line that names the key columns and says how to write them."""
     columns = ", ".join(f"{one.name} {one.type}" for one in view.key)
     example = json.dumps({one.name: "…" for one in view.plain_key or view.key}, ensure_ascii=False)
     only = f"the value of {view.plain_key[0].name}, or " if len(view.plain_key) == 1 else ""
@@ -36,7 +36,7 @@ def what_a_key_is(view: StateView) -> str:
 
 
 def with_window_end(key: Key, window_ms: int | None) -> Key:
-    """The key with the end of its window, where the start says it."""
+    """The key with the end of its window, if the start determines the end."""
     start = key.get("window_start")
     if window_ms is None or start is None or "window_end" in key:
         return key
@@ -48,7 +48,7 @@ def with_window_end(key: Key, window_ms: int | None) -> Key:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """The JSON object that the text is; a text that only looks like one is a plain value."""
+    """Parses the text as a JSON object; a text that only looks like one is a plain value."""
     if not text.lstrip().startswith("{"):
         return None
     try:

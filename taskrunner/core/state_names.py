@@ -1,7 +1,7 @@
-"""What the states of Spark's stateful operators are called, and how to read each.
+"""The names of the states of Spark's stateful operators, and how to read each.
 
-An aggregation has one state, `default`: that is Spark's name for a store without one, and so
-have distinct rows. A join has one a side. An operator with state variables has one for each
+An aggregation and a `distinct` have one state, `default`, which is Spark's name for an unnamed
+store. A join has one state for each side. An operator with state variables has one state for each
 variable.
 """
 
@@ -17,14 +17,14 @@ _SIDES = ("left", "right")
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """One line of what Spark says about its state."""
+    """One row of Spark's metadata about its state."""
 
     operator: int
     operator_name: str
     name: str
     partitions: int
     properties: str | None
-    """JSON; of an operator with state variables it has their names."""
+    """JSON; for an operator with state variables it has their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class NamedState:
     options: Mapping[str, str]
     """For Spark's state reader."""
     column_family: str | None
-    """The part of the store that it is in, where a store has several."""
+    """The column family that holds the state, if the store has several."""
 
 
 def named_states(stores: Sequence[Store], keyed: Sequence[VertexId]) -> list[NamedState]:
@@ -47,7 +47,7 @@ def named_states(stores: Sequence[Store], keyed: Sequence[VertexId]) -> list[Nam
         if store.operator >= len(keyed):
             continue
         vertex = keyed[store.operator]
-        # one that is reached along two paths has its state twice
+        # a vertex that is reached along two paths has its state twice
         path = list(keyed[: store.operator]).count(vertex) + 1
         for name, options, family in _names(store):
             shown = name if path == 1 else f"{name}-{path}"
@@ -74,7 +74,7 @@ def _names(store: Store) -> Iterator[tuple[str, dict[str, str], str | None]]:
 
 
 def _variables(properties: str | None) -> list[str]:
-    """The names of state variables; those of Spark's own begin with `$`."""
+    """The names of state variables, without Spark's internal ones, which begin with `$`."""
     if not properties:
         return []
     document = json.loads(properties)

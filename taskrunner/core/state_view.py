@@ -1,8 +1,8 @@
-"""How Spark's state of one vertex is shown: its columns under the names that users know.
+"""Shows Spark's state of one vertex with the column names that users know.
 
 Spark keeps a row of state as two structs, `key` and `value`. The names in them may repeat
-(two sums are both `sum`), so columns are reached by position: whoever reads renames the
-fields of both structs to `c0`, `c1`, … first, and the expressions here go by that.
+(two sums are both `sum`), so columns are accessed by position: the reader first renames the
+fields of both structs to `c0`, `c1`, …, and the expressions here use these names.
 """
 
 import re
@@ -15,7 +15,7 @@ from jobmanager.core.graph.vertex import Vertex
 _SESSION_START = "sessionStartTime"
 _NOTHING = "__dummy__"
 HIDDEN = "__headgate_right_"
-"""How the columns begin that a join is by, on its right side."""
+"""Prefix of the join columns on the right side of a join."""
 _ONE_CALL = re.compile(r"\s*(count|sum|min|max)\s*\([^()]*\)\s*", re.IGNORECASE)
 
 
@@ -32,7 +32,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What users see of the state."""
+    """A column of the state as users see it."""
 
     name: str
     type: str
@@ -46,15 +46,16 @@ class StateView:
     key: tuple[Column, ...]
     value: tuple[Column, ...]
     hashed: tuple[str, ...] | None
-    """What Spark hashes to find the partition, over the renamed structs; None: unknown."""
+    """The expression, over the renamed structs, that Spark hashes to find the partition; None:
+    unknown."""
     hashed_columns: tuple[tuple[str, ...], ...] | None
-    """The same by the names of key columns; two of them are the start and end of a window."""
+    """The same as names of key columns; the start and the end of a window are two columns."""
     window_ms: int | None = None
-    """Every window is that long, so its start says its end."""
+    """The length of every window, so that the start determines the end."""
 
     @property
     def plain_key(self) -> tuple[Column, ...]:
-        """The key columns that the user named: not those of the window."""
+        """The key columns that the user named, without those of the window."""
         return tuple(one for one in self.key if one.name not in _WINDOW_NAMES)
 
 
@@ -67,7 +68,7 @@ def view_of(
     spread_by: Sequence[str] | None,
     vertex: Vertex | None,
 ) -> StateView:
-    """`spread_by` names the key fields that Spark hashes; they are the first ones."""
+    """Builds the view. `spread_by` names the key fields that Spark hashes, which come first."""
     shown = _names_of_key(vertex, key)
     has_key = vertex is None or not vertex.is_grouped_without_key
     columns = tuple(_key_columns(key, value, shown, has_key=has_key))
@@ -86,7 +87,7 @@ def view_of(
 
 
 def _names_of_key(vertex: Vertex | None, key: Sequence[Field]) -> Mapping[str, str]:
-    """Where Spark has names of its own for the key: field of the key to the graph's name."""
+    """Maps fields of the key to the graph's names, where Spark uses names of its own."""
     names = vertex.state_key_names if vertex else None
     if names is None or len(names) != len(key):
         return {}
@@ -113,8 +114,8 @@ def _window_columns(window: Field, expression: str) -> Iterator[Column]:
 
 
 def _value_fields(key: Sequence[Field], value: Sequence[Field]) -> list[tuple[int, Field]]:
-    """Without what is there twice: of a session its window and key columns, of the right side
-    of a join the columns that it is by. Nor what stands for nothing, if keys are all there is.
+    """The fields of the value without repetitions of the key (the window and key columns of a
+    session, the join columns of a join's right side) and without placeholders.
     """
     repeated = len(key) if _is_session(key, value) else 0
     return [
@@ -139,14 +140,14 @@ def _is_session(key: Sequence[Field], value: Sequence[Field]) -> bool:
 
 
 def _result_names(vertex: Vertex | None, fields: Sequence[Field]) -> list[str]:
-    """The graph's own names where it is certain which result a field is, else Spark's."""
+    """The graph's names if each field is certain to be one of the results, else Spark's names."""
     if vertex is not None and _is_one_to_one(vertex.results, fields):
         return list(vertex.results)
     return _distinct([field.name for field in fields])
 
 
 def _is_one_to_one(results: Mapping[str, str], fields: Sequence[Field]) -> bool:
-    """Each result is one call of a function that keeps one value, and that value is it.
+    """Whether each result is one call of a function that keeps one value, which is the result.
 
     Spark keeps the values in the order of the calls, equal calls once.
     """
@@ -192,7 +193,7 @@ def _hashed_columns(
 
 
 def _is_prefix(key: Sequence[Field], spread_by: Sequence[str] | None) -> bool:
-    """A state that is spread by nothing is in one partition, whatever its hash."""
+    """Whether `spread_by` is a prefix of the key. State without hashed fields has one partition."""
     return bool(spread_by) and [field.name for field in key][: len(spread_by or ())] == list(
         spread_by or ()
     )

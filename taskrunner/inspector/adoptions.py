@@ -1,4 +1,4 @@
-"""Makes a savepoint of a checkpoint that a plain Spark query wrote."""
+"""Makes a savepoint from the checkpoint of a plain Spark query."""
 
 import os
 import shutil
@@ -12,6 +12,7 @@ from jobmanager.core.graph.sources import FilesSource, Source
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, VertexId
 from jobmanager.core.plan.job_plan import Region, plan_of
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path
+from jobmanager.files.resolved_places import file_fault
 from jobmanager.protocol.inspection import AdoptCheckpoint, Adopted
 from taskrunner.core import adoptability, spark_messages
 from taskrunner.core.adoptability import FoundCheckpoint
@@ -30,7 +31,7 @@ from taskrunner.snapshots.snapshot import AttemptContext, Snapshots, StateMismat
 from taskrunner.snapshots.spark_log import UnreadableSparkLog
 from taskrunner.spark.compile.compiler import InvalidVertex
 from taskrunner.spark.run import trial_run
-from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.run.job_paths import JobPaths, rules_of
 from taskrunner.spark.session.session import Session
 from taskrunner.spark.session.shipped_artifacts import shipped
 from taskrunner.spark.state.state_reader import states_of
@@ -46,16 +47,21 @@ class AdoptionDesk:
         self._home = home
 
     def adopt(self, asked: AdoptCheckpoint) -> Adopted:
-        """Raises `ForeignCheckpointRefused`, `InvalidJobGraph`."""
+        """Adopts the checkpoint. Raises `ForeignCheckpointRefused`, `InvalidJobGraph`."""
         graph = graph_document.parse(asked.graph)
         region = _only_region(graph, asked.parallelism)
         storage = local_path(asked.storage) if asked.storage else None
         if storage is not None:
             shipped.become(self._spark, storage, graph.artifacts)
         with scratch_in(self._home, self._spark) as scratch:
-            places = JobPaths(JobLayout(scratch / "job"), local_path(asked.data_root), storage)
+            rules = rules_of(asked.allowed_paths, asked.data_root)
+            data_root = local_path(asked.data_root)
+            places = JobPaths(JobLayout(scratch / "job"), data_root, storage, rules)
             try:
-                foreign = copy_foreign(_path(asked.path), scratch / "foreign")
+                source = _path(asked.path)
+                if rules is not None and (fault := file_fault(rules.snapshots, source)):
+                    raise ForeignCheckpointRefused(fault)
+                foreign = copy_foreign(source, scratch / "foreign")
                 self._check(foreign, graph, region, places)
                 ours = self._converted(foreign, scratch / "ours", asked.parallelism)
                 self._try(ours, graph, region, asked.parallelism, places)
@@ -70,7 +76,7 @@ class AdoptionDesk:
             )
 
     def _check(self, foreign: Foreign, graph: JobGraph, region: Region, places: JobPaths) -> None:
-        # a vertex for each operator there may be: here only the operators' names are wanted
+        # a vertex for each possible operator: only the operators' names are needed here
         stand_ins = tuple(VertexId(str(number)) for number in foreign.operators)
         operators: dict[int, str] = {}
         if foreign.has_state:
@@ -91,7 +97,7 @@ class AdoptionDesk:
             raise ForeignCheckpointRefused("; ".join(objected))
 
     def _converted(self, foreign: Foreign, target: Path, parallelism: int) -> Path:
-        """A directory as ours are: the copy itself, where it is one already."""
+        """A directory in Headgate's form: the copy itself, if it already has that form."""
         if not foreign.has_state:
             if not foreign.has_state_ids:
                 write_commit(foreign.directory, foreign.batch, foreign.watermark_ms, {})
@@ -105,11 +111,13 @@ class AdoptionDesk:
     def _try(
         self, ours: Path, graph: JobGraph, region: Region, parallelism: int, places: JobPaths
     ) -> None:
-        """Asks Spark whether it goes on from there with the graph."""
+        """Tries whether Spark continues from the directory with the graph."""
         trial = ours.with_name("trial")
         shutil.copytree(ours, trial, copy_function=os.link)
         empty_batches.repeat_offsets(trial)
-        session = trial_run.session_for(self._spark, graph, parallelism)
+        session = trial_run.session_for(
+            self._spark, graph, parallelism, restricts_paths=places.rules is not None
+        )
         try:
             rows = trial_run.rows_of(session, graph, parallelism, places, region)
             trial_run.run_one_batch(region, rows, trial)
@@ -124,12 +132,13 @@ class AdoptionDesk:
     def _save(
         self, ours: Path, graph: JobGraph, region: Region, asked: AdoptCheckpoint, places: JobPaths
     ) -> None:
-        # The query had no id of ours; the manifest wants one, and it is nobody else's.
+        # The manifest needs a job id, and the query had none: a new one, which no job has.
         job = JobId(uuid4())
         subject = AttemptContext(
             job, _ATTEMPT, graph, asked.parallelism, self._spark.version, asked.graph
         )
-        snapshots = Snapshots(subject, places.layout, Fence(places.layout, _ATTEMPT))
+        fence = Fence(places.layout, _ATTEMPT)
+        snapshots = Snapshots(subject, places.layout, fence, places.rules)
         snapshots.take_savepoint(
             _CHECKPOINT, {region.id: ours}, datetime.now(UTC), asked.savepoint, asked.target
         )

@@ -1,8 +1,8 @@
-"""What Spark says to a job graph before it is a job: every fault it finds, and its plans.
+"""Lets Spark analyse a job graph before it is accepted: every fault it finds, and its plans.
 
-Each vertex is compiled by itself, so that a fault in one does not hide another's. A region
-whose vertices are sound is planned, and a streaming one is run for a batch that reads nothing:
-only then does Spark say what it cannot do in a stream.
+Each vertex is compiled by itself, so that a fault in one vertex does not hide another. A region
+without faults is planned, and a streaming region is run for one batch without input: only then
+does Spark report operations that are impossible in a stream.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ from taskrunner.snapshots import empty_batches
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.spark.compile.compiler import Compiler, InvalidVertex
 from taskrunner.spark.run import trial_run
-from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.run.job_paths import JobPaths, rules_of
 from taskrunner.spark.session.session import Session
 from taskrunner.spark.session.shipped_artifacts import shipped
 
@@ -33,11 +33,15 @@ class AnalysisDesk:
     def analyse(self, asked: AnalyseGraph) -> Analysed:
         graph = graph_document.parse(asked.graph)
         with scratch_in(self._home, self._spark) as scratch:
-            session = trial_run.session_for(self._spark, graph, asked.parallelism)
+            rules = rules_of(asked.allowed_paths, asked.data_root)
+            session = trial_run.session_for(
+                self._spark, graph, asked.parallelism, restricts_paths=rules is not None
+            )
             storage = local_path(asked.storage) if asked.storage else None
             if storage is not None:
                 shipped.become(session, storage, graph.artifacts)
-            places = JobPaths(JobLayout(scratch / "job"), local_path(asked.data_root), storage)
+            data_root = local_path(asked.data_root)
+            places = JobPaths(JobLayout(scratch / "job"), data_root, storage, rules)
             compiler = trial_run.compiler_of(session, graph, asked.parallelism, places)
             faults = _faults(graph, compiler)
             blamed = {fault.vertex for fault in faults}
@@ -74,7 +78,7 @@ def _faults(graph: JobGraph, compiler: Compiler) -> list[Fault]:
 def _refusals(
     session: Session, graph: JobGraph, region: Region, rows: trial_run.Rows, scratch: Path
 ) -> list[Fault]:
-    """What Spark says against running the region as a stream."""
+    """Spark's objections to running the region as a stream."""
     if graph.mode is Mode.BATCH:
         return []
     directory = scratch / f"{region.id}-empty"

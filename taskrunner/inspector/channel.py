@@ -1,5 +1,5 @@
-"""Questions come as lines on the standard input, answers go as lines to what was the standard
-output. Spark's JVM and its workers inherit another one: the log.
+"""The inspector's channel: questions are lines on the standard input, answers are lines on the
+original standard output. Spark's JVM and its workers get the log as their standard output.
 """
 
 import os
@@ -12,12 +12,12 @@ from jobmanager.protocol.inspection import Answer, AnswerBody, InspectorReady, Q
 from taskrunner import logs
 
 _LAST_SECONDS = 10.0
-"""How long the work under way may go on when nobody waits for it any more."""
+"""How long the work under way may continue after the JobManager is gone."""
 log = logs.get("inspector")
 
 
 class Channel:
-    """One question at a time. `questions` ends when the input does."""
+    """Carries one question at a time. `questions` ends when the input does."""
 
     def __init__(self, source: int, out: IO[bytes]) -> None:
         self._source = source
@@ -50,14 +50,14 @@ class Channel:
         for line in _lines(self._source):
             self._queue.put(Question.model_validate_json(line))
         self._queue.put(None)
-        # Whoever asked is gone. A Spark job, or the start of Spark, may still take long.
+        # The JobManager is gone. A Spark job, or the start of Spark, may still take long.
         threading.Event().wait(_LAST_SECONDS)
         os._exit(1)
 
 
 def _lines(descriptor: int) -> Iterator[bytes]:
-    """What comes, line by line. Without a buffered reader: Python could not end by itself
-    while a thread is in one.
+    """The input, line by line. Not by a buffered reader: Python cannot exit while a thread is
+    blocked in one.
     """
     rest = b""
     while chunk := os.read(descriptor, 1 << 16):

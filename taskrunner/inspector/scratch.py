@@ -1,4 +1,4 @@
-"""A directory for one question, which nobody keeps."""
+"""A temporary directory for one question."""
 
 import shutil
 import time
@@ -12,15 +12,15 @@ from taskrunner.spark.run import trial_run
 from taskrunner.spark.session.session import Session
 
 _PATIENCE = 10.0
-"""Seconds for what Spark's maintenance of state stores is in the middle of writing."""
+"""Seconds that Spark's maintenance of state stores gets to finish its writes."""
 _PAUSE = 0.05
 log = logs.get("inspector")
 
 
 @contextmanager
 def scratch_in(home: Path, spark: Session) -> Iterator[Path]:
-    """A new directory below `home`, deleted when Spark has let go of it. So is what an earlier
-    question left there, if Spark wrote a file after the deletion.
+    """A new directory below `home`, deleted when Spark no longer uses it. Files that Spark wrote
+    for an earlier question after its directory was deleted are deleted too.
     """
     for left in home.glob("*"):
         delete(left)
@@ -34,7 +34,7 @@ def scratch_in(home: Path, spark: Session) -> Iterator[Path]:
 
 
 def delete(directory: Path) -> None:
-    """Deletes a directory into which somebody may still write a last file."""
+    """Deletes a directory into which Spark may still write a last file."""
     until = time.monotonic() + _PATIENCE
     while directory.exists():
         shutil.rmtree(directory, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What a script would do: run up to where it waits for its queries, and looked at."""
+"""Describes a script: runs it up to the point where it waits for its queries."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +24,7 @@ class ScriptDesk:
         self._spark = spark
 
     def describe(self, asked: DescribeScript) -> ScriptDescribed:
-        """Raises `ScriptFailed`, `MissingArtifact`."""
+        """Makes a job graph from the script. Raises `ScriptFailed`, `MissingArtifact`."""
         storage = local_path(asked.storage)
         shipped.become(self._spark, storage, [asked.script, *asked.artifacts])
         session = self._spark.newSession()

@@ -1,4 +1,4 @@
-"""Questions about the state in a checkpoint or savepoint."""
+"""Answers questions about the state in a checkpoint or savepoint."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -34,7 +34,7 @@ from taskrunner.spark.state.state_reader import StateReader, states_of
 
 
 class UnknownState(Exception):
-    """The snapshot has no such state; the message says which there are."""
+    """The snapshot has no such state; the message lists the existing states."""
 
 
 class StateDesk:
@@ -138,8 +138,8 @@ def keyed_of(
 ) -> Sequence[VertexId]:
     """The keyed vertex of each of Spark's stateful operators.
 
-    The manifest names each vertex once, in Spark's order. The graph knows one that is there
-    twice; it may be of a later revision, and is believed only where the two agree.
+    The manifest names each vertex once, in Spark's order. Only the graph shows that a vertex occurs
+    twice; it may be of a later revision, so it is used only if it agrees with the manifest.
     """
     named = list(dict.fromkeys(pointer.vertex for pointer in manifest.pointers))
     if graph is not None and _vertex(graph, VertexId(region)) is not None:
@@ -154,7 +154,7 @@ def _subtasks(manifest: RegionManifest, vertex: VertexId) -> int:
 
 
 def _graph(document: dict[str, Any]) -> JobGraph | None:
-    """The graph helps to name columns; state can be read without one."""
+    """The job graph, which is used to name columns; state can be read without it."""
     try:
         return graph_document.parse(document)
     except InvalidJobGraph:

@@ -1,9 +1,9 @@
-"""Whether Spark would go on from a snapshot with another job graph.
+"""Tries whether Spark continues from a snapshot with another job graph.
 
-Each region is run for one batch that reads nothing: once on an empty directory, which says
-what state the graph keeps, and once on a copy of the snapshot's, where Spark makes its own
-checks of the state. Nothing is read from sources, nothing reaches a sink, and neither the
-snapshot nor any directory of a job is written to.
+Each region is run for one batch without input: once on an empty directory, which shows what
+state the graph keeps, and once on a copy of the snapshot's directory, where Spark checks the
+state itself. Sources are not read, sinks get nothing, and neither the snapshot nor any directory
+of a job is written to.
 """
 
 import os
@@ -37,14 +37,14 @@ from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.spark.compile.compiler import InvalidVertex
 from taskrunner.spark.run import trial_run
-from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.run.job_paths import JobPaths, rules_of
 from taskrunner.spark.session.session import Session
 from taskrunner.spark.session.shipped_artifacts import shipped
 from taskrunner.spark.state.state_reader import StateReader, states_of
 
 log = logs.get("inspector")
 Schemas = Mapping[tuple[str, str], StateSchema]
-"""Vertex and state name to what Spark keeps."""
+"""Vertex and state name to the schema of the state."""
 
 
 class TrialDesk:
@@ -59,11 +59,16 @@ class TrialDesk:
             raise UnreadableSnapshot("a batch job does not go on from a snapshot: it starts over")
         copy = self._copies.of(asked.place.root, asked.place.manifest)
         with scratch_in(self._home, self._spark) as scratch:
-            spark = trial_run.session_for(self._spark, graph, asked.parallelism)
+            rules = rules_of(asked.allowed_paths, asked.data_root)
+            spark = trial_run.session_for(
+                self._spark, graph, asked.parallelism, restricts_paths=rules is not None
+            )
             storage = local_path(asked.storage) if asked.storage else None
             if storage is not None:
                 shipped.become(spark, storage, graph.artifacts)
-            trial = _Trial(spark, graph, asked.parallelism, asked.data_root, copy, scratch, storage)
+            layout, data_root = JobLayout(scratch / "job"), local_path(asked.data_root)
+            places = JobPaths(layout, data_root, storage, rules)
+            trial = _Trial(spark, graph, asked.parallelism, places, copy, scratch)
             regions = plan_of(graph, asked.parallelism).regions
             return Tried(regions=[trial.of(region) for region in regions])
 
@@ -75,10 +80,10 @@ class _Trial:
     spark: Session
     graph: JobGraph
     parallelism: int
-    data_root: str
+    places: JobPaths
+    """Rows of a `table` are put into a file of the job: here into one that nobody keeps."""
     copy: Copy
     scratch: Path
-    storage: Path | None
 
     def of(self, region: Region) -> TriedRegion:
         known = self.copy.manifest.regions.get(region.id)
@@ -105,7 +110,7 @@ class _Trial:
         )
 
     def _planned(self, region: Region, known: RegionManifest | None) -> Schemas:
-        """What state the graph keeps, as Spark plans it. Raises what Spark says against it."""
+        """The state that the graph keeps, as Spark plans it. Raises Spark's error if it refuses."""
         directory = self.scratch / f"{region.id}-empty"
         sources = spark_order.sources(self.graph, VertexId(region.id))
         if known is not None and known.batch is not None:
@@ -119,7 +124,7 @@ class _Trial:
         return self._schemas(directory, 0, keyed)
 
     def _continue(self, region: Region, *, without_state: bool) -> None:
-        """Raises what Spark says against going on from the snapshot."""
+        """Runs a batch on a copy of the snapshot. Raises Spark's error if it refuses."""
         directory = self.scratch / region.id
         shutil.copytree(self.copy.region(region.id), directory, copy_function=os.link)
         if without_state:
@@ -128,9 +133,7 @@ class _Trial:
         trial_run.run_one_batch(region, self._rows(region), directory)
 
     def _rows(self, region: Region) -> trial_run.Rows:
-        # rows of a `table` are put into a file of the job: here into one that nobody keeps
-        places = JobPaths(JobLayout(self.scratch / "job"), local_path(self.data_root), self.storage)
-        return trial_run.rows_of(self.spark, self.graph, self.parallelism, places, region)
+        return trial_run.rows_of(self.spark, self.graph, self.parallelism, self.places, region)
 
     def _old_schemas(self, region: RegionId, known: RegionManifest) -> Schemas:
         assert known.batch is not None
@@ -153,7 +156,7 @@ def _reason(error: Exception) -> str:
 
 
 def _blamed(error: Exception, old: Schemas, new: Schemas) -> str | None:
-    """The vertex that the error is about: Spark's own words do not name one."""
+    """The vertex that the error is about; Spark's message does not name it."""
     if isinstance(error, InvalidVertex):
         return error.vertex
     changed = {vertex for vertex, name in old if old[vertex, name] != new.get((vertex, name))}

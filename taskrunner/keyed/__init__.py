@@ -1,1 +1,1 @@
-"""Keyed operators in Python: pure, and called once for a key group. No Spark in here."""
+"""Keyed operators in Python: pure, and called once for each key group. No Spark in here."""

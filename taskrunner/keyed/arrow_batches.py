@@ -11,7 +11,7 @@ Transform = Callable[[pa.RecordBatch], Any]
 
 
 class ArrowFunction:
-    """Calls a user's function for each batch, and holds its results to the output's schema."""
+    """Calls a user's function for each batch, and casts its results to the output's schema."""
 
     def __init__(self, function: Transform, vertex: str, name: str, output: pa.Schema) -> None:
         self._function = function

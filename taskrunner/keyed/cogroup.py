@@ -1,4 +1,4 @@
-"""Both groups of each key to one function: `function(key, left, right) -> rows`."""
+"""Calls `function(key, left, right) -> rows` with the rows of each key from both inputs."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ Join = Callable[[Any, list[Row], list[Row]], Iterable[Mapping[str, Any]] | None]
 
 
 class CogroupOperator:
-    """Takes a key group's rows of both sides. A key that one side lacks has an empty list there."""
+    """Processes a key group's rows of both sides. The list of a side without the key is empty."""
 
     def __init__(self, function: Join, subject: VertexContext, aware_right: frozenset[str]) -> None:
         self._function = function

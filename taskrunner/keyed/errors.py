@@ -1,14 +1,14 @@
-"""What goes wrong in or around code of users. The message begins with the root cause.
+"""Errors in or around user code. The message begins with the root cause.
 
-Such an error crosses from a Python worker to the JVM and back as text: its name and its message
-are all that is left of it, so both have to say everything (`taskrunner.core.failures`).
+Such an error travels from a Python worker to the JVM and back as text: only its name and its
+message are left, so they have to contain everything (`taskrunner.core.failures`).
 """
 
 from typing import Any
 
 
 class UserCodeError(Exception):
-    """Code of a user raised, or gave something that does not fit."""
+    """User code raised an exception, or returned a value that does not fit."""
 
     @classmethod
     def raised(

@@ -1,14 +1,15 @@
-"""The value that is kept for a key group: its keys, each with what is known of it.
+"""The stored value of a key group: its keys, each with its state.
 
     (version, {key: blob}, {key: timers}, {key: expiry})      pickled
     blob = {state name: plain data}                           pickled
 
-A key is the tuple of its columns. What is kept for a key is a blob inside, so that keys which
-a batch does not touch are never decoded. Timers and expiries are outside of the blobs: whoever
-looks for what is due looks at those only.
+A key is the tuple of its columns. The state of a key is a blob, so that keys which a batch does
+not touch are never decoded. Timers and expiries are outside the blobs, so that finding due timers
+decodes no blob.
 
 All of it is plain data (`PLAIN`). An object of a user's class would be kept under the name of
-its class, and be lost with the next version of the code.
+its class, be lost with the next version of the code, and run code of whoever wrote the state: it
+is refused when state is written, and again when state is read (`plain_pickle`).
 """
 
 import pickle
@@ -17,6 +18,9 @@ import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from taskrunner.keyed import plain_pickle
+from taskrunner.keyed.plain_pickle import CodeInState, NotPlainData
 
 VERSION = 1
 PLAIN = (
@@ -41,27 +45,23 @@ _NAMES_A_CLASS = b"\x93"
 _TIMES = re.compile(
     rb"(?:\x8c\x08datetime\x94|h.)\x8c.(?:datetime|date|time|timedelta|timezone)\x94\x93", re.DOTALL
 )
-"""How a class of `datetime` is named, so that what is kept most often needs no closer look."""
+"""How pickle names the classes of `datetime`, so that the most frequent values pass quickly."""
 Key = tuple[Hashable, ...]
 
 
-class NotPlainData(TypeError):
-    """Something was to be kept that is no plain data."""
-
-
 class UnknownStateFormat(Exception):
-    """The bytes are not those of a key group of this or an earlier version."""
+    """The bytes are not the state of a key group of this or an earlier version."""
 
 
 @dataclass(slots=True)
 class GroupState:
-    """Everything that is kept for the keys of one group."""
+    """The state of all keys of one group."""
 
     blobs: dict[Key, bytes] = field(default_factory=dict)
     timers: dict[Key, list[int]] = field(default_factory=dict)
-    """Each key's own, ascending, in milliseconds."""
+    """The timers of each key, ascending, in milliseconds."""
     expiries: dict[Key, int] = field(default_factory=dict)
-    """When there is nothing left of a key, in milliseconds; a key that is not here never ends."""
+    """When the last state of a key expires, in milliseconds; a key that is not here never does."""
 
     @property
     def is_empty(self) -> bool:
@@ -69,23 +69,25 @@ class GroupState:
 
 
 def pack(state: GroupState) -> bytes | None:
-    """None: there is nothing to keep."""
+    """Serialises the group; None: there is nothing to store."""
     if state.is_empty:
         return None
-    return pickle.dumps((VERSION, state.blobs, state.timers, state.expiries), protocol=5)
+    return plain_pickle.dumps((VERSION, state.blobs, state.timers, state.expiries))
 
 
 def unpack(value: bytes | None) -> GroupState:
-    """Raises `UnknownStateFormat`."""
+    """Raises `UnknownStateFormat`, `CodeInState`."""
     if value is None:
         return GroupState()
     try:
-        version, *parts = pickle.loads(value)
+        version, *parts = plain_pickle.loads(value)
+    except CodeInState:
+        raise  # under its own name: nothing else of it comes back from a Python worker
     except Exception as error:
         raise UnknownStateFormat(f"not the state of a key group: {error}") from error
     if version != VERSION:
         raise UnknownStateFormat(
-            f"the state of the key group has version {version}, this Headgate knows {VERSION}"
+            f"the state of the key group has version {version}, this Headgate reads {VERSION}"
         )
     return GroupState(*parts)
 
@@ -99,7 +101,8 @@ def pack_key(values: Mapping[str, Any]) -> bytes:
 
 
 def unpack_key(blob: bytes) -> dict[str, Any]:
-    values: dict[str, Any] = pickle.loads(blob)
+    """Raises `CodeInState`."""
+    values: dict[str, Any] = plain_pickle.loads(blob)
     return values
 
 
@@ -113,7 +116,7 @@ def _check(blob: bytes, values: Mapping[str, Any]) -> None:
 
 
 def _foreign(blob: bytes) -> str | None:
-    """The first class in the blob that is not one of ours."""
+    """The first class in the blob that is not plain data."""
     texts: list[str] = []
     memo: dict[int, str] = {}
     for opcode, argument, _ in pickletools.genops(blob):
@@ -129,7 +132,7 @@ def _foreign(blob: bytes) -> str | None:
 
 
 def _holder(values: Mapping[str, Any]) -> str:
-    """The name of the state that holds it."""
+    """The name of the state that holds the value."""
     for name, value in values.items():
         if _foreign(pickle.dumps(value, protocol=5)):
             return name

@@ -1,20 +1,20 @@
-"""What the code of a keyed Python vertex is given, and what it answers.
+"""The interface of a keyed Python vertex: what an operator gets, and what it returns.
 
-Spark calls it once for a key group and batch, not once for a key: a call costs about a
-millisecond, whatever it does. All that the vertex keeps for the keys of a group is one
-value of bytes, which nobody but the operator understands.
+Spark calls the operator once for each key group and batch, not once for each key, because a call
+costs about a millisecond. The state of all keys of a group is one binary value, which only the
+operator understands.
 
     rows of the group, its state, the moment ──▶ take ──▶ rows, new state, next timer
 
-Who calls it (`taskrunner.spark.compile.keyed_python`, and the test harness) promises:
+The caller (`taskrunner.spark.compile.keyed_python`, and the test harness) guarantees:
 
-* The rows of a group come in order: by event time where the vertex has one (rows without
-  one last), and rows of one time as they arrived. Rows that are late come too.
-* A TIMESTAMP is `datetime64[us]` (not ns) in UTC without a zone. It may go out in any way that
-  `taskrunner.keyed.times.to_micros` reads.
-* A batch with rows gives one call with them. Otherwise there is one call without rows when
-  the watermark, or the processing time, is at the timer or past it.
-* A batch job gives one call with all rows, and then one without at the end of time.
+* The rows of a group are in order: by event time if the vertex has one (rows without a time
+  last), and rows with equal times in order of arrival. Late rows are passed too.
+* A TIMESTAMP is `datetime64[us]` (not ns) in UTC without a zone. The operator may return times in
+  any form that `taskrunner.keyed.times.to_micros` reads.
+* A batch with rows of the group makes one call with them. Otherwise there is one call without rows
+  when the watermark, or the processing time, has reached the timer.
+* A batch job makes one call with all rows, and then one without rows at the end of time.
 """
 
 from dataclasses import dataclass
@@ -28,10 +28,10 @@ NO_WATERMARK_MS = -(2**62)
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When a batch is. A batch that is run again has the same moment."""
+    """The times of a batch. A batch that is run again has the same times."""
 
     watermark_ms: int
-    """Event time reached: no row before it is expected any more."""
+    """The watermark: no row before it is expected any more."""
     processing_ms: int
 
 
@@ -40,9 +40,9 @@ class Outcome:
     rows: pd.DataFrame
     """In the columns of the operator's output."""
     state: bytes | None
-    """None: nothing is kept for this group, and its timer is forgotten."""
+    """None: the group's state and its timer are deleted."""
     timer_ms: int | None
-    """When to be called without rows; None: not. What is not after the moment comes at once."""
+    """When to call the operator without rows; None: never. A time that has passed means at once."""
 
 
 class GroupOperator(Protocol):

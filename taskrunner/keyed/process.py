@@ -1,10 +1,10 @@
-"""A process function over a key group: rows, states and timers of each key.
+"""Runs a process function for a key group: rows, states and timers of each key.
 
-In one call, for each key: first the timers that were due before its rows came, then the rows,
-then the timers that are due by now. Timers of a key fire in the order of their times.
+In one call each key gets the timers that were due before its rows arrived, then its rows, then
+the timers that are due by now. Timers of a key fire in the order of their times.
 
-At the end of time every timer that is there fires; those that `on_timer` registers then are
-dropped, or a function with a timer for every minute would never come to an end.
+At the end of time every existing timer fires; timers that `on_timer` registers then are dropped,
+because a function that registers a new timer each time would never end.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ Timed = tuple[Row, int | None]
 
 
 class ProcessOperator:
-    """Runs one process function for whatever key group comes."""
+    """Runs one process function for any key group."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ProcessOperator:
 
 
 class Processing:
-    """The function, bound to states and timers of one key after the other. Knows no frames."""
+    """The function, bound to states and timers of one key after the other, without data frames."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Processing:
     def run(
         self, group: GroupState, given: Mapping[Key, Sequence[Timed]], moment: Moment
     ) -> list[Mapping[str, Any]]:
-        """Changes the group; the rows that were emitted. `given` is in the order of time."""
+        """Changes the group and returns the emitted rows. `given` is in the order of time."""
         now = moment.watermark_ms if self._clock is Clock.EVENT else moment.processing_ms
         ctx = self._ctx
         ctx.begin_batch(moment.watermark_ms, moment.processing_ms)
@@ -105,7 +105,7 @@ class Processing:
         return ctx.emitted
 
     def next_timer(self, group: GroupState) -> int | None:
-        """When the group has something to do: a timer, or a key to forget."""
+        """When the group is next due: for a timer, or to delete an expired key."""
         if self._clock is Clock.NONE:
             return None
         ahead = [mine[0] for mine in group.timers.values()]
@@ -178,7 +178,7 @@ class Processing:
             group.timers[key] = self._ctx.timers
 
     def _kept(self, values: dict[str, Any], now: int) -> dict[str, Any]:
-        """Without what has expired. States that the class has no more stay as they are."""
+        """The state without expired values. States that the class no longer declares stay."""
         found = {}
         for name, held in values.items():
             state = self._states.get(name)
@@ -198,7 +198,7 @@ class Processing:
             group.expiries[key] = max(known)
 
     def _sweep(self, group: GroupState, now: int) -> None:
-        """Forgets keys of which nothing is left. Their timers stay."""
+        """Deletes keys without any state left. Their timers stay."""
         for key in [key for key, end in group.expiries.items() if end <= now]:
             del group.expiries[key]
             group.blobs.pop(key, None)

@@ -1,32 +1,37 @@
-"""The value of a key group as people read it: each key, and what is kept for it.
+"""Shows the stored value of a key group in readable form: each key with its state.
 
-Nothing of a user's code is needed: what is kept is plain data. It is also how windows are shown,
-whose value has the same shape: a version, and what there is by key.
+No user code is needed, because state is plain data. Windows are shown in the same way: their value
+has the same shape, a version and the contents by key.
 """
 
 import base64
-import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from taskrunner.api.state import TTL_MARK
+from taskrunner.keyed import plain_pickle
 from taskrunner.keyed.group_state import UnknownStateFormat, unpack_key
+from taskrunner.keyed.plain_pickle import CodeInState
 
 
 @dataclass(frozen=True, slots=True)
 class KeyContents:
     key: tuple[Any, ...]
     values: dict[str, Any]
-    """As JSON has it."""
+    """The state values, as JSON."""
 
 
 def contents_of(value: bytes) -> list[KeyContents]:
-    """The keys of a group in the order in which they came. Raises `UnknownStateFormat`."""
+    """The keys of a group in the order in which they are stored. Raises `UnknownStateFormat`,
+    `CodeInState`.
+    """
     try:
-        _, keys, *rest = pickle.loads(value)
+        _, keys, *rest = plain_pickle.loads(value)
         items = list(keys.items())
+    except CodeInState:
+        raise
     except Exception as error:
         raise UnknownStateFormat(f"not the state of a key group: {error}") from error
     timers = rest[0] if rest and isinstance(rest[0], dict) else {}
@@ -37,7 +42,7 @@ def contents_of(value: bytes) -> list[KeyContents]:
 
 
 def states_of(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """By state name, without when what expires."""
+    """The values by state name, without their expiries."""
     return {
         name.removesuffix(TTL_MARK): _unmarked(held) if name.endswith(TTL_MARK) else held
         for name, held in cells.items()
@@ -45,7 +50,7 @@ def states_of(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_json(value: Any) -> Any:
-    """Plain data as JSON has it."""
+    """Converts plain data to JSON."""
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -66,7 +71,7 @@ def as_json(value: Any) -> Any:
 
 
 def as_text(value: Any) -> str | None:
-    """A part of a key as somebody would type it; None: null."""
+    """A part of a key as a user would type it; None: null."""
     if value is None:
         return None
     found = as_json(value)

@@ -1,7 +1,7 @@
-"""A running result per key: a function that makes one row of two.
+"""Keeps a running result for each key, by a function that combines two rows into one.
 
 The first row of a key is its first result. Each row after that is combined with the result so
-far: `function(result, row) -> result`. A key that rows came for emits its result once a batch.
+far: `function(result, row) -> result`. A key that has rows in a batch emits its result once.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ _RESULT = "result"
 
 
 class ReduceOperator:
-    """The columns of a result are those of the input, the key first."""
+    """Runs a reduce function. A result has the columns of the input, the key first."""
 
     def __init__(self, function: Combine, subject: VertexContext) -> None:
         self._function = function

@@ -1,4 +1,4 @@
-"""From data frames to plain Python rows, and back."""
+"""Converts data frames to plain Python rows, and back."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
@@ -17,7 +17,7 @@ Row = dict[str, Any]
 
 
 def columns_of(frame: pd.DataFrame, aware: frozenset[str]) -> dict[str, list[Any]]:
-    """Each column as Python objects: nulls are None, a time in `aware` is in UTC and says so."""
+    """Each column as Python objects: nulls are None, times in `aware` columns have the zone UTC."""
     return {str(name): values_of(frame[name], str(name) in aware) for name in frame.columns}
 
 
@@ -43,8 +43,8 @@ def rows_of(columns: Mapping[str, Sequence[Any]]) -> list[Row]:
 
 @lru_cache(maxsize=64)
 def _row_maker(names: tuple[str, ...]) -> Callable[..., Row]:
-    """A function of the values of a row. Made for the names: it is called for each row, and a
-    display of a dict is several times as fast as filling one.
+    """A function that makes a dict from the values of a row. It is compiled for the names, because
+    a dict display is several times as fast as filling a dict, and it is called for each row.
     """
     parameters = ", ".join(f"c{at}" for at in range(len(names)))
     items = ", ".join(f"{name!r}: c{at}" for at, name in enumerate(names))
@@ -62,7 +62,7 @@ def keys_of(columns: Mapping[str, Sequence[Any]], key: Sequence[str], length: in
 def frame_of(
     rows: Sequence[Mapping[str, Any]], schema: pa.Schema, vertex: str, function: str
 ) -> pd.DataFrame:
-    """The rows in the columns of `schema`. Raises `UserCodeError` for what does not fit."""
+    """The rows as a frame with the columns of `schema`. Raises `UserCodeError` for misfits."""
     if not rows:
         return empty(schema)
     _check_columns(rows, schema, vertex, function)
@@ -126,7 +126,7 @@ Grouped = dict[Key, list[Any]]
 
 
 def grouped(keys: Sequence[Key], items: Sequence[Any], fail: Callable[[Key], Exception]) -> Grouped:
-    """The items by key, each key's in their order, keys in the order of their first."""
+    """Groups the items by key; items keep their order, keys are in order of first appearance."""
     found: Grouped = {}
     for key, item in zip(keys, items, strict=True):
         try:

@@ -1,7 +1,7 @@
-"""Times of rows as whole microseconds since 1970, which is how they come from Spark and go back.
+"""Converts times of rows, which travel from and to Spark as whole microseconds since 1970.
 
-Spark itself would hand them over in the session's time zone, without saying so, and no further
-than the year 2262.
+Spark itself would pass them in the session's time zone, without naming it, and only up to the year
+2262.
 """
 
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The vertex that an operator works for, and how its faults are told."""
+"""The vertex that an operator runs for, and how its errors are worded."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +13,11 @@ from taskrunner.keyed.group_state import Key
 class VertexContext:
     vertex: str
     function: str
-    """As the graph names it."""
+    """The function's name in the graph."""
     key: tuple[str, ...]
     output: pa.Schema
     aware: frozenset[str] = frozenset()
-    """Input columns that are a TIMESTAMP, which has a zone."""
+    """Input columns of type TIMESTAMP, which have a time zone."""
 
     def failed(self, error: BaseException, method: str, key: Any) -> UserCodeError:
         name = f"{self.function}.{method}" if method else self.function

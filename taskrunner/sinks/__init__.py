@@ -1,1 +1,1 @@
-"""Sinks whose output is exactly once: what they record, and how they publish."""
+"""Sinks whose output is exactly-once: their records, and how they publish."""

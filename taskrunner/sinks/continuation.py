@@ -1,9 +1,8 @@
-"""Going on with the output of the jobs that a job was started from.
+"""Continues the output of the jobs that a job was started from.
 
-Each job that was started from a restore point writes down in the sink's private
-directory, next to its records, which jobs it goes on with. So a job that is started
-later from the same point finds all output that is not part of its own past, and no
-database is needed.
+Each job that was started from a restore point stores its lineage in the sink's private
+directory, next to its records. So a job that is started later from the same restore point
+finds all output that is not part of its own past, without a database.
 
     <parent>/.<name>.headgate/<job>/<sink>/lineage.json
 """
@@ -29,13 +28,13 @@ def continue_output(
     lineage: tuple[Ancestor, ...],
     guard_of: Callable[[JobId], Guard],
 ) -> None:
-    """Withdraws what is not part of the job's past, and shows what is. May be repeated.
+    """Withdraws output that is not part of the job's past, and publishes the rest. May be repeated.
 
-    `guard_of` keeps the attempts of another job out. Raises `OutputLost`.
+    `guard_of` keeps out the attempts of another job. Raises `OutputLost`.
     """
     private = private_directory(directory)
     others = dict(_others(private, sink))
-    others.pop(job, None)  # an earlier try of this very job
+    others.pop(job, None)  # an earlier try of this same job
     for other, batch in last_kept(_branches(lineage, sink), others).items():
         if (private / other.hex / sink).exists():
             output = SinkDirectory(directory, other, sink, AttemptNumber(0), guard_of(other))

@@ -1,10 +1,11 @@
 """A directory of plain files in which each committed row is seen exactly once.
 
 Spark writes a batch into a private directory next to the sink's own (not below it:
-DuckDB's `**` looks into hidden directories too). Then one record, created whole or not
-at all, decides that the batch counts; then the files are renamed into place, each in
-one step; then the record is renamed from `pending` to done. Whoever finds a record
-only ever finishes what it says. A batch whose files do not hold the rows that Spark
+DuckDB's `**` looks into hidden directories too). Where no file can be renamed from there into
+the sink's directory, since that is a mount point, the private directory is inside. Then one
+record, created whole or not at all, decides that the batch counts; then the files are renamed
+into place, each in one step; then the record is renamed from `pending` to done. Whoever finds a
+record only ever finishes what it says. A batch whose files do not hold the rows that Spark
 counted is not decided, and a file of another size than recorded is not shown.
 
     <parent>/<name>/<job>-<sink>-<batch>-<part>.parquet       what readers see
@@ -12,13 +13,15 @@ counted is not decided, and a file of another size than recorded is not shown.
                                              <batch>.pending.json
                                              <batch>.held.json
                                              staging/<attempt>-<batch>-<id>/…
+    <parent>/<name>/.headgate/<job>/…                         the same, in a mount point
 """
 
+import errno
 import json
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from threading import RLock
@@ -31,6 +34,7 @@ from taskrunner.core.sink_records import (
     RecordState,
     Recovery,
     final_name,
+    final_prefix,
     recoveries,
 )
 from taskrunner.core.staged_rows import (
@@ -42,15 +46,34 @@ from taskrunner.core.staged_rows import (
 )
 from taskrunner.snapshots import durable
 
+_INSIDE = ".headgate"
+_NO_RENAME = (errno.EXDEV, errno.EACCES, errno.EPERM, errno.EROFS)
 _RECORD = re.compile(r"(\d+)(?:\.(held|pending|withdrawn))?\.json")
 
 Guard = Callable[[], AbstractContextManager[None]]
-"""Keeps newer attempts out for the length of a block, or raises `Superseded`."""
+"""Keeps newer attempts out during a block, or raises `Superseded`."""
 
 
 def private_directory(directory: Path) -> Path:
-    """Where the records of all jobs are that write into `directory`."""
-    return directory.parent / f".{directory.name}.headgate"
+    """Where the records of all jobs are that write into `directory`: where they were put once."""
+    inside = directory / _INSIDE
+    return inside if inside.is_dir() else directory.parent / f".{directory.name}{_INSIDE}"
+
+
+def make_private_directory(directory: Path) -> Path:
+    """Decides where the records are, for good, before a job writes into `directory` for the first
+    time: beside it, or inside where what is beside is on another device (or may not be written).
+    """
+    found = private_directory(directory)
+    if not found.is_dir():
+        if directory.is_dir() and not _can_rename_into(directory):
+            found = directory / _INSIDE
+        durable.make_directory(found)
+    return found
+
+
+def is_inside(directory: Path, private: Path) -> bool:
+    return private == directory / _INSIDE
 
 
 class SinkDirectory:
@@ -72,15 +95,15 @@ class SinkDirectory:
         self._attempt = attempt
         self._guard = guard
         self._after_step = after_step
-        """Told after each step that a crash may follow."""
+        """Called after each step after which a crash may happen (tests use it)."""
         self._lock = RLock()
 
     def state_of(self, batch: int) -> RecordState | None:
-        """What is decided about a batch; None: nothing yet."""
+        """The state of a batch's record; None: there is no record yet."""
         return next((s for s in RecordState if self._path(batch, s).exists()), None)
 
     def stage(self, batch: int) -> Path:
-        """A place for a batch's files that does not exist yet, out of readers' sight."""
+        """A new path for a batch's files, hidden from readers; it does not exist yet."""
         durable.make_directory(self._staging)
         durable.make_directory(self._directory)
         return self._staging / f"{self._attempt}-{batch}-{uuid4().hex[:12]}"
@@ -88,9 +111,9 @@ class SinkDirectory:
     def commit(
         self, batch: int, staged: Path, count: BatchCount, files: Sequence[StagedFile], held: bool
     ) -> None:
-        """Decides that `files`, written below `staged`, are the batch's output; shows them
-        unless they are to be `held`. A batch without rows needs no decision. Raises
-        `BatchIncomplete` if the files are not what was counted, and `Superseded` if a newer
+        """Commits `files`, written below `staged`, as the batch's output, and publishes them
+        unless they are to be `held`. A batch without rows needs no record. Raises
+        `BatchIncomplete` if the files do not hold the counted rows, and `Superseded` if a newer
         attempt has taken over.
         """
         if wrong := contradiction(count, files):
@@ -112,20 +135,33 @@ class SinkDirectory:
                 self._publish(batch)
 
     def finish(self, batch: int) -> None:
-        """Finishes what the record of a replayed batch says."""
+        """Completes the publication that the record of a replayed batch describes."""
         with self._lock, self._guard():
             if self.state_of(batch) is RecordState.PENDING:
                 self._publish(batch)
 
     def show_up_to(self, batch: int) -> None:
-        """Publishes what was held for a checkpoint at `batch`."""
+        """Publishes the output that was held for a checkpoint at `batch`."""
         with self._lock, self._guard():
             for one, state in sorted(self._records().items()):
                 if one <= batch and state in (RecordState.HELD, RecordState.PENDING):
                     self._publish(one)
 
+    def lost_batches(self) -> dict[int, str]:
+        """The batches that are decided and cannot be shown, each with the reason: they have to be
+        run again. What is in place already is the user's, and not looked at.
+        """
+        lost = {}
+        for batch, state in sorted(self._records().items()):
+            if state in (RecordState.HELD, RecordState.PENDING):
+                try:
+                    self._check_sizes(self._read(batch, state))
+                except OutputFileChanged as error:
+                    lost[batch] = str(error)
+        return lost
+
     def recover(self, last_kept: int, last_visible: int | None) -> None:
-        """Puts the directory right before an attempt starts after a restore."""
+        """Brings the directory in line with the restored state, before an attempt starts."""
         with self._lock, self._guard():
             for batch, recovery in recoveries(self._records(), last_kept, last_visible).items():
                 match recovery:
@@ -138,7 +174,7 @@ class SinkDirectory:
             self._delete_orphans()
 
     def withdraw_after(self, attempt: AttemptNumber) -> None:
-        """Withdraws what later attempts wrote."""
+        """Withdraws the output of later attempts."""
         with self._lock, self._guard():
             for batch, state in sorted(self._records().items()):
                 if self._read(batch, state).attempt > attempt:
@@ -146,13 +182,13 @@ class SinkDirectory:
             self._delete_orphans()
 
     def abandon(self, batch: int, staged: Path) -> None:
-        """Something failed: what was staged goes, unless it was decided that it counts."""
+        """Deletes the staged files after a failure, unless the batch was committed."""
         with self._lock:
             if self.state_of(batch) is None:
                 self.discard(staged)
 
     def discard(self, staged: Path) -> None:
-        """Deletes what was staged and is not wanted."""
+        """Deletes staged files that are not needed."""
         shutil.rmtree(staged, ignore_errors=True)
 
     @property
@@ -171,7 +207,7 @@ class SinkDirectory:
 
     def _sync(self, batch: int, staged: Path, files: Sequence[StagedFile]) -> None:
         try:
-            durable.sync_all(staged / one.path for one in files)
+            durable.sync_all((staged / one.path for one in files), inside=self._staging)
         except FileNotFoundError as error:
             raise self._incomplete(batch, staged, f"{error.filename} is gone") from None
 
@@ -195,7 +231,7 @@ class SinkDirectory:
         )
 
     def _check_sizes(self, record: Record) -> None:
-        """Every file is staged, or in its place already, as long as it was when decided."""
+        """Checks that every file is staged or already in place, with the size in the record."""
         for file in record.files:
             staged, final = self._private / file.staged, self._directory / file.final
             path = staged if staged.exists() else final
@@ -219,7 +255,7 @@ class SinkDirectory:
             staged = self._private / file.staged
             durable.make_directory(final.parent)
             if staged.exists():
-                staged.replace(final)
+                durable.move(staged, final)
                 self._after_step("renamed")
             parents.add(final.parent)
         for parent in parents:
@@ -231,17 +267,30 @@ class SinkDirectory:
         state = self.state_of(batch)
         if state is not None and state is not RecordState.WITHDRAWN:
             self._move(batch, state, RecordState.WITHDRAWN)
-        record = self._read(batch, RecordState.WITHDRAWN)
-        for file in record.files:
-            final = self._directory / file.final
+        finals, staged = self._places_of(batch)
+        for final in finals:
             final.unlink(missing_ok=True)
             self._after_step("unlinked")
             if final.parent.exists():
                 durable.sync(final.parent)
-        self._delete_staged(record)
+        for one in staged:
+            self.discard(one)
         self._path(batch, RecordState.WITHDRAWN).unlink()
         durable.sync(self._private)
         self._after_step("withdrawn")
+
+    def _places_of(self, batch: int) -> tuple[list[Path], set[Path]]:
+        """Where the files of a withdrawn batch may be, and its staging directories. A record that
+        is damaged does not tell; the names do, wherever they are.
+        """
+        try:
+            record = self._read(batch, RecordState.WITHDRAWN)
+        except OutputFileChanged:
+            prefix = final_prefix(self._job, self._sink, batch)
+            named = [one for one in self._directory.rglob("*") if one.name.startswith(prefix)]
+            return named, set(self._staging.glob(f"*-{batch}-*"))
+        finals = [self._directory / file.final for file in record.files]
+        return finals, {self._staging_of(file) for file in record.files}
 
     def _move(self, batch: int, before: RecordState, after: RecordState) -> None:
         self._path(batch, before).rename(self._path(batch, after))
@@ -249,16 +298,23 @@ class SinkDirectory:
         self._after_step(after)
 
     def _read(self, batch: int, state: RecordState) -> Record:
-        document = json.loads(self._path(batch, state).read_text(encoding="utf-8"))
-        files = tuple(OutputFile(**file) for file in document.pop("files"))
-        return Record(files=files, **document)
+        path = self._path(batch, state)
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            files = tuple(OutputFile(**file) for file in document.pop("files"))
+            return Record(files=files, **document)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise OutputFileChanged(
+                f"sink {self._sink}, batch {batch}: the record {path} is damaged ({error}). "
+                "Start the job from a checkpoint before this batch"
+            ) from None
 
     def _delete_staged(self, record: Record) -> None:
         for directory in {self._staging_of(file) for file in record.files}:
             self.discard(directory)
 
     def _delete_orphans(self) -> None:
-        """Staging that no record names was never decided: nobody will miss it."""
+        """Deletes staged files that no record names: their batch was never committed."""
         if not self._staging.exists():
             return
         named = {
@@ -276,7 +332,7 @@ class SinkDirectory:
 
 
 def _size(path: Path) -> int | None:
-    """None: there is no such file."""
+    """The size of a file; None: the file does not exist."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -285,3 +341,21 @@ def _size(path: Path) -> int | None:
 
 def _found(size: int | None) -> str:
     return "the file is not there" if size is None else f"the file has {size} bytes"
+
+
+def _can_rename_into(directory: Path) -> bool:
+    """Tried, not told by device numbers: two mounts of one device have the same."""
+    name = f"{_INSIDE}-{uuid4().hex}"
+    beside, inside = directory.parent / name, directory / name
+    try:
+        beside.touch()
+        beside.rename(inside)
+    except OSError as error:
+        if error.errno not in _NO_RENAME:
+            raise
+        return False
+    finally:
+        for one in (beside, inside):
+            with suppress(OSError):
+                one.unlink(missing_ok=True)
+    return True

@@ -1,7 +1,7 @@
-"""Which directories a job has written to, under any graph it ever had.
+"""The list of directories that a job has written to, under any graph it ever had.
 
-An upgrade may name another directory, or another sink. If it is rolled back, the graph
-before it knows nothing of them, so the job's own directory has to.
+An upgrade may name another directory, or another sink. If it is rolled back, the old graph does
+not name them, so the list is kept in the job's own directory.
 """
 
 import json
@@ -10,30 +10,67 @@ from pathlib import Path
 
 from jobmanager.core.ids import AttemptNumber, JobId, VertexId
 from jobmanager.core.snapshots.layout import OUTPUTS
-from taskrunner.sinks.directory import Guard, SinkDirectory
+from taskrunner.sinks.directory import (
+    Guard,
+    SinkDirectory,
+    is_inside,
+    make_private_directory,
+    private_directory,
+)
 from taskrunner.snapshots.layout import JobLayout
 
 Output = tuple[VertexId, Path]
+_INSIDE, _BESIDE = "inside", "beside"
+
+
+class OutputNotMounted(Exception):
+    """The volume that a job has written to is not there: its directory is empty without it."""
+
+
+def prepare_outputs(layout: JobLayout, outputs: Collection[Output]) -> list[Path]:
+    """Sees to it that each directory has its private one, and returns these. Raises
+    `OutputNotMounted` rather than to begin anew in the place where a volume was.
+    """
+    noted = {(one["sink"], one["directory"]): one for one in _document(layout)}
+    for sink, directory in outputs:
+        known = noted.get((sink, str(directory)), {})
+        if known.get("records") == _INSIDE and not is_inside(
+            directory, private_directory(directory)
+        ):
+            raise OutputNotMounted(
+                f"sink {sink}: the records of what the job wrote into {directory} were inside of "
+                "it, and are not there. Mount the volume again (the directory has nothing of it)"
+            )
+    return [make_private_directory(directory) for _, directory in outputs]
 
 
 def note_outputs(layout: JobLayout, outputs: Collection[Output]) -> None:
     """Writes down where the job is about to write."""
-    known = noted_outputs(layout)
-    if set(outputs) <= set(known):
-        return
-    document = [
-        {"sink": sink, "directory": str(directory)}
-        for sink, directory in dict.fromkeys([*known, *outputs])
+    known = _document(layout)
+    named = {(one["sink"], one["directory"]) for one in known}
+    new = [
+        {
+            "sink": sink,
+            "directory": str(directory),
+            "records": _INSIDE if is_inside(directory, private_directory(directory)) else _BESIDE,
+        }
+        for sink, directory in dict.fromkeys(outputs)
+        if (sink, str(directory)) not in named
     ]
-    layout.work.write(OUTPUTS, json.dumps(document, indent=1))
+    if new:
+        layout.work.write(OUTPUTS, json.dumps([*known, *new], indent=1))
 
 
 def noted_outputs(layout: JobLayout) -> list[Output]:
+    return [(VertexId(one["sink"]), Path(one["directory"])) for one in _document(layout)]
+
+
+def _document(layout: JobLayout) -> list[dict[str, str]]:
     try:
-        document = json.loads(layout.work.read(OUTPUTS))
+        document: list[dict[str, str]] = json.loads(layout.work.read(OUTPUTS))
     except FileNotFoundError:
         return []
-    return [(VertexId(one["sink"]), Path(one["directory"])) for one in document]
+    return document
 
 
 def withdraw_abandoned(
@@ -43,10 +80,10 @@ def withdraw_abandoned(
     last_attempt: AttemptNumber,
     guard: Guard,
 ) -> None:
-    """Withdraws what attempts after `last_attempt` wrote elsewhere than to `outputs`.
+    """Withdraws what attempts after `last_attempt` wrote to other directories than `outputs`.
 
-    The job goes on from what `last_attempt` left, with these outputs: those attempts were
-    rolled back, and where they wrote nobody else will put right.
+    The job continues from the state of `last_attempt`, with these outputs: the later attempts were
+    rolled back, and no other code cleans up the directories that only they wrote to.
     """
     for sink, directory in noted_outputs(layout):
         if (sink, directory) not in outputs:

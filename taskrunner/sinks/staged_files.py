@@ -11,13 +11,13 @@ from taskrunner.core.staged_rows import BatchIncomplete, StagedFile
 
 
 def tells_rows(file_format: FileFormat) -> bool:
-    """Whether a file has its number of rows in a footer."""
+    """Whether files of this format have their number of rows in a footer."""
     return file_format in (FileFormat.PARQUET, FileFormat.ORC)
 
 
 def staged_files(staged: Path, file_format: FileFormat) -> list[StagedFile]:
-    """Every data file below `staged`, also an empty one: Spark writes one for an empty
-    partition 0. Raises `BatchIncomplete` where a file has no footer.
+    """Every data file below `staged`, including the empty one that Spark writes for an empty
+    partition 0. Raises `BatchIncomplete` if a file has no footer.
     """
     return [
         StagedFile(

@@ -1,9 +1,9 @@
-"""Throw-away copies of checkpoints and savepoints, to be looked into by Spark.
+"""Temporary copies of checkpoints and savepoints, for Spark to read.
 
-A copy has the Spark checkpoint directory of each region, made of hard links where it is on
-the same file system. The original is only read. A copy of a checkpoint is made under the
-lock of its pool, so that retention deletes either all of it before, or nothing until the
-copy is whole; after that the copy's own links keep it.
+A copy has the Spark checkpoint directory of each region, made of hard links if it is on the
+same file system. The original is only read. A copy of a checkpoint is made under the lock of
+its pool, so that retention deletes the checkpoint either before the copy begins or after it is
+complete; then the copy's own links keep the files.
 """
 
 import shutil
@@ -29,11 +29,11 @@ _LOCK = "lock"
 
 
 class SnapshotGone(Exception):
-    """The checkpoint or savepoint is not there (any more), or not all of it."""
+    """The checkpoint or savepoint does not exist any more, or some of its files do not."""
 
 
 class UnreadableSnapshot(Exception):
-    """A file is not what the manifest says, or the manifest is none that this version reads."""
+    """A file differs from the manifest, or this version cannot read the manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Copy:
 
 
 class Copies:
-    """Keeps the copies that were used last, so that one that is asked for again is there."""
+    """Keeps the last copies that were used, so that they can be used again."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -89,7 +89,7 @@ def make_copy(root: str, location: str, target: Path) -> Copy:
 
 @contextmanager
 def scratch(parent: Path) -> Iterator[Path]:
-    """A directory for the copies of this process. What dead processes left goes first."""
+    """A directory for the copies of this process. Directories of dead processes are deleted."""
     with locks.held(parent / _LOCK):
         for leftover in parent.glob("*/"):
             if _is_abandoned(leftover):
@@ -105,7 +105,7 @@ def scratch(parent: Path) -> Iterator[Path]:
 
 
 def _is_abandoned(home: Path) -> bool:
-    """Whether nobody holds its lock. Asked under the parent's lock, where all are made."""
+    """Whether no process holds its lock. Called under the lock of the parent directory."""
     try:
         with locks.held(home / _LOCK, timedelta()):
             return True
@@ -114,8 +114,9 @@ def _is_abandoned(home: Path) -> bool:
 
 
 def _retention_kept_out(files: Storage, root: str, location: str) -> AbstractContextManager[None]:
-    """A savepoint is nobody's to delete. The lock of a pool is in the job's working directory,
-    and does not reach elsewhere: what retention deletes there meanwhile is found missing.
+    """Holds the pool lock of a checkpoint; a savepoint needs none, retention never deletes it. The
+    lock is in the job's working directory and does not protect a remote store: files that
+    retention deletes there meanwhile are reported as missing.
     """
     is_savepoint = location == storage_layout.MANIFEST
     if is_savepoint or not is_local(root) or not files.list_names():

@@ -1,10 +1,10 @@
-"""`jobmanager.files.durable`, under the name that the runner's modules know it by."""
+"""`jobmanager.files.durable`, under the name that the runner's modules import."""
 
 from jobmanager.files.durable import (
     create,
-    link,
     link_or_copy,
     make_directory,
+    move,
     sha256,
     sync,
     sync_all,
@@ -13,9 +13,9 @@ from jobmanager.files.durable import (
 
 __all__ = [
     "create",
-    "link",
     "link_or_copy",
     "make_directory",
+    "move",
     "sha256",
     "sync",
     "sync_all",

@@ -1,4 +1,4 @@
-"""Batches that read nothing, written down for Spark to run at the next start of a query."""
+"""Writes batches without input to Spark's log, which Spark runs at the next start of a query."""
 
 import json
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from taskrunner.snapshots.spark_log import SparkLog, UnreadableSparkLog
 
 
 def repeat_offsets(directory: Path) -> int:
-    """Begins a batch that ends where the last one ended, with the same watermark; its number.
+    """Begins a batch with the offsets and watermark of the last one; returns its number.
 
-    Spark runs it, since it was begun and not committed: it plans the query and checks it
+    Spark runs this batch, since it was begun and not committed: it plans the query and checks it
     against the state, and no source has a row for it.
     """
     log = SparkLog(directory)
@@ -25,10 +25,10 @@ def repeat_offsets(directory: Path) -> int:
 
 
 def begin_with_nothing(directory: Path, sources: int, settings: Mapping[str, str]) -> None:
-    """Makes a Spark checkpoint directory whose first batch has nothing of any source.
+    """Makes a Spark checkpoint directory whose first batch has no input from any source.
 
-    `settings` are those that a query keeps for life. One that is left out is not taken from
-    the session: Spark then takes what it was before the setting existed.
+    `settings` are the settings that a query keeps for ever. For a missing setting Spark does not
+    use the session's value, but the behaviour from before the setting existed.
     """
     metadata = {"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": dict(settings)}
     lines = ["v1", json.dumps(metadata, separators=(",", ":")), *["-"] * sources]

@@ -1,8 +1,8 @@
 """The fence: only the attempt whose number is in the job's `epoch` file may write.
 
-The marker is raised before an attempt reads anything, and is never lowered. Whoever
-publishes does so inside `holding`: the check and the publication are one step for a
-newer attempt, which must wait for the lock to raise the marker.
+The epoch is raised before an attempt reads anything, and is never lowered. All publications
+happen inside `holding`: check and publication are one step for a newer attempt, which needs
+the same lock to raise the epoch.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class Fence:
         self._attempt = attempt
 
     def raise_epoch(self) -> None:
-        """Takes over from every older attempt. Raises `Superseded` if a newer one has."""
+        """Takes over from every older attempt. Raises `Superseded` if a newer attempt has."""
         with self._work.lock(EPOCH_LOCK):
             self.check()
             self._work.write(EPOCH, f"{self._attempt}\n")
@@ -42,7 +42,7 @@ class Fence:
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """No newer attempt takes over within the block. Raises `Superseded` if one has."""
+        """Keeps newer attempts from taking over in the block. Raises `Superseded` if one has."""
         with self._work.lock(EPOCH_LOCK):
             self.check()
             yield

@@ -1,8 +1,8 @@
-"""A Spark checkpoint directory that a plain query wrote, copied to be made into one of ours.
+"""Copies the Spark checkpoint directory of a plain query and converts the copy to Headgate's form.
 
-Ours have RocksDB state whose files the commit log names (checkpoint format 2), in as many
-partitions as the job has subtasks. The original may be in use: it is only read, and what
-counts is its last committed batch.
+Headgate's directories have RocksDB state whose files the commit log names (checkpoint format 2),
+in as many partitions as the job has subtasks. The original may be in use: it is only read, and
+its last committed batch counts.
 """
 
 import json
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taskrunner.snapshots import durable
-from taskrunner.snapshots.spark_log import BatchOffsets, SparkLog
+from taskrunner.snapshots import durable, state_archives
+from taskrunner.snapshots.spark_log import BatchOffsets, SparkLog, named_files
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _HDFS_BACKED = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
@@ -28,7 +28,7 @@ class ForeignCheckpointRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A copy of the checkpoint. What is in it may be changed, the original never is."""
+    """A copy of the checkpoint. The copy may be changed, the original never is."""
 
     directory: Path
     batch: int
@@ -36,7 +36,7 @@ class Foreign:
 
     @property
     def provider(self) -> str:
-        """The class that keeps the state; older Sparks do not say and have just one."""
+        """The provider class of the state store; older Sparks have only one and do not name it."""
         return str(self._settings.get(_PROVIDER, _HDFS_BACKED))
 
     @property
@@ -65,7 +65,7 @@ class Foreign:
         return SparkLog(self.directory).commit(self.batch).next_watermark_ms
 
     def files_read(self) -> dict[int, str]:
-        """Source to one of the files that it has read, where it reads files."""
+        """Source to one of the files that it has read, for sources that read files."""
         found: dict[int, str] = {}
         for number in range(len(self.offsets.offsets)):
             for log in sorted((self.directory / "sources" / str(number)).glob("*")):
@@ -91,26 +91,38 @@ def copy_foreign(source: Path, target: Path) -> Foreign:
         batch = SparkLog(source).last_committed()
         if batch is None:
             raise ForeignCheckpointRefused(
-                f"{source} has no committed batch: there is nothing to go on from"
+                f"{source} has no committed batch: there is no state to continue from"
             )
         try:
             for path in _visible_files(source):
                 inside = path.relative_to(source)
+                if path.is_symlink():
+                    raise ForeignCheckpointRefused(
+                        f"{inside} is a symbolic link: copy the checkpoint with its files"
+                    )
                 if not _is_after(inside.parts, batch):
                     durable.link_or_copy(path, target / inside)
+                    _check_archive(target / inside, inside.as_posix())
             return Foreign(target, batch, SparkLog(target).offsets(batch))
-        except FileNotFoundError:  # the query is running, and tidies up
+        except FileNotFoundError:  # the query is running, and deletes old files
             shutil.rmtree(target, ignore_errors=True)
     raise ForeignCheckpointRefused(
         f"{source} changes faster than it can be copied: stop its query first"
     )
 
 
+def _check_archive(copy: Path, inside: str) -> None:
+    if state_archives.is_archive(inside) and (
+        fault := state_archives.archive_fault(copy.read_bytes())
+    ):
+        raise ForeignCheckpointRefused(f"{inside} {fault}")
+
+
 def pretend_ours(foreign: Foreign) -> None:
     """Makes the copy say that it has RocksDB state in checkpoint format 2.
 
-    That is what Spark's rewriter of state reads; where state is kept in another way, the
-    reader has to be told so.
+    Spark's rewriter of state reads only that; for other state the reader needs the real
+    settings.
     """
     log = foreign.directory
     _write_offsets(log, foreign.batch, foreign.offsets, {_PROVIDER: ROCKSDB})
@@ -119,7 +131,7 @@ def pretend_ours(foreign: Foreign) -> None:
 
 
 def begin_rewrite(foreign: Foreign, target: Path, partitions: int) -> None:
-    """Makes a directory with everything but state, for as many state partitions."""
+    """Makes a directory with everything but state, for this number of state partitions."""
     for path in _visible_files(foreign.directory):
         inside = path.relative_to(foreign.directory)
         match inside.parts:
@@ -156,7 +168,7 @@ def _write_offsets(
 
 
 def _is_after(inside: tuple[str, ...], batch: int) -> bool:
-    """Whether it belongs to a batch that is not committed."""
+    """Whether the file belongs to a batch that is not committed."""
     match inside:
         case ("offsets" | "commits", name):
             return not name.isdigit() or int(name) > batch
@@ -165,7 +177,7 @@ def _is_after(inside: tuple[str, ...], batch: int) -> bool:
 
 
 def _visible_files(directory: Path) -> Iterator[Path]:
-    """All but hidden ones: those are checksums, which do not fit what is changed here."""
+    """All files except hidden ones: checksums, which would not match the changed files."""
     for path in sorted(directory.rglob("*")):
         inside = path.relative_to(directory)
         if path.is_file() and not any(part.startswith(".") for part in inside.parts):
@@ -173,15 +185,11 @@ def _visible_files(directory: Path) -> Iterator[Path]:
 
 
 def _a_path(log: Path) -> str | None:
-    """A file that a file of a source's log names; None: it is another kind of log."""
+    """The path of an input file named in a source's log; None: it is another kind of log."""
     try:
-        for line in log.read_text(encoding="utf-8").splitlines()[1:]:
-            document = json.loads(line)
-            if isinstance(document, dict) and isinstance(document.get("path"), str):
-                return str(document["path"])
+        return next(named_files(log.read_text(encoding="utf-8")), None)
     except (OSError, ValueError):
-        pass
-    return None
+        return None
 
 
 def _compact(document: Any) -> str:

@@ -1,7 +1,7 @@
 """A job's directory, as its runner uses it: the names are those of `core.snapshots.layout`.
 
-Spark works in it by paths, so the directory is on a file system by nature; the pool and the
-checkpoints are in the same directory, or in storage of any kind.
+Spark uses the directory by path, so it must be on a file system; the pool and the checkpoints are
+in the same directory, or in storage of any kind.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from jobmanager.files.storage_port import Storage
 class JobLayout:
     directory: Path
     elsewhere: str | None = None
-    """Where the pool and the checkpoints are, a URI. None: in the directory."""
+    """The URI of the pool and the checkpoints. None: they are in the directory."""
 
     @property
     def work(self) -> LocalStorage:
@@ -28,7 +28,7 @@ class JobLayout:
 
     @property
     def root(self) -> Path:
-        """That of all storage."""
+        """The root directory of the storage."""
         return self.directory.parents[storage_layout.JOB_DEPTH - 1]
 
     def of_other(self, job: JobId) -> "JobLayout":
@@ -53,7 +53,7 @@ class JobLayout:
         return self.directory / storage_layout.drain(attempt, region)
 
     def rounds(self, attempt: AttemptNumber) -> Path:
-        """The directory of what loops of a batch job write down on the way."""
+        """The directory for the rounds that loops of a batch job write to files."""
         return self.directory / storage_layout.rounds(attempt)
 
     def rows(self, vertex: VertexId) -> Path:

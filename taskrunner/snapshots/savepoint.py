@@ -1,7 +1,7 @@
-"""A savepoint under way, whole or not there at all.
+"""Writes a savepoint atomically: it is either complete or does not exist.
 
-Where storage can rename, it is written as a draft beside its place and gets its name at the
-end. A store elsewhere has no rename: there a directory without a manifest is no savepoint.
+If the storage can rename, the savepoint is written as a draft next to its place and gets its name
+at the end. A remote store has no rename: there a directory without a manifest is no savepoint.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Guard = Callable[[], AbstractContextManager[None]]
 
 
 class _Place(Protocol):
-    """Where a savepoint is written, and how it gets its name."""
+    """The place where a savepoint is written, and how it gets its name."""
 
     files: Storage
 
@@ -30,7 +30,7 @@ class _Place(Protocol):
 
 
 class SavepointDraft:
-    """The files of one savepoint before it has its name. `discard` it when it fails."""
+    """The files of one savepoint before it has its name. Call `discard` if it fails."""
 
     def __init__(self, directory: str, after_step: Callable[[str], None] = lambda step: None):
         """Raises `FileExistsError`."""
@@ -40,13 +40,13 @@ class SavepointDraft:
             _Renamed(files, name, after_step) if files.renames else _Uploaded(files.inside(name))
         )
         self._after_step = after_step
-        """Told after each step that a crash may follow."""
+        """Called after each step after which a crash may happen (tests use it)."""
         self._kept: dict[str, Digest] = {}
 
     def keep(self, region: RegionId, source: Path, path: str) -> SnapshotFile:
         """Keeps `source`, which is `path` in the region's Spark checkpoint directory."""
         location = storage_layout.savepoint_file(region, path)
-        if location not in self._kept:  # two stores may share a file
+        if location not in self._kept:  # two state stores may share a file
             self._kept[location] = self._place.files.keep(source, location)
         self._after_step("kept")
         kept = self._kept[location]
@@ -58,7 +58,7 @@ class SavepointDraft:
         self._place.publish(manifests.to_json(manifest), guard)
 
     def discard(self) -> None:
-        """Leaves nothing behind, as far as it can."""
+        """Deletes everything that was written, as far as possible."""
         self._place.discard()
 
 
@@ -86,7 +86,7 @@ class _Renamed:
 
 
 class _Uploaded:
-    """In its place from the beginning, and nothing until it has a manifest."""
+    """A directory in its final place, which is no savepoint until it has a manifest."""
 
     def __init__(self, files: Storage) -> None:
         self.files = files
@@ -100,7 +100,7 @@ class _Uploaded:
             self.files.write(storage_layout.MANIFEST, manifest)
 
     def discard(self) -> None:
-        """Also a manifest, which the store may have, although it said no."""
-        with suppress(OSError):  # the next try finds the rest, or gc does
+        """Deletes the files, and the manifest, which may exist although the store failed."""
+        with suppress(OSError):  # the next try or gc deletes the rest
             self.files.delete([storage_layout.MANIFEST])
             self.files.delete_directory()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
 
+from jobmanager.core.errors import PathNotAllowed
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import (
     AttemptNumber,
@@ -16,6 +17,7 @@ from jobmanager.core.ids import (
     RegionId,
     VertexId,
 )
+from jobmanager.core.paths.allowed_paths import PathRules
 from jobmanager.core.plan import spark_order
 from jobmanager.core.plan.key_groups import subtasks
 from jobmanager.core.plan.regions import query_of
@@ -29,6 +31,7 @@ from jobmanager.core.snapshots.manifest import (
     SnapshotFile,
     StatePointer,
 )
+from jobmanager.files.resolved_places import place_fault
 from jobmanager.files.storage_port import Storage
 from taskrunner.snapshots import spark_state
 from taskrunner.snapshots.fence import Fence
@@ -37,6 +40,7 @@ from taskrunner.snapshots.pool import SnapshotPool
 from taskrunner.snapshots.savepoint import SavepointDraft
 from taskrunner.snapshots.spark_log import SparkLog, moment_of
 from taskrunner.snapshots.spark_state import PartitionState
+from taskrunner.snapshots.start_files import small_files
 
 
 class StateMismatch(Exception):
@@ -45,7 +49,7 @@ class StateMismatch(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AttemptContext:
-    """What is snapshotted: one attempt of one job."""
+    """The attempt of which snapshots are taken."""
 
     job: JobId
     attempt: AttemptNumber
@@ -55,14 +59,14 @@ class AttemptContext:
     document: Mapping[str, Any] = field(default_factory=dict)
     """The graph as it was submitted."""
     ancestors: tuple[Ancestor, ...] = ()
-    """The jobs that this one goes back to; not itself."""
+    """The jobs that this one descends from, without itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
     manifest: Manifest
     new_bytes: int
-    """What it added to the pool."""
+    """Bytes that the snapshot added to the pool."""
 
 
 class Keep(Protocol):
@@ -74,14 +78,22 @@ class Keep(Protocol):
 class Snapshots:
     """Takes the checkpoints and savepoints of one attempt."""
 
-    def __init__(self, subject: AttemptContext, layout: JobLayout, fence: Fence) -> None:
+    def __init__(
+        self,
+        subject: AttemptContext,
+        layout: JobLayout,
+        fence: Fence,
+        rules: PathRules | None = None,
+    ) -> None:
+        """`rules`: where savepoints may go; None: anywhere."""
         self._subject = subject
         self._layout = layout
         self._fence = fence
+        self._rules = rules
 
     @cached_property
     def _files(self) -> Storage:
-        """Not opened before it is needed: a driver takes seconds to load."""
+        """The storage, opened when first needed: some drivers take seconds to load."""
         return self._layout.snapshots
 
     @cached_property
@@ -89,7 +101,7 @@ class Snapshots:
         return SnapshotPool(self._files)
 
     def learn(self, manifest: Manifest) -> None:
-        """Takes over what an earlier checkpoint knows about the pool."""
+        """Takes over the checksums of an earlier checkpoint's files in the pool."""
         self._pool.learn(manifest)
 
     def take(
@@ -128,10 +140,12 @@ class Snapshots:
         target: str,
         after_step: Callable[[str], None] = lambda step: None,
     ) -> Taken:
-        """The same, with every file in the directory `target`, a URI, which is made. Raises
-        what `take` does; then there is no savepoint.
+        """The same as `take`, with all files in the new directory `target`, a URI. Raises the
+        errors of `take`, and `PathNotAllowed`; then there is no savepoint.
         """
         self._fence.check()
+        if self._rules is not None and (fault := place_fault(self._rules.snapshots, target)):
+            raise PathNotAllowed(fault)
         draft = SavepointDraft(target, after_step)
         try:
             regions = {
@@ -183,7 +197,7 @@ class Snapshots:
         }
         small = [
             keep_small(region, path, path.relative_to(directory).as_posix())
-            for path in _small_files(directory, batch, states)
+            for path in small_files(directory, batch, states)
         ]
         return RegionManifest(
             batch=batch,
@@ -199,8 +213,8 @@ class Snapshots:
         return sinks if len(sinks) > 1 else ()
 
     def _keep_small(self, checkpoint: CheckpointNumber) -> Keep:
-        """Keeps a file that is not state with the checkpoint, or where that costs an upload in
-        the pool: most of them are in many checkpoints.
+        """Keeps a file that is not state: with the checkpoint, or in the pool if that saves
+        uploads, because many checkpoints share most of these files.
         """
         if not self._files.links:
             return self._pool.keep
@@ -232,7 +246,7 @@ class Snapshots:
     def _attributed(
         self, region: RegionId, states: list[PartitionState]
     ) -> Iterator[tuple[VertexId, PartitionState]]:
-        """Each state with the keyed vertex it belongs to, checked against the plan."""
+        """Assigns each state to its keyed vertex, and checks the states against the plan."""
         graph = self._subject.graph
         keyed = spark_order.keyed(graph, VertexId(region))
         operators = sorted({state.operator for state in states})
@@ -263,26 +277,3 @@ def offsets_by_source(
             f"region {region}: Spark has {len(offsets)} sources, the plan has {len(sources)}"
         )
     return dict(zip(sources, offsets, strict=True))
-
-
-def _small_files(directory: Path, batch: int, states: list[PartitionState]) -> Iterator[Path]:
-    """What a Spark checkpoint directory needs beside state files to start after `batch`.
-
-    Commits are kept as far back as they name state files: the next snapshot needs them.
-    """
-    oldest = spark_state.oldest_version(states, otherwise=batch + 1) - 1
-    for one in sorted(directory.rglob("*")):
-        inside = one.relative_to(directory)
-        if any(part.startswith(".") for part in inside.parts) or not one.is_file():
-            continue
-        match inside.parts:
-            case ("offsets", name):
-                wanted = int(name) in (batch - 1, batch)
-            case ("commits", name):
-                wanted = min(oldest, batch - 1) <= int(name) <= batch
-            case ("state", *_):
-                wanted = not spark_state.is_state_file(one)
-            case _:
-                wanted = True
-        if wanted:
-            yield one

@@ -1,7 +1,7 @@
 """Spark's own logs in a checkpoint directory: `offsets` (begun) and `commits` (done)."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,17 +14,17 @@ _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 class UnreadableSparkLog(Exception):
-    """A file of Spark's log is not in a format we know."""
+    """A file of Spark's log has an unknown format."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchOffsets:
-    """What a batch was planned with."""
+    """The offsets and settings that a batch was planned with."""
 
     version: str
     metadata: Mapping[str, Any]
     offsets: Sequence[Any]
-    """One a source, in Spark's order; None: the source had nothing yet."""
+    """One for each source, in Spark's order; None: the source had no data yet."""
 
     @property
     def watermark_ms(self) -> int:
@@ -35,7 +35,8 @@ class BatchOffsets:
 class BatchCommit:
     next_watermark_ms: int
     state_ids: Mapping[int, Sequence[Sequence[str]]]
-    """Stateful operator to the ids of its state files: one list a partition, one id a store."""
+    """Stateful operator to the ids of its state files: a list for each partition, an id for each
+    store."""
 
 
 class SparkLog:
@@ -58,18 +59,14 @@ class SparkLog:
 
     def offsets(self, batch: int) -> BatchOffsets:
         path = self.directory / "offsets" / str(batch)
-        version, *lines = path.read_text(encoding="utf-8").splitlines()
-        if version != "v1" or not lines:
-            raise UnreadableSparkLog(f"{path} has version {version!r}, not v1")
-        sources = [None if line == "-" else json.loads(line) for line in lines[1:]]
-        return BatchOffsets(version, json.loads(lines[0]), sources)
+        version, lines = _entry(path, "v1")
+        sources = [None if line == "-" else _parsed(path, line) for line in lines[1:]]
+        return BatchOffsets(version, _parsed(path, lines[0]), sources)
 
     def commit(self, batch: int) -> BatchCommit:
         path = self.directory / "commits" / str(batch)
-        version, *lines = path.read_text(encoding="utf-8").splitlines()
-        if version not in ("v1", "v2") or not lines:
-            raise UnreadableSparkLog(f"{path} has version {version!r}, not v1 or v2")
-        document = json.loads(lines[0])
+        _, lines = _entry(path, "v1", "v2")
+        document = _parsed(path, lines[0])
         ids = document.get("stateUniqueIds") or {}
         return BatchCommit(
             next_watermark_ms=int(document.get("nextBatchWatermarkMs", 0)),
@@ -77,8 +74,8 @@ class SparkLog:
         )
 
     def begin_last_batch(self, *, clocks_too: bool = False) -> int:
-        """Writes down a batch that reads nothing and has the watermark at the end of time; if
-        `clocks_too`, the time of day as well, for those who go by that.
+        """Begins a batch without input whose watermark is the end of time; if `clocks_too`, its
+        processing time is the end of time as well.
 
         Spark runs a batch that was begun and not committed when the query starts, so
         every open window is emitted. The query must be stopped, with nothing pending.
@@ -94,8 +91,8 @@ class SparkLog:
         return last + 1
 
     def set_shuffle_partitions(self, number: int) -> None:
-        """Lets the batches to come have so many: Spark goes by what the last one was planned
-        with, whatever the session says. Not for state that is spread over them.
+        """Changes the number of shuffle partitions of future batches: Spark uses the number of the
+        last batch, whatever the session says. Not for state that is hashed over partitions.
         """
         last = self.last_begun()
         if last is None:
@@ -105,7 +102,7 @@ class SparkLog:
         self._write_offsets(last, replace(offsets, metadata={**offsets.metadata, "conf": settings}))
 
     def set_state_ids(self, batch: int, operator: int, ids: Sequence[Sequence[str]]) -> None:
-        """Says anew which state files an operator has after `batch`."""
+        """Replaces the ids of an operator's state files after `batch`."""
         path = self.directory / "commits" / str(batch)
         version, line = path.read_text(encoding="utf-8").splitlines()
         document = json.loads(line)
@@ -130,11 +127,40 @@ def _batches(directory: Path) -> list[int]:
         return []
 
 
+def _entry(path: Path, *versions: str) -> tuple[str, list[str]]:
+    """The version of a file of the log, and the lines after it, of which there is at least one."""
+    version, *lines = path.read_bytes().decode(errors="replace").splitlines() or [""]
+    if version not in versions or not lines:
+        raise UnreadableSparkLog(
+            f"{path} ({path.stat().st_size} bytes) has version {version[:10]!r}, not "
+            f"{' or '.join(versions)}, or nothing after it"
+        )
+    return version, lines
+
+
+def _parsed(path: Path, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise UnreadableSparkLog(f"{path} is not JSON: {error}") from None
+
+
 def _replace(path: Path, lines: Sequence[str]) -> None:
-    """Writes a log file without Hadoop's checksum of what was there, which would not fit."""
+    """Replaces a log file and deletes Hadoop's checksum of the old content."""
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
     durable.write(path, "\n".join(lines))
 
 
 def _compact(document: Any) -> str:
     return json.dumps(document, separators=(",", ":"))
+
+
+def named_files(source_log: str) -> Iterator[str]:
+    """The files that a file of a `files` source's log names; none: it is another kind of log."""
+    for line in source_log.splitlines()[1:]:
+        try:
+            document = json.loads(line)
+        except ValueError:
+            return
+        if isinstance(document, dict) and isinstance(document.get("path"), str):
+            yield document["path"]

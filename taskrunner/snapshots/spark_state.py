@@ -1,13 +1,13 @@
-"""Which files make up the keyed state of a Spark checkpoint directory at one batch.
+"""Finds the files that make up the keyed state of a Spark checkpoint directory at one batch.
 
 Checkpoint format 2 (seen in Spark 4.3): state after batch b has version b + 1. For
 each partition and store it is the newest snapshot `<version>_<id>.zip` at or below
 that version, the shared `SSTs/*.sst` files the snapshot names, and every later
-`<version>_<id>.changelog`. The ids are in the commit log, so a file that a failed
-try of the same batch left behind is not taken for the real one.
+`<version>_<id>.changelog`. The ids are in the commit log, so a file of a failed try of
+the same batch is not used.
 
-A repartition is a batch that writes a snapshot of every partition. What was before it
-has another number of partitions, and is no part of the state after it.
+A repartition is a batch that writes a snapshot of every partition. Files from before it
+have another number of partitions, and are no part of the state after it.
 """
 
 import json
@@ -27,7 +27,7 @@ _CHECKSUM = ".crc"
 
 
 class MissingState(Exception):
-    """A state file that Spark's commit log names is not there."""
+    """A state file that Spark's commit log names is not there, or not all of it."""
 
 
 class ScatteredState(Exception):
@@ -42,11 +42,11 @@ class PartitionState:
     partition: int
     version: int
     files: tuple[Path, ...]
-    """Everything that is needed to load it; the newest file first."""
+    """All files that are needed to load the state; the newest file first."""
 
 
 def state_of(directory: Path, batch: int) -> list[PartitionState]:
-    """The state files after `batch`. Raises `MissingState` if one is not there."""
+    """The state files after `batch`. Raises `MissingState` if a file is missing."""
     log = SparkLog(directory)
     ids = _ids_by_version(log, batch)
     return [
@@ -57,10 +57,10 @@ def state_of(directory: Path, batch: int) -> list[PartitionState]:
 
 
 def gather(directory: Path, batch: int, operator: int) -> None:
-    """Puts the state of an operator without a key into its one partition, after a repartition.
+    """Moves the state of an operator without a key to partition 0, after a repartition.
 
-    Spark's repartition hashes the empty key like any other. Its query does not: it looks in
-    partition 0, and would begin anew there.
+    Spark's repartition hashes the empty key like any other key, but its query reads partition 0,
+    and would start with empty state there.
     """
     mine = [state for state in state_of(directory, batch) if state.operator == operator]
     filled = [state for state in mine if any(path.parent.name == "SSTs" for path in state.files)]
@@ -75,22 +75,33 @@ def gather(directory: Path, batch: int, operator: int) -> None:
     if source.partition != 0:
         for path in source.files:
             inside = path.relative_to(home / str(source.partition))
-            durable.link(path, home / "0" / inside)
+            durable.link_or_copy(path, home / "0" / inside)
     log.set_state_ids(batch, operator, [ids])
     for state in mine[1:]:
         shutil.rmtree(home / str(state.partition))
 
 
 def oldest_version(states: Sequence[PartitionState], otherwise: int) -> int:
-    """The oldest version among the state files: commits from there on name them all."""
+    """The oldest version among the state files: later commits name all of them."""
     versions = [_version(path) for state in states for path in state.files]
     return min((version for version in versions if version is not None), default=otherwise)
 
 
 def is_state_file(path: Path) -> bool:
-    """Whether a file below `state/` holds keyed state (and is not a description of it)."""
+    """Whether a file below `state/` holds keyed state, and not metadata."""
     name = path.name.removesuffix(_CHECKSUM)
     return path.parent.name == "SSTs" or _STATE_FILE.fullmatch(name) is not None
+
+
+def is_state_checksum(path: Path) -> bool:
+    """Whether it is what Spark writes down about a state file: its size and checksum, as JSON."""
+    name = path.name.removesuffix(_CHECKSUM)
+    return name != path.name and _STATE_FILE.fullmatch(name) is not None
+
+
+def checksum_of(path: Path) -> Path:
+    """Where Spark keeps the size and the checksum of a state file."""
+    return path.with_name(path.name + _CHECKSUM)
 
 
 Ids = Mapping[int, Mapping[int, Sequence[Sequence[str]]]]
@@ -150,7 +161,7 @@ def _store_files(place: Path, version: int, chain: Mapping[int, str]) -> Iterato
 
 
 def _only_id(place: Path, version: int) -> str:
-    """The id of a version whose commit Spark has deleted already, if there is one file of it."""
+    """The id of a version whose commit Spark has already deleted, if only one file has it."""
     found = {m["id"] for p in place.iterdir() if (m := _STATE_FILE.fullmatch(p.name))
              and int(m["version"]) == version}  # fmt: skip
     if len(found) != 1:
@@ -159,21 +170,27 @@ def _only_id(place: Path, version: int) -> str:
 
 
 def _shared_files(snapshot: Path) -> Iterator[Path]:
-    with zipfile.ZipFile(snapshot) as archive:
-        _, _, text = archive.read("metadata").decode().partition("\n")
-    document = json.loads(text)
+    try:
+        with zipfile.ZipFile(snapshot) as archive:
+            _, _, text = archive.read("metadata").decode().partition("\n")
+        document = json.loads(text)
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise MissingState(f"{snapshot} is no whole snapshot: {error}") from None
     for kind, directory in (("sstFiles", "SSTs"), ("logFiles", "logs")):
         for one in document.get(kind) or []:
             name = one.get("dfsSstFileName") or one.get("dfsLogFileName")
             shared = snapshot.parent / directory / name
             if not shared.exists():
                 raise MissingState(f"{shared} is named by {snapshot.name} and is not there")
+            size, wanted = shared.stat().st_size, one.get("sizeBytes")
+            if wanted is not None and size != wanted:
+                raise MissingState(f"{shared} has {size} bytes, and {snapshot.name} says {wanted}")
             yield shared
 
 
 def _with_checksum(path: Path) -> Iterator[Path]:
     yield path
-    checksum = path.with_name(path.name + _CHECKSUM)
+    checksum = checksum_of(path)
     if checksum.exists():
         yield checksum
 

@@ -1,1 +1,1 @@
-"""Everything that knows PySpark."""
+"""The only package that imports PySpark."""

@@ -153,6 +153,6 @@ def test_a_place_that_nobody_can_reach_is_refused_when_the_server_starts(tmp_pat
 
     assert ended.returncode == 1
     assert ended.stderr == (
-        "headgate: the settings do not fit: --checkpoints: 'nowhere://bucket/x' cannot be used: "
+        "headgate: the settings are not valid: --checkpoints: 'nowhere://bucket/x' cannot be used: "
         "fsspec knows no nowhere: storage\n"
     )

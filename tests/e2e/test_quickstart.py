@@ -45,7 +45,7 @@ def state_partitions(spark_checkpoint_dir: Path, batch: int) -> list[dict[str, i
         [sys.executable, str(script), str(spark_checkpoint_dir), str(batch), "720"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert read.returncode == 0, read.stderr[-3000:]

@@ -234,7 +234,7 @@ def what_is_not_there_is_said(server: ServerProcess, job: str) -> None:
     for path, status, told in (
         ("bids/default", 404, "it has state of tops, totals"),
         ("totals/other", 404, "there is: totals/default"),
-        ("totals/default/99", 404, "nothing under the key '99'"),
+        ("totals/default/99", 404, "no rows of key '99'"),
         ("totals/default/many", 422, "'many' is no BIGINT: the key columns are auction BIGINT"),
         ('totals/default/{"bidder": 1}', 422, "there is no key column 'bidder'"),
         ("totals/default?cursor=x", 400, "cursor 'x'"),

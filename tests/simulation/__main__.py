@@ -1,8 +1,8 @@
-"""`make simulate`: schedules from one seed after the other, until told to stop.
+"""`make simulate`: runs schedules, one seed after the other.
 
 make simulate                   until Ctrl-C, or until a schedule breaks an invariant
-SCHEDULES=2000 make simulate    so many schedules
-SEED=4711 make simulate         one schedule, told message by message; shrunk, if it fails
+SCHEDULES=2000 make simulate    stop after 2000 schedules
+SEED=4711 make simulate         one schedule, printed message by message; shrunk, if it fails
 MUTATION='acks are counted' …   with a deliberate fault in the rules (docs/simulation.md)
 """
 

@@ -1,8 +1,8 @@
-"""Every choice a schedule makes, drawn from a seed, written down, and repeatable.
+"""The choices of a schedule: drawn from a seed, recorded, and repeatable.
 
-A choice is a number below a bound, and 0 is always the dull answer: no fault, the task that has
-waited longest, the smallest batch. So a shorter or smaller list of choices is a simpler schedule,
-which is all that shrinking has to know.
+A choice is a number below a bound, and 0 is always the simplest answer: no fault, the task that has
+waited longest, the smallest batch. So a list of fewer or smaller choices is a simpler schedule, and
+shrinking needs no other knowledge.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""Postgres, simulated: rows, row locks, transactions that commit whole or not at all, the lease.
+"""A simulated Postgres: rows, row locks, atomic transactions, the lease.
 
 A transaction of a JobManager commits only in the term in which it began, by the database's own
-clock, and only if it was not idle for too long. Whoever crashes before the commit has changed
-nothing; whoever crashes after it has changed everything; and the answer to a commit can be lost.
+clock, and only if it was not idle for too long. A crash before the commit changes nothing, a crash
+after it does not undo anything, and the answer to a commit can be lost.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -65,6 +65,8 @@ class Database:
         self.lease = Lease(Term(0), None, None, EPOCH)
         self.lives: dict[JobId, Life] = {}
         self.runners: dict[RunnerId, Runner] = {}
+        self.attempt_tokens: dict[tuple[JobId, AttemptNumber], str] = {}
+        """Hashes of them."""
         self.outbox: dict[int, OutboxRow] = {}
         self.tries: dict[int, int] = {}
         """Of entries of the outbox that could not be carried out."""

@@ -1,4 +1,4 @@
-"""The job graphs that are simulated: real ones, read once by the real reader."""
+"""The simulated job graphs: real documents, read once by the real reader."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
 """A simulated JobManager: the real lease, the real life, and the real use cases on a simulated
 database (`unit_of_work.py`); the real dispatcher and the real reaper.
 
-Around them the loops and the answers to runners and users. A crash can come wherever a task
-waits: before the commit, between the commit and the answer, between an effect and the note that
-it is done.
+The loops and the answers to runners and users around them are simulated. A crash can happen
+wherever a task waits: before the commit, between the commit and the answer, between an effect and
+the record that it is done.
 """
 
 from collections.abc import Callable

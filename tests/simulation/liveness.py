@@ -1,4 +1,4 @@
-"""What has to come to rest once there are no more faults, and what the output has to be then."""
+"""Checks that everything comes to rest after the last fault, and that the output is correct."""
 
 from itertools import groupby
 

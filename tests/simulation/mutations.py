@@ -1,8 +1,7 @@
-"""Deliberate faults in the rules, one at a time: a simulation that does not find them is no use.
+"""Deliberate faults in the rules, one at a time, which the simulation has to find.
 
-Most of them change a real pure function of `jobmanager.core` or `taskrunner.core`. Where the rule
-is carried out by a statement of SQL or by a file system, which are simulated, they change that
-party of the simulation.
+Most of them change a real pure function of `jobmanager.core` or `taskrunner.core`. If SQL or a file
+system, which are simulated, carries out the rule, they change that part of the simulation.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """The network between runners, users and JobManagers: it delays, loses and repeats messages.
 
-Only one kind of message exists, as in production: a call, which is answered or not. A call that
-is lost, or whose answer is lost, is given up by the caller after a time, and made again. A call
-that is repeated by the network comes twice, and the second time whenever it likes.
+Only one kind of message exists, as in production: a call, which is answered or not. If a call or
+its answer is lost, the caller gives up after a time and calls again. A call that the network
+repeats arrives twice, the second time after any delay.
 """
 
 from collections.abc import Callable

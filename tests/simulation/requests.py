@@ -1,4 +1,4 @@
-"""What users ask of a simulated JobManager, and how it answers: as `jobmanager/services`."""
+"""The requests of users to a simulated JobManager, answered as `jobmanager/services` does."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

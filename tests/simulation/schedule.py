@@ -1,4 +1,4 @@
-"""One schedule: a world, so many steps with faults, then calm, and what has to be true at last."""
+"""One schedule: a number of steps with faults, then steps without, then the final checks."""
 
 import traceback
 from collections.abc import Sequence

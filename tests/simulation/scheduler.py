@@ -1,12 +1,13 @@
-"""Tasks of parties in one process without threads: the schedule decides who goes on.
+"""Runs the tasks of all parties in one process without threads: the schedule decides which task
+continues.
 
-A task is a generator. Wherever it yields, anything else may happen before it goes on: another
-task, an hour, or the end of the party it belongs to. What it yields says when it can go on:
+A task is a generator. Wherever it yields, anything else may happen before it continues: another
+task, an hour, or the end of its party. The yielded value says when the task can continue:
 
-    yield None                  at once, but others may come first
+    yield None                  at once, but other tasks may come first
     yield 1500                  when the true time is 1500 ms
     yield signal                when the signal fires
-    yield (signal, 1500)        whatever comes first
+    yield (signal, 1500)        whichever comes first
 """
 
 from collections.abc import Generator

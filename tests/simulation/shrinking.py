@@ -1,8 +1,8 @@
 """Makes a failing schedule shorter and simpler, for as long as the same invariant is broken.
 
 The choices of a schedule are a list of numbers, and fewer and smaller numbers are a simpler
-schedule (`choices.py`). So shrinking deletes pieces of the list, sets pieces to zero, and halves
-single numbers, and keeps whatever still fails.
+schedule (`choices.py`). So shrinking deletes parts of the list, sets parts to zero, and halves
+single numbers, and keeps every change after which the schedule still fails.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """The `files` sink in simulated storage, step by step as `taskrunner/sinks/directory.py` does it.
 
-What becomes of a batch is decided by the real rules, `taskrunner.core.sink_records` and
-`taskrunner.core.continuation`.
+The real rules, `taskrunner.core.sink_records` and `taskrunner.core.continuation`, decide what
+happens to a batch.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """One region's query as Spark runs it: offsets, then the batch, then the commit.
 
-A batch's range is written down before it runs, and its commit after its output is out. A query
-that starts where a range has no commit runs that very range again.
+A batch's range is logged before the batch runs, and its commit after its output is written. A query
+that starts and finds a range without a commit runs the same range again.
 """
 
 from collections.abc import Callable

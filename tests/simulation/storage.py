@@ -1,8 +1,8 @@
-"""The storage that all parties share: what outlives every process, and the locks on it.
+"""The simulated storage that all parties share and that outlives every process, with its locks.
 
 The layout is that of `taskrunner/snapshots/layout.py`: the epoch, a directory for each attempt
 with Spark's own logs, the pool, checkpoints, savepoints, and the sinks' directories. A file
-appears whole or not at all; whatever is done in several steps yields between them.
+appears atomically; operations of several steps yield between the steps.
 """
 
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
 from jobmanager.core.snapshots.manifest import Ancestor, Manifest
+from taskrunner.core.restore import Restore
 from taskrunner.core.sink_records import RecordState
 from tests.simulation.scheduler import Scheduler, Signal, Steps
 from tests.simulation.stream import Counts, OutputRow, StateFile
@@ -89,6 +90,8 @@ class RegionDirectory:
 class AttemptDirectory:
     regions: dict[RegionId, RegionDirectory] = field(default_factory=dict)
     """A region whose clone is not whole yet is not there."""
+    origins: dict[RegionId, Restore] = field(default_factory=dict)
+    """What each region's clone is made of: written before any output is withdrawn."""
     result: object | None = None
     """How the attempt ended: the runner's last word."""
 

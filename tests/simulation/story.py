@@ -1,4 +1,4 @@
-"""What happened, message by message, for people. Costs nothing while nobody listens."""
+"""Prints a schedule message by message. Costs nothing if it is switched off."""
 
 from collections.abc import Mapping
 from typing import Any

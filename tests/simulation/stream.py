@@ -1,9 +1,9 @@
-"""The input of a simulated job, what Spark makes of it, and what its output has to be.
+"""The input of a simulated job, its state in Spark, and its expected output.
 
-Row `i` of a source has key `i % KEYS`. A region counts the rows of each key and gives out, for
-each row, its number and the count so far. `Counts` is what the simulated Spark keeps as state,
-partition by partition, batch after batch. `expected` is the same without any state, batch or
-restore: the independent recomputation that output is compared with.
+Row `i` of a source has key `i % KEYS`. A region counts the rows of each key and emits, for each
+row, its number and the count so far. `Counts` is the state of the simulated Spark, partition by
+partition, batch after batch. `expected` computes the same without any state, batch or restore: the
+independent recomputation that output is compared with.
 """
 
 from dataclasses import dataclass

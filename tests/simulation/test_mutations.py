@@ -1,6 +1,6 @@
-"""The simulation bites: each deliberate fault in the rules is found, and within so many schedules.
+"""The simulation finds each deliberate fault in the rules within a known number of schedules.
 
-The numbers of docs/simulation.md are those of the seeds from 0 on: `python -m
+The numbers in docs/simulation.md count the seeds from 0 on: `python -m
 tests.simulation.mutation_table` writes them.
 """
 

@@ -1,5 +1,5 @@
-"""The simulated parts are what they stand for: a database that rolls back, locks that die with
-their holder, a shrinker that keeps what fails.
+"""The simulated parts behave like the real ones: a database that rolls back, locks that end with
+their holder, a shrinker that keeps failing schedules.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """A unit of work on the simulated database, for the real use cases of `jobmanager/services`.
 
 Nothing is written before the commit: each statement is kept in the transaction, in order. A use
-case is a coroutine; wherever it waits here, anything else may come first.
+case is a coroutine; wherever it awaits, other tasks may run first.
 """
 
 from collections.abc import Coroutine, Generator, Iterable, Mapping, Sequence

@@ -1,5 +1,5 @@
-"""A user of the simulated system: submits a job, asks for this and that, and asks again when
-nobody answers.
+"""A user of the simulated system: submits a job, sends requests, and repeats requests that are not
+answered.
 """
 
 from dataclasses import replace

@@ -1,7 +1,7 @@
-"""Everything that is simulated, in one place: who is there, and what can go wrong.
+"""The simulated world: all parties, and all faults that can happen.
 
-A schedule draws its own mix of faults first (some are calm, some lose every tenth message, some
-crash somebody every few steps), so that rare combinations are tried as well as common ones.
+A schedule draws its own mix of faults first (some have no faults, some lose every tenth message,
+some crash a party every few steps), so that rare combinations are tried as well as common ones.
 """
 
 from collections.abc import Mapping
@@ -137,10 +137,10 @@ class World:
 
     # ── processes of runners ──────────────────────────────────────────────────
 
-    def launch(self, runner: RunnerId, token: str, host: str) -> None:
+    def launch(self, runner: RunnerId, secret: str, host: str) -> None:
         name = f"runner-{len(self.runners) + 1}"
         self.story.add(self.scheduler.now, host, "starts {}", name)
-        self.runners.append(RunnerParty(self, runner, token, host, name))
+        self.runners.append(RunnerParty(self, runner, secret, host, name))
 
     def process(self, runner: RunnerId, host: str) -> RunnerParty | None:
         for one in self.runners:

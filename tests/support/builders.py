@@ -1,4 +1,4 @@
-"""Builders: say what matters to the test, default the rest."""
+"""Builders for test data: a test names the values that matter to it, the rest have defaults."""
 
 from collections.abc import Mapping
 from copy import deepcopy

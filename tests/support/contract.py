@@ -1,4 +1,4 @@
-"""What the OpenAPI document promises, and whether an answer keeps it."""
+"""Checks answers against the OpenAPI document."""
 
 import json
 from collections.abc import Mapping

@@ -7,6 +7,11 @@ from uuid import uuid4
 import psycopg
 from sqlalchemy.engine import make_url
 
+from jobmanager.store.database import Waits
+
+PATIENT = Waits(idle_in_transaction=120, connection=60, lease_connection=60)
+"""For tests in one process on a machine that may stand still for seconds."""
+
 
 @contextmanager
 def fresh_database(postgres_url: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Lives of jobs for tests: begun, running, and moved on by what happens."""
+"""Lives of jobs for tests: begun, running, and advanced by events."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

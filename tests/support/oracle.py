@@ -1,4 +1,4 @@
-"""What a job should have written, computed in plain Python, with none of its code."""
+"""Computes the expected output of a job in plain Python, without the tested code."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Something costly that the tests of a module share, and that no failure is carried on by."""
+"""A costly resource that the tests of a module share, and that is made anew after a failure."""
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager

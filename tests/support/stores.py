@@ -1,4 +1,4 @@
-"""A store that fsspec reaches in this process, and that counts and fails: `moody:`."""
+"""An fsspec store in this process that counts calls and fails on request: `moody:`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

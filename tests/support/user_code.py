@@ -1,4 +1,4 @@
-"""Functions as users write them, for tests: they are imported by name, in Python workers."""
+"""Example user functions for tests; Python workers import them by name."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Flink's routes about accumulators: what code of users counted, in committed batches."""
+"""Flink's routes about accumulators: what users' code counted in committed batches."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ _MERGE: Mapping[str, Callable[[Any, Any], Any]] = {
     "highest": max,
 }
 _Counted = tuple[str, str, AccumulatorValue]
-"""Vertex, name, and value with how it is merged."""
+"""Vertex, name of the accumulator, and its value with the way it is merged."""
 
 
 @router.get(
@@ -59,7 +59,7 @@ async def task_accumulators(job_id: JobIdPath, vertexid: str, uow: Uow) -> dict[
 
 
 async def _counted(uow: UnitOfWork, job_id: Any) -> list[_Counted]:
-    """What the newest attempt that said something said: it goes on from the ones before."""
+    """Return the counts of the newest attempt that reported any; they include earlier attempts'."""
     attempts: Sequence[StoredAttempt] = await uow.attempts.of_job(job_id)
     for attempt in reversed(attempts):
         if attempt.progress:
@@ -68,7 +68,7 @@ async def _counted(uow: UnitOfWork, job_id: Any) -> list[_Counted]:
 
 
 def _of_regions(progress: Sequence[RegionProgress]) -> Iterator[_Counted]:
-    """A vertex that is in two regions runs in each, over the same rows: it counts once."""
+    """Yield each vertex's counts once: a vertex in two regions runs in both, over the same rows."""
     seen: set[str] = set()
     for region in progress:
         mine = region.accumulators
@@ -79,7 +79,9 @@ def _of_regions(progress: Sequence[RegionProgress]) -> Iterator[_Counted]:
 
 
 def _shown(counted: Sequence[_Counted]) -> list[dict[str, Any]]:
-    """Those of one name and kind are one, as in Flink; `vertices` says whose they are."""
+    """Merge accumulators of the same name and kind, as Flink does; `vertices` names their
+    vertices.
+    """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for vertex, name, one in counted:
         merge, value = one.merge, one.value

@@ -147,7 +147,7 @@ def _checkpoint(
 
 
 def _acknowledged(found: StoredCheckpoint, refs: Any) -> dict[str, int]:
-    """When the last of `refs` acked, and how long that was after the trigger."""
+    """Return when the last of `refs` acked, and how long after the trigger that was."""
     acked = [found.acked_at[ref] for ref in refs]
     latest = millis(max(acked)) if acked else -1
     duration = latest - millis(found.checkpoint.triggered_at) if acked else -1
@@ -185,7 +185,7 @@ def _task(found: StoredCheckpoint, task: Task) -> dict[str, Any]:
 def _restores(
     stored: StoredJob, attempts: Sequence[StoredAttempt], context: Ctx
 ) -> list[dict[str, Any]]:
-    """Each attempt that started from something, and from what."""
+    """List the attempts that started from saved state, and the state of each."""
     found = []
     for one in attempts:
         origins = [r for r in one.restored or () if r.origin != "scratch"]
@@ -205,7 +205,9 @@ def _restores(
 
 
 def _restored_from(stored: StoredJob, number: int, attempt: int | None, context: Ctx) -> str:
-    """Where the checkpoint with this number is; 0: where the attempt is that was gone on from."""
+    """Return where the checkpoint with this number is; 0: the directory of the earlier attempt that
+    was continued.
+    """
     if number:
         return _external_path(stored, layout.checkpoint_manifest(number), context)
     home = below(context.run_settings.storage, layout.job_directory(stored.id))
@@ -213,7 +215,7 @@ def _restored_from(stored: StoredJob, number: int, attempt: int | None, context:
 
 
 def _external_path(stored: StoredJob, relative: str, context: Ctx) -> str:
-    """Where a checkpoint is, or a savepoint, whose manifest is known by its whole URI."""
+    """Return where a checkpoint is; a savepoint's manifest is already given by its whole URI."""
     directory = layout.manifest_directory(relative)
     if directory.startswith("file:") or "://" in directory:
         return directory

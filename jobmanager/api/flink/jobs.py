@@ -97,13 +97,8 @@ async def plan(
         stored = await uow.jobs.get(job_id)
     plans = {}
     if spark:
-        places = context.run_settings
         plans = await analyses.plans_of(
-            context.inspector,
-            stored.document,
-            stored.parallelism,
-            places.data_root,
-            places.storage,
+            context.inspector, stored.document, stored.parallelism, context.run_settings
         )
     return {
         "plan": plan_document(job_id.hex, stored.graph, stored.document, stored.parallelism, plans)
@@ -212,7 +207,7 @@ def _vertex(stored: StoredJob, attempt: StoredAttempt, task: Task, now: datetime
 
 
 def _metrics(stored: StoredJob, progress: Sequence[RegionProgress], task: Task) -> dict[str, Any]:
-    """What Spark tells: rows read by the queries of a source, rows given to a sink."""
+    """Return what Spark reports: rows that queries read from a source, rows given to a sink."""
     plan = plan_of(stored.graph, stored.parallelism)
     regions = {one.id: one for one in plan.regions}
     read = written = 0

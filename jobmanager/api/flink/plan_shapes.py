@@ -106,7 +106,7 @@ def _name(vertex: Vertex) -> str:
 def _describe(vertex: Vertex, document: Mapping[str, Any]) -> str:
     texts = [text_of(document)]
     if isinstance(vertex, Sink):
-        # the promise early: where there is little room, the end is cut off
+        # the delivery guarantee comes early: where there is little room, the end is cut off
         rest = {name: value for name, value in document.items() if name != "connector"}
         texts = [str(document["connector"]), _promise(vertex), text_of(rest)]
     return f"{vertex.id}: {vertex.op}({', '.join(text for text in texts if text)})"

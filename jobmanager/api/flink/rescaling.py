@@ -1,4 +1,4 @@
-"""Flink's routes about a job's parallelism: rescale, and what resources it wants."""
+"""Flink's routes about a job's parallelism: rescaling, and resource requirements."""
 
 from contextlib import suppress
 from http import HTTPStatus
@@ -8,7 +8,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from jobmanager.api.context import Ctx, JobIdPath, Uow
+from jobmanager.api.context import Ctx, CurrentCaller, JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import task_id
 from jobmanager.api.flink.triggers import trigger_of
 from jobmanager.api.problems import FLINK
@@ -39,7 +39,7 @@ class VertexRequirements(BaseModel):
 
 
 class Requirements(RootModel[dict[str, VertexRequirements]]):
-    """Task id to its bounds."""
+    """Bounds of the parallelism, by task id."""
 
 
 @router.patch(
@@ -110,16 +110,18 @@ async def requirements(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
     summary="Ask for another parallelism",
     response_model=Nothing,
 )
-async def require(job_id: JobIdPath, context: Ctx, uow: Uow, body: Requirements) -> dict[str, Any]:
-    """The keyed tasks of a job share one parallelism: the upper bound, which is to be the same
-    for all of them. The job is rescaled to it, unless it has it already.
+async def require(
+    job_id: JobIdPath, context: Ctx, caller: CurrentCaller, uow: Uow, body: Requirements
+) -> dict[str, Any]:
+    """Rescale the job to the given upper bound, unless that is its parallelism already. The keyed
+    tasks of a job share one parallelism, so all of them must be given the same upper bound.
     """
     async with uow:
         stored = await uow.jobs.get(job_id)
     wanted = _wanted(stored, body.root)
     with suppress(NothingToChange):
         await changes.rescale(
-            context.units(Actor.CLIENT),
+            context.units(Actor.CLIENT, caller.name),
             job_id,
             OperationId(uuid4()),
             wanted,
@@ -137,11 +139,11 @@ def _wanted(stored: StoredJob, body: dict[str, VertexRequirements]) -> int:
     keyed = {one: t for one, t in tasks.items() if _is_keyed(stored, t)} or tasks
     missing = [one for one in keyed if one not in body]
     if missing:
-        raise MalformedRequest(f"task {missing[0]} is missing: say what every keyed task wants")
+        raise MalformedRequest(f"task {missing[0]} is missing: give bounds for every keyed task")
     bounds = {body[one].parallelism.upperBound for one in keyed}
     if len(bounds) > 1:
         raise MalformedRequest(
-            f"the keyed tasks of a job have one parallelism, not {sorted(bounds)}: "
+            f"the keyed tasks of a job share one parallelism, not {sorted(bounds)}: "
             "give all of them the same upperBound"
         )
     return bounds.pop()

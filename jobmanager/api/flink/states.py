@@ -1,4 +1,4 @@
-"""Flink's words for what a job and its tasks do."""
+"""Flink's names for the states of a job and its tasks."""
 
 from jobmanager.core.life.attempt import AttemptStatus
 from jobmanager.core.life.job import Job, JobStatus
@@ -49,7 +49,7 @@ _TASK = {
 
 
 def job_state(job: Job) -> str:
-    """A job that starts again is RESTARTING for Flink until it runs."""
+    """Return Flink's state of a job. A job that starts again is RESTARTING until it runs."""
     if job.status is JobStatus.STARTING and job.attempt > 1:
         return "RESTARTING"
     return _JOB[job.status]
@@ -64,5 +64,5 @@ def task_state(status: AttemptStatus) -> str:
 
 
 def counts(states: tuple[str, ...], state: str, count: int) -> dict[str, int]:
-    """All words of `states`, each with how many: `count` for `state`, none for the others."""
+    """Map every name in `states` to a count: `count` for `state`, 0 for the others."""
     return {one: count if one == state else 0 for one in states}

@@ -31,7 +31,7 @@ def statistics(values: Sequence[int]) -> dict[str, Any]:
 
 
 def _percentile(ordered: Sequence[int], q: float) -> float:
-    """Linear between the two nearest ranks, the ends where there is none."""
+    """Interpolate linearly between the two nearest ranks."""
     position = min(max(q * (len(ordered) + 1), 1), len(ordered)) - 1
     below = int(position)
     above = min(below + 1, len(ordered) - 1)

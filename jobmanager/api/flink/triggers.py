@@ -1,4 +1,4 @@
-"""The ids by which Flink's clients name what they asked for."""
+"""Trigger ids, with which Flink's clients refer to operations they asked for."""
 
 from uuid import UUID, uuid4
 
@@ -7,7 +7,7 @@ from jobmanager.core.ids import OperationId
 
 
 def trigger_of(text: str | None) -> OperationId:
-    """The client's own id, or a new one."""
+    """Return the client's own id, or a new id where it gave none."""
     if text is None:
         return OperationId(uuid4())
     try:

@@ -1,4 +1,4 @@
-"""Checkpoints, their acks, and what looking at their files found."""
+"""Checkpoints, their acks, and the results of verifying their files."""
 
 from datetime import datetime
 from typing import Any
@@ -24,11 +24,11 @@ class AckResponse(SubtaskResponse):
     pointer: str | None
     """The file with the state, relative to where the job's checkpoints are."""
     version: int | None
-    """Of `state`: Spark's state version. Of `offsets` and `sink`: the batch."""
+    """For `state`: Spark's state version. For `offsets` and `sink`: the batch."""
     bytes: int
     key_groups: list[int]
     offsets: Any
-    """Of a source, as Spark writes them; null: not a source."""
+    """A source's offsets, as Spark writes them; null: not a source."""
     watermark: datetime | None
 
 
@@ -45,10 +45,10 @@ class CheckpointResponse(Shape):
     triggered_at: datetime
     completed_at: datetime | None
     batch: dict[str, int | None]
-    """Region to the batch that was the barrier."""
+    """By region, the batch that was the barrier."""
     bytes: int
     new_bytes: int
-    """What this checkpoint added to the job's pool of files."""
+    """Bytes that this checkpoint added to the job's pool of files."""
     manifest: str | None
     discarded_at: datetime | None
     failure: CheckpointFailure | None
@@ -60,4 +60,4 @@ class VerificationResponse(Shape):
     files: int
     bytes: int
     faults: list[str]
-    """What is missing, truncated or altered; empty: every file is as it was written."""
+    """Files that are missing, truncated or altered; empty: every file is as it was written."""

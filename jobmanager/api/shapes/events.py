@@ -16,11 +16,11 @@ class HistoryEvent(HistoryItem):
     name: str
     """Of the job."""
     state: JobState
-    """Of the job, when the event is sent."""
+    """The job's state when the event is sent."""
 
 
 class ProgressEvent(Shape):
-    """`progress`: what the runner of a job last said of each region."""
+    """`progress`: what the job's runner last reported about each region."""
 
     job: str
     name: str
@@ -31,7 +31,7 @@ class ProgressEvent(Shape):
 
 
 class ProgressLine(Shape):
-    """How one job gets on."""
+    """The progress of one job."""
 
     job: str
     state: JobState
@@ -44,13 +44,13 @@ class ProgressLine(Shape):
 
 
 class ProgressSummaryEvent(Shape):
-    """`progress_summary`: a line for each job that runs."""
+    """`progress_summary`: a line for each running job."""
 
     jobs: list[ProgressLine]
 
 
 class CheckpointEvent(Shape):
-    """`checkpoint_triggered` and `checkpoint_ack`: how far a checkpoint is."""
+    """`checkpoint_triggered` and `checkpoint_ack`: the progress of a checkpoint."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=False)
 
@@ -64,8 +64,9 @@ class CheckpointEvent(Shape):
     acked: int
     awaited: int
     subtasks: list[str] = Field(default_factory=list)
-    """`region/vertex/number` of the subtasks that are awaited, or that have acked now; absent
-    where they are very many."""
+    """`region/vertex/number` of the subtasks that are awaited, or that have just acked; absent
+    where there are very many.
+    """
 
 
 EVENT_DATA = (HistoryEvent, ProgressEvent, ProgressSummaryEvent, CheckpointEvent)

@@ -1,4 +1,4 @@
-"""What collecting garbage deleted, or would delete."""
+"""What a garbage collection deleted, or would delete."""
 
 from jobmanager.api.shapes.shape import Shape
 from jobmanager.core.snapshots.garbage import GarbageKind
@@ -14,10 +14,10 @@ class GarbageItem(Shape):
 class GarbageResponse(Shape):
     dry_run: bool
     items: list[GarbageItem]
-    """What was deleted, or would be."""
+    """The items that were deleted, or would be deleted."""
     bytes: int
-    """Of the items. A file with links elsewhere frees nothing."""
+    """Size of the items. Deleting a file that has other links frees nothing."""
     left: list[GarbageItem]
-    """What was left alone, and what would delete it."""
+    """Items that were not deleted, and which option would delete them."""
     kept: dict[str, int]
     """How many of each kind are needed."""

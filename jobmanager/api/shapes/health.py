@@ -16,5 +16,5 @@ class Ready(Shape):
     leader_url: str | None
     """Null while no JobManager leads: then only reads are served."""
     term: int | None
-    """In which this JobManager leads; null: it does not lead."""
+    """The term in which this JobManager leads; null: it does not lead."""
     started_at: datetime

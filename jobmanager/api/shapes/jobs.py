@@ -35,7 +35,7 @@ GraphDocument = Annotated[
         }
     ),
 ]
-"""As it was submitted. Of the many fields of the language only those that every vertex has."""
+"""A vertex as submitted. Only the fields that every vertex has are described here."""
 
 
 class JobSubmitted(Shape):
@@ -52,7 +52,7 @@ class GraphResponse(Shape):
     graph: GraphDocument
     revision: int
     parallelism: int
-    """In force, which may be another than the graph's own."""
+    """The parallelism in force, which may differ from the graph's own."""
 
 
 class KeyGroupSubtask(Shape):
@@ -77,10 +77,12 @@ class HistoryItem(Shape):
     kind: str
     cause: str
     actor: Actor
+    actor_name: str | None
+    """For a client: the name of its token, or `anonymous`."""
     attempt: int | None
     checkpoint: int | None
     detail: dict[str, Any]
-    """What there is to say of this kind of entry."""
+    """Details, which depend on the kind of entry."""
 
 
 class HistoryPage(Shape):

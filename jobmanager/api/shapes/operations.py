@@ -23,7 +23,7 @@ class FromTo(Shape):
 
 
 class KeyGroupMove(Shape):
-    """Key groups of a vertex that another subtask has now."""
+    """Key groups of a vertex that moved to another subtask."""
 
     model_config = ConfigDict(populate_by_name=True)
 

@@ -1,4 +1,4 @@
-"""What the API answers where it refuses or fails."""
+"""What the API answers when it refuses a request or fails."""
 
 from pydantic import ConfigDict, Field
 
@@ -6,7 +6,7 @@ from jobmanager.api.shapes.shape import Shape
 
 
 class GraphFault(Shape):
-    """One thing that is wrong with a job graph, or with another request."""
+    """A fault of a job graph, or of another request."""
 
     vertex: str | None
     """Null: the fault is not in a vertex."""
@@ -29,11 +29,12 @@ class Problem(Shape):
     instance: str
     """The path that was asked for."""
     faults: list[GraphFault] = Field(default_factory=list)
-    """Every fault at once. Only of a job graph with faults, and of a request that does not have
-    the form that the route asks for."""
+    """All faults at once. Only where a job graph has faults, or where a request does not have the
+    form that the route requires.
+    """
 
 
 class FlinkErrors(Shape):
-    """What Flink's routes answer where they refuse or fail."""
+    """What Flink's routes answer when they refuse a request or fail."""
 
     errors: list[str]

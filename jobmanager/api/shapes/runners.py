@@ -20,7 +20,7 @@ class RunnerItem(Shape):
     exit: str | None
     """How the process ended."""
     versions: dict[str, str]
-    """Of Spark, Python, Java and Headgate, as far as the runner has told them."""
+    """Versions of Spark, Python, Java and Headgate, as far as the runner has reported them."""
     slots: int | None
     """Tasks that the runner's Spark runs at the same time."""
     resident_bytes: int | None

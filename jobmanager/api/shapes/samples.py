@@ -6,7 +6,7 @@ from jobmanager.api.shapes.shape import Shape
 
 
 class SeriesResponse(Shape):
-    """Of one region, a list for each figure: the same place in each list is the same bin."""
+    """The series of one region: a list for each figure, with one element for each bin."""
 
     region: str
     at: list[datetime]
@@ -15,11 +15,11 @@ class SeriesResponse(Shape):
     output_rows_per_second: list[float]
     batches: list[int]
     batch_ms: list[float | None]
-    """Of a batch, on average; null: no batch ran."""
+    """Duration of a batch, on average; null: no batch ran."""
     phases_ms: dict[str, list[float | None]]
-    """What a batch spent on each phase, on average."""
+    """Time that a batch spent in each phase, on average."""
     busy: list[float]
-    """Share of the time that batches ran, 0 to 1."""
+    """Share of the time in which batches ran, 0 to 1."""
     state_rows: list[int]
     state_bytes: list[int]
     lag_ms: list[int | None]

@@ -8,11 +8,11 @@ from jobmanager.core.life.savepoint import SavepointStatus
 
 
 class SavepointRegion(Shape):
-    """Where one region of the job was."""
+    """The position of one region of the job."""
 
     batch: int | None
     offsets: dict[str, Any]
-    """Source vertex to its offsets, as Spark writes them."""
+    """Offsets by source vertex, as Spark writes them."""
     watermark: Rfc3339 | None
 
 
@@ -35,7 +35,7 @@ class SavepointResponse(Shape):
     failure: str | None
     labels: dict[str, str]
     parent: str | None
-    """What the job had started from, or where an adopted savepoint is from."""
+    """The state that the job had started from, or the origin of an adopted savepoint."""
     drained: bool
     """Every open window was emitted, and the watermark is at the end of time: a job starts from it
     only with `allow_drained`."""

@@ -1,4 +1,4 @@
-"""What all shapes of answers have together."""
+"""What all shapes of answers have in common."""
 
 from http import HTTPStatus
 from typing import Annotated
@@ -8,12 +8,12 @@ from pydantic import BaseModel, ConfigDict, WithJsonSchema
 
 SCHEMAS = "#/components/schemas/{model}"
 Rfc3339 = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
-"""A time that is kept as text in Postgres, and answered as it was kept."""
+"""A time that is stored as text in Postgres, and answered as it was stored."""
 
 
 class Shape(BaseModel):
-    """A JSON object in an answer. A field is there whenever the document says that it is
-    required, a field with a default value too: the server always sends it.
+    """A JSON object in an answer. The server always sends every required field, including fields
+    with a default value.
     """
 
     model_config = ConfigDict(
@@ -22,12 +22,12 @@ class Shape(BaseModel):
 
 
 def ref_of(shape: type[Shape]) -> str:
-    """Where the OpenAPI document has it."""
+    """Return the reference to a shape in the OpenAPI document."""
     return SCHEMAS.format(model=shape.__name__)
 
 
 class ShapeResponse(Response):
-    """An answer of another shape than the usual answer of its route."""
+    """An answer whose shape differs from the usual answer of its route."""
 
     media_type = "application/json"
 

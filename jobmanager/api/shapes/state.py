@@ -7,7 +7,7 @@ from jobmanager.api.shapes.shape import Shape
 
 
 class SnapshotResponse(Shape):
-    """Where an answer about state is from."""
+    """The snapshot that an answer about state was read from."""
 
     checkpoint: int
     """The number of the checkpoint that was read."""
@@ -61,7 +61,7 @@ class RowPage(SnapshotResponse):
 
 
 class KeyResponse(RowPage):
-    """The rows of a key. Where there is just one row it is at the top, too."""
+    """The rows of a key. Where there is exactly one row, its fields are also at the top level."""
 
     key: dict[str, Any] | None
     value: dict[str, Any] | None
@@ -74,11 +74,13 @@ class KeyGroupResponse(Shape):
     subtask: int
     rows: int
     bytes: int
-    """Of keys and values as Spark serialises them."""
+    """Size of keys and values as Spark serialises them."""
 
 
 class SkewResponse(Shape):
-    """The largest group by the mean of all groups, empty groups too; null: there are no rows."""
+    """Rows or bytes of the largest group, divided by the mean of all groups including empty groups;
+    null: there are no rows.
+    """
 
     rows: float | None
     bytes: float | None

@@ -10,7 +10,9 @@ from jobmanager.core.life.job import Desired, JobStatus
 from jobmanager.core.progress import RegionProgress, RestoredRegion
 
 JobState = JobStatus | Literal["stalled", "degraded"]
-"""What people are shown: a job that only seems to run is stalled or degraded."""
+"""The state shown to users: a job whose runner is alive but makes no progress is stalled or
+degraded.
+"""
 
 
 class RunnerResponse(Shape):
@@ -39,7 +41,7 @@ class StatusResponse(Shape):
     attempt: int
     runner: RunnerResponse | None
     region_states: list[RegionProgress]
-    """What the runner last said of each region."""
+    """What the runner last reported about each region."""
     restored: list[RestoredRegion]
     """Where each region of the newest attempt started from, and why there."""
     last_checkpoint: LastCheckpoint | None
@@ -49,7 +51,7 @@ class StatusResponse(Shape):
 
 
 class Traffic(Shape):
-    """Of all regions together; the counts are those of the present attempt."""
+    """Rows of all regions together; the counts are those of the present attempt."""
 
     input_rows: int
     output_rows: int
@@ -74,12 +76,12 @@ class SummaryItem(Shape):
     """In a row."""
     restored_from: str | None
     traffic: Traffic | None
-    """Null while the job's runner has said nothing."""
+    """Null until the job's runner has reported progress."""
     lag: int | None
     """Milliseconds, as in the status."""
     last_checkpoint: LastCheckpoint | None
     recent: list[float]
-    """Rows a second that were read, in each ten seconds of the last five minutes."""
+    """Rows read a second, for each ten seconds of the last five minutes."""
 
 
 class SummaryPage(Shape):

@@ -1,4 +1,4 @@
-"""What another graph would do to a running job, and that it was asked for."""
+"""Upgrades: what another graph would do to a running job, and the accepted request."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from jobmanager.core.snapshots.upgrade import Verdict
 
 class ChangedField(Shape):
     vertex: str | None
-    """Null: of the graph itself."""
+    """Null: the change is in the graph itself."""
     field: str
-    """Empty: the whole vertex came or went."""
+    """Empty: the whole vertex was added or removed."""
     before: Any
     after: Any
 
@@ -19,7 +19,7 @@ class ChangedField(Shape):
 class VertexState(Shape):
     region: str
     vertex: str | None
-    """Null: the offsets of the region."""
+    """Null: the state is the offsets of the region."""
     fate: Fate
 
 
@@ -35,8 +35,9 @@ class PlanResponse(Shape):
     changes: list[ChangedField]
     state: list[VertexState]
     spark: list[SparkJudgement]
-    """What Spark said to the new graph and a copy of the newest checkpoint; empty: there is no
-    checkpoint to try."""
+    """What Spark answered to the new graph with a copy of the newest checkpoint; empty: there is no
+    checkpoint to try.
+    """
 
 
 class UpgradeAccepted(Shape):

@@ -1,9 +1,9 @@
-"""Takes an aggregate expression apart: the calls of aggregate functions in it, and the rest.
+"""Separates the calls of aggregate functions in an expression from the rest of it.
 
-`sum(price * qty) / count(*)` becomes the calls `sum` of `price * qty` and `count` of nothing,
-and around them `<call 0> / <call 1>`. A buffered window computes the calls in Python; what
-is inside them and around them is left to Spark, row by row. So nothing of Spark SQL has to be
-understood here but words, quotes and brackets.
+`sum(price * qty) / count(*)` becomes the calls `sum` of `price * qty` and `count` of nothing, and
+around them `<call 0> / <call 1>`. A buffered window computes the calls in Python; Spark computes
+their arguments and the expression around them, row by row. So this module only has to understand
+the words, quotes and brackets of Spark SQL.
 """
 
 import re
@@ -23,7 +23,7 @@ FUNCTIONS: dict[str, str] = {
     "bool_and": "bool_and", "every": "bool_and", "bool_or": "bool_or", "any": "bool_or",
     "some": "bool_or",
 }  # fmt: skip
-"""The aggregate functions of buffered windows, by each name that Spark has for them."""
+"""The aggregate functions of buffered windows, by all names that Spark has for them."""
 
 _UNSUPPORTED = frozenset(
     [
@@ -89,14 +89,14 @@ class Call:
     function: str
     """One of the values of `FUNCTIONS`."""
     text: str
-    """As it was written, for Spark to say its type."""
+    """The call as written, from which Spark determines its type."""
     arguments: tuple[str, ...]
     """Spark SQL over the rows; none for `count(*)`."""
     is_distinct: bool = False
     where: str | None = None
-    """Only the rows for which it is true."""
+    """A condition: only rows for which it is true count."""
     ignores_nulls: bool = False
-    """Of `first` and `last`; the other functions always do."""
+    """For `first` and `last`; the other functions always ignore nulls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +112,13 @@ class _Token:
 
 
 def column_of(number: int) -> str:
-    """The column that holds what the call of that number gives."""
+    """Return the column that holds the result of the call with that number."""
     return f"__headgate_call_{number}"
 
 
 def take_apart(expressions: Sequence[str]) -> tuple[list[Call], list[str]]:
-    """The calls of all expressions, equal ones once, and each expression over their columns.
+    """Return the calls of all expressions, without duplicates, and each expression over their
+    columns.
 
     Raises `UnsupportedAggregate`.
     """
@@ -197,7 +198,7 @@ class _CallReader:
                 )
 
     def _nulls(self, at: int) -> tuple[bool, int]:
-        """What `IGNORE NULLS` or `RESPECT NULLS` behind a call says."""
+        """Read `IGNORE NULLS` or `RESPECT NULLS` after a call."""
         word = self._solid(at)
         nulls = self._solid(word + 1)
         if nulls < len(self._tokens) and self._tokens[nulls].is_word("nulls"):
@@ -208,7 +209,7 @@ class _CallReader:
         return False, at
 
     def _filter(self, at: int) -> tuple[str | None, int]:
-        """What `FILTER (WHERE …)` behind a call says."""
+        """Read `FILTER (WHERE …)` after a call."""
         word = self._solid(at)
         if word < len(self._tokens) and self._tokens[word].is_word("filter"):
             opening = self._solid(word + 1)
@@ -228,7 +229,7 @@ class _CallReader:
         raise UnsupportedAggregate(f"a bracket is not closed: {_text(self._tokens)!r}")
 
     def _solid(self, at: int) -> int:
-        """The next token that is not space."""
+        """Return the position of the next token that is not space."""
         while at < len(self._tokens) and self._tokens[at].kind == "space":
             at += 1
         return at
@@ -238,7 +239,7 @@ class _CallReader:
         return solid < len(self._tokens) and self._tokens[solid].is_sign(sign)
 
     def _is_part(self, at: int) -> bool:
-        """Part of a longer name: `x.count(…)`."""
+        """Whether the word is part of a longer name: `x.count(…)`."""
         return at > 0 and self._tokens[at - 1].is_sign(".")
 
 
@@ -247,7 +248,7 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _split(tokens: Sequence[_Token]) -> Iterator[list[_Token]]:
-    """The arguments between brackets, at the commas that are in no other brackets."""
+    """Split arguments at the commas that are not inside further brackets."""
     if not _text(tokens):
         return
     depth = 0
@@ -272,7 +273,7 @@ def _calls_in(tokens: Sequence[_Token]) -> Iterator[_Token]:
 
 def _starts_with(tokens: Sequence[_Token], word: str) -> bool:
     solid = [token for token in tokens if token.kind != "space"]
-    # `distinct(x)` is no function of Spark's: the word before brackets means the same
+    # Spark has no function `distinct(x)`: the word before brackets means the same
     return bool(solid) and solid[0].is_word(word) and len(solid) > 1
 
 

@@ -1,4 +1,4 @@
-"""Operators that make one row of many by Spark SQL: `aggregate`, `reduce` and `distinct`."""
+"""Operators that combine rows by Spark SQL: `aggregate`, `reduce` and `distinct`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ def _read_aggregate(fields: Fields, header: Header) -> Aggregate:
 
 
 def _read_reduce(fields: Fields, header: Header) -> Reduce | KeyedReduce:
-    """By a function of the user's, or by aggregates."""
+    """Read a reduce, which has a user's function or aggregates."""
     if fields.has("function") and fields.has("aggregate"):
         fields.fault("function", "a reduce has a function or an aggregate, not both")
     if fields.has("function"):

@@ -1,4 +1,4 @@
-"""By which time a keyed Python vertex lives."""
+"""The kinds of time that timers of a keyed Python vertex can use."""
 
 from enum import StrEnum
 

@@ -1,7 +1,7 @@
-"""The columns that come out of vertices, as far as the graph alone tells, and faults about them.
+"""The output columns of vertices, as far as the graph alone tells, and faults about columns.
 
-The rest is found when Spark analyses the graph. Names are compared as Spark does, without
-regard to case.
+Spark finds the rest when it analyses the graph. Names are compared as in Spark, without regard to
+case.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ Columns = tuple[str, ...]
 
 
 def known_columns(vertices: "Sequence[Vertex]") -> dict[VertexId, Columns | None]:
-    """The columns of each vertex, in their order; None: only Spark can tell."""
+    """Return the columns of each vertex, in order; None: only Spark can tell."""
     by_id = {vertex.id: vertex for vertex in vertices}
     found: dict[VertexId, Columns | None] = {}
 
@@ -43,7 +43,7 @@ def known_columns(vertices: "Sequence[Vertex]") -> dict[VertexId, Columns | None
 
 
 def check(vertices: "Sequence[Vertex]", faults: Faults) -> None:
-    """Notes columns that are named and are not there, and names that would come out twice."""
+    """Note references to columns that do not exist, and output names that occur twice."""
     columns = known_columns(vertices)
     for vertex in vertices:
         into = [_columns_into(one, vertices, columns) for one in vertex.inputs]
@@ -56,7 +56,9 @@ def check(vertices: "Sequence[Vertex]", faults: Faults) -> None:
 def _columns_into(
     one: Input, vertices: "Sequence[Vertex]", known: Mapping[VertexId, Columns | None]
 ) -> Columns | None:
-    """The columns of an input. The late rows of a window have those that went into it."""
+    """Return the columns of an input. Late rows of a window have the columns of the window's
+    input.
+    """
     while one.side is not None:
         behind = next((vertex for vertex in vertices if vertex.id == one.vertex), None)
         if behind is None or not behind.inputs:
@@ -66,7 +68,7 @@ def _columns_into(
 
 
 def in_schema(ddl: str) -> Columns | None:
-    """The names in a schema; None: it is none that is understood here."""
+    """Return the column names in a schema; None: the schema is not understood here."""
     try:
         return tuple(spark_ddl.column_names(ddl))
     except spark_ddl.InvalidDdl:
@@ -76,7 +78,7 @@ def in_schema(ddl: str) -> Columns | None:
 def missing_columns(
     wanted: Iterable[tuple[str, str]], columns: Columns
 ) -> Iterator[tuple[str, str]]:
-    """Field and message for each wanted column that is not there."""
+    """Return field and message for each wanted column that does not exist."""
     for field, name in wanted:
         if missing([name], columns):
             yield field, no_column(name, columns)
@@ -87,12 +89,12 @@ def no_column(name: str, columns: Columns) -> str:
 
 
 def missing(names: Iterable[str], columns: Iterable[str]) -> list[str]:
-    """The names that are not among the columns."""
+    """Return the names that are not among the columns."""
     there = {name.lower() for name in columns}
     return [name for name in names if name.lower() not in there]
 
 
 def shared(names: Iterable[str], columns: Iterable[str]) -> list[str]:
-    """The names that are among the columns too."""
+    """Return the names that are also among the columns."""
     there = {name.lower() for name in columns}
     return [name for name in names if name.lower() in there]

@@ -14,7 +14,7 @@ _ALL_FIELDS = frozenset(
 
 
 def read_class(fields: Fields) -> str:
-    """The field `class`: `module:Class`."""
+    """Read the field `class`: `module:Class`."""
     reference = fields.text("class")
     if reference and not _REFERENCE.fullmatch(reference):
         fields.fault("class", f"{reference!r} is not of the form module:Class")
@@ -22,9 +22,9 @@ def read_class(fields: Fields) -> str:
 
 
 def refuse_connector(fields: Fields, connector: str, known: tuple[str, ...], role: str) -> None:
-    """Notes that there is no such connector for a source, or a sink."""
+    """Note that there is no such connector for a source or a sink."""
     for field in _ALL_FIELDS:
-        fields.raw(field)  # they may fit the connector that was meant
+        fields.raw(field)  # the other fields may be right for the connector that was meant
     if connector in NOT_YET:
         fields.fault(
             "connector", f"connector {connector!r} is not supported by this version of Headgate yet"

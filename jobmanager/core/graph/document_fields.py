@@ -1,7 +1,7 @@
-"""Reads the fields of one mapping of a job-graph document and notes every fault it meets.
+"""Reads the fields of one mapping of a job-graph document and notes every fault.
 
-A reader never raises: a field that is wrong is noted and given a stand-in, so
-that one pass over a document finds all that is wrong with it.
+A reader never raises: a wrong field is noted and gets a stand-in value, so that one pass over a
+document finds all its faults.
 """
 
 import difflib
@@ -18,12 +18,12 @@ _REQUIRED: Any = object()
 
 
 class Faults:
-    """The faults found so far, in the order they were met."""
+    """The faults found so far, in the order in which they were found."""
 
     def __init__(self) -> None:
         self.found: list[Fault] = []
         self.depth = 0
-        """How many bodies of loops deep the reader is."""
+        """How many loop bodies the reader is inside of."""
         self._outer: str | None = None
 
     def add(self, vertex: str | None, field: str, message: str) -> None:
@@ -34,7 +34,9 @@ class Faults:
             self.found.append(fault)
 
     def within(self, vertex: str | None) -> "Faults":
-        """Adds to the same faults, about vertices inside of `vertex`."""
+        """Return a collector for faults of vertices inside of `vertex`, which adds to the same
+        list.
+        """
         inner = Faults()
         inner.found = self.found
         inner.depth = self.depth + 1
@@ -43,7 +45,7 @@ class Faults:
 
 
 class Fields:
-    """One mapping of the document, at `prefix` inside `vertex` (None: the graph itself)."""
+    """A mapping of the document, at `prefix` inside `vertex` (None: the graph itself)."""
 
     def __init__(
         self, values: Mapping[str, Any], faults: Faults, vertex: str | None, prefix: str = ""
@@ -122,7 +124,7 @@ class Fields:
         return value
 
     def expressions(self, field: str, *, required: bool = True) -> dict[str, str]:
-        """A mapping of column names to Spark SQL expressions."""
+        """Read a mapping of column names to Spark SQL expressions."""
         value = self._take(field, _REQUIRED if required else {}, "a mapping column: expression")
         if value is _REQUIRED:
             return {}
@@ -135,7 +137,7 @@ class Fields:
         return {str(column): str(expression) for column, expression in value.items()}
 
     def names(self, field: str, *, required: bool = False) -> tuple[str, ...]:
-        """A list of column names; one name may stand for a list of one."""
+        """Read a list of column names; a single name is a list of one."""
         value = self._take(field, _REQUIRED if required else (), "a list of columns")
         if value is _REQUIRED:
             return ()
@@ -155,7 +157,7 @@ class Fields:
         return {str(k): _setting(v) for k, v in value.items()}
 
     def section(self, field: str) -> "Fields":
-        """The mapping under `field`; an empty one where it is missing."""
+        """Return the mapping under `field`; an empty mapping if it is missing."""
         value = self._take(field, {}, "a mapping")
         if not isinstance(value, Mapping):
             self.fault(field, f"{value!r} is not a mapping")
@@ -163,21 +165,21 @@ class Fields:
         return self.nested(field, value)
 
     def nested(self, field: str, values: Mapping[str, Any]) -> "Fields":
-        """A reader of `values`, which stand at `field`."""
+        """Return a reader of `values`, which are at `field`."""
         return Fields(values, self._faults, self._vertex, f"{self._prefix}{field}.")
 
     def faults_within(self) -> Faults:
-        """For the faults of vertices inside of this one."""
+        """Return a collector for faults of vertices inside of this vertex."""
         return self._faults.within(self._vertex)
 
     def not_yet(self, fields: Iterable[str]) -> None:
-        """Fields of the language that this version cannot honour: refused by name."""
+        """Refuse fields of the language that this version does not support."""
         for field in fields:
             if self.has(field):
                 self.fault(field, f"{field} is not supported by this version of Headgate yet")
 
     def done(self) -> None:
-        """Everything known was read: whatever is left is a mistake."""
+        """Note every field that was not read as unknown."""
         for field in self._values:
             if field not in self._known:
                 close = difflib.get_close_matches(str(field), self._known, n=1)

@@ -17,7 +17,7 @@ _NOT_YET = ("avro",)
 
 
 def read_format(fields: Fields) -> FileFormat:
-    """The field `format`."""
+    """Read the field `format`."""
     named = fields.raw("format")
     if named in _NOT_YET:
         fields.fault("format", f"format {named!r} is not supported by this version of Headgate yet")

@@ -1,7 +1,7 @@
-"""The fields of vertices that run a user's Python: which function, and what comes out of it.
+"""The fields of vertices that run a user's Python: the function and its output columns.
 
-Of a function only the form of its name is read here; whether there is one is for whoever has
-the job's artifacts.
+Only the form of a function's name is checked here; whether the function exists is checked with the
+job's artifacts (`function_references`).
 """
 
 import re
@@ -13,7 +13,7 @@ _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]
 
 
 def read_function(fields: Fields) -> str:
-    """The reference in `function`."""
+    """Read the reference in `function`."""
     text = fields.text("function")
     if text and not _REFERENCE.fullmatch(text):
         fields.fault("function", f"{text!r} is not of the form module:name")
@@ -21,7 +21,7 @@ def read_function(fields: Fields) -> str:
 
 
 def read_output(fields: Fields) -> str:
-    """The columns in `output`, as Spark DDL."""
+    """Read the columns in `output`, as Spark DDL."""
     text = fields.text("output")
     if text:
         try:

@@ -1,4 +1,4 @@
-"""Whether the user functions that a graph names exist: a static check, nothing is imported."""
+"""Checks that the user functions which a graph names exist, without importing anything."""
 
 import difflib
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from jobmanager.core.graph.module_names import ModuleNames
 from jobmanager.core.graph.vertex import Vertex
 
 FindModule = Callable[[str], ModuleNames | None]
-"""The names of a module; None: there is no such module."""
+"""Returns the names in a module; None: there is no such module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,13 @@ class Reference:
 
 
 def references(graph: JobGraph) -> list[Reference]:
-    """Every `module:name` in the graph, in the order of its vertices."""
+    """Return every `module:name` in the graph, in the order of its vertices."""
     return [one for vertex in graph.every_vertex() for one in _in(vertex, vertex.id)]
 
 
 def faults(graph: JobGraph, known: FindModule, modules: Callable[[], list[str]]) -> list[Fault]:
-    """A fault for each reference that would not be found when the job runs. `modules` are those
-    of the job's artifacts, to tell of ones that are close.
+    """Return a fault for each reference that would not be found when the job runs. `modules` are
+    the modules of the job's artifacts, from which similar names are suggested.
     """
     return [
         Fault(one.vertex, one.field, message)
@@ -60,8 +60,8 @@ def _fault(
 
 
 def _in(value: Any, vertex: str) -> Iterator[Reference]:
-    """Those of a vertex and its connector. The vertices in the body of a loop speak for
-    themselves.
+    """Return the references of a vertex and its connector. Vertices in the body of a loop are
+    checked separately.
     """
     if isinstance(value, tuple):
         for one in value:
@@ -73,7 +73,7 @@ def _in(value: Any, vertex: str) -> Iterator[Reference]:
         held = getattr(value, field.name)
         if field.name == "function" and isinstance(held, str) and ":" in held:
             module, _, name = held.partition(":")
-            # in a graph a connector's is called class
+            # in a graph a connector's reference is called class
             called = "function" if isinstance(value, Vertex) else "class"
             yield Reference(vertex, called, module, name)
         else:

@@ -20,7 +20,7 @@ class PageRank:
     damping: float
     max_iterations: int
     tolerance: float
-    """Of the mean change of a rank in a round, as networkx has it."""
+    """Tolerance for the mean change of a rank in a round, as in networkx."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,13 @@ class VertexUpdate:
     initial: str
     """A vertex's first value."""
     message: str
-    """What an edge carries, from the value of its source; NULL: nothing."""
+    """The message along an edge, computed from the value of its source; NULL: no message."""
     combine: str
-    """An aggregate over the messages that come to a vertex."""
+    """An aggregate over the messages to a vertex."""
     update: str
-    """A vertex's next value, from its value and the combined message, NULL where none came."""
+    """A vertex's next value, from its value and the combined message; NULL if there was no
+    message.
+    """
     max_iterations: int
 
 
@@ -72,7 +74,7 @@ class GraphAlgorithm(Vertex):
     src: str
     dst: str
     weight: str | None
-    """None: every edge weighs 1."""
+    """None: every edge has the weight 1."""
     algorithm: Algorithm
 
 

@@ -1,9 +1,10 @@
-"""From a job-graph document (a mapping, from JSON or YAML) to a `JobGraph`.
+"""Reads a job-graph document (a mapping, from JSON or YAML) into a `JobGraph`.
 
-One pass that finds every fault: `parse` either returns a graph that can be
-planned, or raises `InvalidJobGraph` with all of them.
+One pass finds every fault: `parse` either returns a graph that can be planned, or raises
+`InvalidJobGraph` with all faults.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
@@ -45,7 +46,7 @@ class _Style(StrEnum):
 
 
 def parse(document: Mapping[str, Any]) -> JobGraph:
-    """The graph that `document` describes. Raises `InvalidJobGraph` with every fault."""
+    """Read the graph in `document`. Raises `InvalidJobGraph` with every fault."""
     faults = Faults()
     fields = Fields(document, faults, vertex=None)
     name = fields.text("name")
@@ -70,7 +71,7 @@ def parse(document: Mapping[str, Any]) -> JobGraph:
 
 
 def parallelism_fault(parallelism: int, max_parallelism: int) -> str | None:
-    """Why a job with that many key groups cannot run at `parallelism`; None if it can."""
+    """Return why a job with that many key groups cannot run at `parallelism`; None if it can."""
     if max_parallelism % parallelism == 0:
         return None
     fitting = ", ".join(str(p) for p in divisors(max_parallelism)[:24])
@@ -137,8 +138,8 @@ def _execution(fields: Fields) -> Execution:
     return Execution(interval)
 
 
-# Settings that decide where state is and what a checkpoint holds. One that a job
-# could change under us would make acks and the key-group map untrue.
+# Settings that decide where state is and what a checkpoint holds. If a job could change them,
+# acks and the key-group assignment would be wrong.
 OURS = (
     "spark.sql.shuffle.partitions",
     "spark.sql.streaming.stateStore.",
@@ -146,14 +147,27 @@ OURS = (
     "spark.sql.streaming.checkpointFileManagerClass",
     "spark.sql.streaming.minBatchesToRetain",
 )
+_ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
+_RATIO = re.compile(r"0|1|0?\.[0-9]+|1\.0+")
+# Settings of the state store that a job may change: how much memory RocksDB takes.
+STATE_MEMORY = {
+    f"{_ROCKSDB}.boundedMemoryUsage": ("true or false", re.compile("true|false")),
+    f"{_ROCKSDB}.maxMemoryUsageMB": ("a positive number of megabytes", re.compile("[1-9][0-9]*")),
+    f"{_ROCKSDB}.writeBufferCacheRatio": ("a number from 0 to 1", _RATIO),
+    f"{_ROCKSDB}.highPriorityPoolRatio": ("a number from 0 to 1", _RATIO),
+}
 
 
 def _spark(fields: Fields) -> dict[str, str]:
     settings = fields.settings("spark")
-    for setting in settings:
+    for setting, value in settings.items():
         if not setting.startswith("spark."):
             fields.fault("spark", f"{setting!r} is not a Spark setting: they begin with 'spark.'")
-        if setting.startswith(OURS):
+        if setting in STATE_MEMORY:
+            expected, pattern = STATE_MEMORY[setting]
+            if not pattern.fullmatch(value):
+                fields.fault("spark", f"{setting!r} must be {expected}, not {value!r}")
+        elif setting.startswith(OURS):
             fields.fault("spark", f"{setting!r} is set by Headgate: leave it out")
     return settings
 

@@ -1,4 +1,4 @@
-"""Faults of a graph's shape: who is joined to whom, whatever the vertices do."""
+"""Faults of a graph's shape: how vertices are connected, whatever they do."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ class GraphShape:
 
 
 def check(shape: GraphShape, faults: Faults) -> bool:
-    """Notes the shape's faults; whether it is sound enough to walk along its edges."""
+    """Note the shape's faults; return whether its edges can be followed."""
     before = len(faults.found)
     ids = [vertex_id for vertex_id, _, _ in shape.vertices]
     for twice in sorted({one for one in ids if ids.count(one) > 1}):
@@ -38,8 +38,8 @@ def check(shape: GraphShape, faults: Faults) -> bool:
 def check_body(
     shape: GraphShape, given: Sequence[str], results: Sequence[str], faults: Faults
 ) -> bool:
-    """The same for a sub-graph that is given the rows of the vertices `given` and gives those
-    of `results`; none: of whatever it does not use itself.
+    """Do the same for the body of a loop, whose inputs are the vertices `given` and whose results
+    are the vertices `results`; without `results`, all vertices that no other vertex uses.
     """
     before = len(faults.found)
     ids = [vertex_id for vertex_id, _, _ in shape.vertices]
@@ -69,13 +69,13 @@ def check_body(
 
 
 def unused(shape: GraphShape) -> list[str]:
-    """The vertices that no other takes its rows from."""
+    """Return the vertices that no other vertex uses."""
     used = {one.vertex for _, _, inputs in shape.vertices for one in inputs}
     return [vertex_id for vertex_id, _, _ in shape.vertices if vertex_id not in used]
 
 
 def vertex_id(document: Mapping[str, Any], place: str, faults: Faults) -> str:
-    """The id of the vertex at `place`; where it is none, what to call it by."""
+    """Return the id of the vertex at `place`; if it has no valid id, a name for messages."""
     found = document.get("id")
     if isinstance(found, str) and _ID.fullmatch(found):
         return found
@@ -86,7 +86,7 @@ def vertex_id(document: Mapping[str, Any], place: str, faults: Faults) -> str:
         "missing: every vertex needs an id"
         if found is None
         else f"{found!r} is not an id: lower-case letters, digits and _, a letter first, "
-        "63 characters at most",
+        "at most 63 characters",
     )
     return stand_in
 
@@ -129,7 +129,7 @@ def _check_cycles(shape: GraphShape, faults: Faults) -> None:
 
 
 def _cycles(shape: GraphShape) -> list[list[str]]:
-    """Each cycle once, as the ids along it."""
+    """Return each cycle once, as the ids along it."""
     inputs = {vertex_id: [one.vertex for one in into] for vertex_id, _, into in shape.vertices}
     done: set[str] = set()
     found: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""A graph while it is checked: which vertices are behind which, and which have an end."""
+"""A graph while it is checked: what is upstream of each vertex, and which sources are bounded."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -11,8 +11,8 @@ from jobmanager.core.ids import VertexId
 
 
 class GraphView:
-    """The vertices of a job, or of the body of a loop, where the ids of the loop's inputs mean
-    vertices outside. The shape is sound.
+    """The vertices of a job, or of the body of a loop, in which ids of the loop's inputs mean
+    vertices outside. The shape was checked before.
     """
 
     def __init__(self, vertices: Sequence[Vertex], mode: Mode) -> None:
@@ -21,7 +21,7 @@ class GraphView:
         self._static: dict[VertexId, bool] = {}
 
     def behind(self, vertex_id: VertexId) -> Iterator[Vertex]:
-        """The vertices that its rows stream through, itself included."""
+        """Return the vertices that the vertex's rows stream through, including itself."""
         found: set[VertexId] = set()
         ahead = [vertex_id]
         while ahead:
@@ -32,11 +32,11 @@ class GraphView:
                 ahead.extend(into.vertex for into in self.vertices[one].streamed_inputs)
 
     def sources(self, vertex_id: VertexId) -> list[Source]:
-        """The sources that its rows stream from."""
+        """Return the sources that the vertex's rows stream from."""
         return [vertex for vertex in self.behind(vertex_id) if isinstance(vertex, Source)]
 
     def is_static(self, vertex_id: VertexId) -> bool:
-        """Whether it has only sources behind it that can be read as a whole."""
+        """Whether all sources upstream of the vertex can be read as a whole."""
         if vertex_id not in self._static:
             vertex = self.vertices.get(vertex_id)
             self._static[vertex_id] = vertex is not None and (
@@ -47,7 +47,7 @@ class GraphView:
         return self._static[vertex_id]
 
     def is_side_taken(self, vertex_id: VertexId, side: Side) -> bool:
-        """Whether some vertex takes the rows of that side."""
+        """Whether a vertex uses the rows of that side."""
         return any(
             one.vertex == vertex_id and one.side is side
             for vertex in self.vertices.values()
@@ -55,19 +55,21 @@ class GraphView:
         )
 
     def need_watermarks(self, vertex_id: VertexId, faults: Faults) -> None:
-        """Notes the sources behind the vertex that have no watermark."""
+        """Note the sources upstream of the vertex that have no watermark."""
         for source in self.sources(vertex_id):
             if source.watermark is None:
                 faults.add(
-                    source.id, "watermark", f"missing: {vertex_id!r} goes by the time of its rows"
+                    source.id,
+                    "watermark",
+                    f"missing: {vertex_id!r} uses the event time of its rows",
                 )
 
     def need_rows_with_watermark(self, vertex_id: VertexId, faults: Faults) -> None:
-        """Notes what is behind the vertex and takes the watermark away: `within` needs it."""
+        """Note the upstream vertices whose results have no watermark, which `within` needs."""
         for one in self.behind(vertex_id):
             if one.emits_windows or one.emits_updates:
                 faults.add(
                     vertex_id,
                     "within",
-                    f"the results of {one.id!r} carry no watermark: leave it out",
+                    f"the results of {one.id!r} carry no watermark: leave this field out",
                 )

@@ -1,4 +1,4 @@
-"""What a vertex says of where its rows come from."""
+"""The inputs of a vertex."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,16 +16,16 @@ class Ship(StrEnum):
 
 
 class Side(StrEnum):
-    """An output of a vertex beside its results."""
+    """A further output of a vertex, beside its results."""
 
     LATE = "late"
-    """Rows of a window that came too late for it, as they came in."""
+    """Rows that came too late for a window, as they were in its input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
     vertex: VertexId
     ship: Ship | None = None
-    """None: what follows from the operators."""
+    """None: determined by the operators."""
     side: Side | None = None
     """None: the vertex's results."""

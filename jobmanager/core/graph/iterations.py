@@ -25,10 +25,10 @@ class Loop(Vertex):
 
 @dataclass(frozen=True, slots=True)
 class Iterate(Loop):
-    """Puts the rows of its first input through the body again and again.
+    """Sends the rows of its first input through the body again and again.
 
-    In the body the id of the first input means what the round before gave; the ids of the
-    others mean the same rows in every round.
+    In the body the id of the first input means the result of the previous round; the ids of the
+    other inputs mean the same rows in every round.
     """
 
     op: ClassVar[str] = "iterate"
@@ -36,16 +36,18 @@ class Iterate(Loop):
     """The body's vertex that gives the rows of the next round."""
     max_iterations: int
     until: str | None = None
-    """A Spark SQL aggregate over the rows of a round; the loop ends after the round it is true."""
+    """A Spark SQL aggregate over the rows of a round; the loop ends after a round for which it is
+    true.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaIterate(Loop):
-    """Changes a solution set (its first input) for as long as there is a workset (its second)."""
+    """Changes a solution set (its first input) until the workset (its second input) is empty."""
 
     op: ClassVar[str] = "delta_iterate"
     key: tuple[str, ...]
-    """Of the solution set, which has one row a key."""
+    """The key of the solution set, which has one row for each key."""
     delta: VertexId
     """The body's vertex whose rows replace those of the same key in the solution set."""
     workset: VertexId

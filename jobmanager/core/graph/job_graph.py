@@ -1,6 +1,6 @@
-"""The job graph: what a user asked for, checked and typed. Immutable.
+"""The job graph as submitted, checked and typed. Immutable.
 
-`graph_document` makes a graph from what was submitted; nothing else should.
+Only `graph_document` should make a graph.
 """
 
 from collections.abc import Iterator, Mapping
@@ -66,7 +66,7 @@ class JobGraph:
     mode: Mode
     parallelism: int
     max_parallelism: int
-    """The number of key groups, for ever."""
+    """The number of key groups, which never changes."""
     checkpointing: Checkpointing
     restart: RestartStrategy
     execution: Execution
@@ -79,7 +79,7 @@ class JobGraph:
         return next(vertex for vertex in self.vertices if vertex.id == vertex_id)
 
     def every_vertex(self) -> Iterator[Vertex]:
-        """The vertices, and those in the bodies of loops."""
+        """Return all vertices, including those in the bodies of loops."""
         ahead = list(reversed(self.vertices))
         while ahead:
             vertex = ahead.pop()

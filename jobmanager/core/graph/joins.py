@@ -1,4 +1,4 @@
-"""The operator `join`: of two streams, of a stream with rows that are read as a whole, in batch."""
+"""The operator `join`: of two streams, of a stream and a static side, or in a batch job."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,9 +29,9 @@ class JoinType(StrEnum):
 
 OUTER = (JoinType.LEFT, JoinType.RIGHT, JoinType.FULL)
 ONLY_LEFT = (JoinType.LEFT_SEMI, JoinType.LEFT_ANTI)
-"""Those that give columns of the left side alone."""
+"""Types of joins whose result has only columns of the left side."""
 _FOR_STATIC = {
-    # the side that is static, to the types that Spark can do then
+    # by the side that is static: the types of joins that Spark supports
     "right": (JoinType.INNER, JoinType.LEFT, JoinType.LEFT_SEMI, JoinType.LEFT_ANTI),
     "left": (JoinType.INNER, JoinType.RIGHT),
 }
@@ -55,9 +55,11 @@ class Join(Vertex):
     where: str | None
     """A condition instead of `on`."""
     within: timedelta | None
-    """How far the two time columns may be apart."""
+    """How far apart the two time columns may be."""
     static: VertexId | None = None
-    """The input that is no stream in a streaming job: read as a whole, anew in each batch."""
+    """The static side: the input of a streaming job that is no stream, and is read as a whole in
+    each batch.
+    """
 
     @property
     def left(self) -> VertexId:
@@ -105,8 +107,8 @@ class Join(Vertex):
             yield "where", self.where
 
     def with_static_inputs(self, graph: "GraphView", faults: Faults) -> "Join":
-        """Without a time bound the side that has an end is static; if both have, the one whose
-        rows need not come out by themselves.
+        """Choose the static side: without a time bound the bounded side is static; if both are
+        bounded, the side whose rows without a partner are not part of the result.
         """
         if self.within is not None or len(self.inputs) != 2:
             return self
@@ -154,7 +156,7 @@ class Join(Vertex):
 
     @property
     def _is_shuffled_to_static(self) -> bool:
-        """A stream may be shuffled to meet its static side."""
+        """Whether a stream is shuffled to its static side, which is allowed."""
         return any(one.vertex == self.static and one.ship is Ship.HASH for one in self.inputs)
 
     def broadcast_fault(self, position: int, mode: Mode) -> str | None:
@@ -174,7 +176,7 @@ def on_both_sides(column: str, left: VertexId, right: VertexId) -> str:
 
 
 def _check_type(join: Join, faults: Faults) -> None:
-    """Notes types of joins that a stream cannot have."""
+    """Note types of joins that Spark does not support in a stream."""
     if join.static is not None:
         side = "right" if join.static == join.right else "left"
         if join.type not in _FOR_STATIC[side]:
@@ -191,12 +193,14 @@ def _check_type(join: Join, faults: Faults) -> None:
         faults.add(
             join.id,
             "within",
-            f"missing: a {join.type} join of two streams needs it to know when no partner can come",
+            f"missing: a {join.type} join of two streams needs to know when no partner can come",
         )
 
 
 def _check_behind(join: Join, graph: "GraphView", faults: Faults) -> None:
-    """Updates cannot be joined with a stream, and results of windows have no watermark."""
+    """Note upstream vertices that cannot be joined: updates cannot be joined with a stream, and
+    results of windows have no watermark.
+    """
     for one in graph.behind(join.id):
         if one.emits_updates and join.is_keyed:
             faults.add(
@@ -206,7 +210,9 @@ def _check_behind(join: Join, graph: "GraphView", faults: Faults) -> None:
             )
         elif join.within and one.emits_windows:
             faults.add(
-                join.id, "within", f"the results of {one.id!r} carry no watermark: leave it out"
+                join.id,
+                "within",
+                f"the results of {one.id!r} carry no watermark: leave this field out",
             )
 
 
@@ -223,8 +229,8 @@ def _read(fields: Fields, header: Header) -> Join:
 
 
 def left_and_right(fields: Fields, inputs: tuple[Input, ...], what: str) -> tuple[Input, ...]:
-    """The two inputs, the left one first, as the fields `left` and `right` say it. `what` is
-    what each of them must be. Where there are not two, the inputs as they are.
+    """Return the two inputs, the left input first, by the fields `left` and `right`. `what`
+    describes what each must be. If there are not two inputs, they are returned unchanged.
     """
     by_id = {one.vertex: one for one in inputs}
     if len(by_id) != 2:

@@ -1,6 +1,6 @@
-"""The operator `ml`: a pipeline to fit, in batch mode, or a saved model to apply in any mode."""
+"""The operator `ml`: fits a pipeline, in batch mode, or applies a saved model, in any mode."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -41,9 +41,9 @@ class StageKind(StrEnum):
 class Stage:
     kind: StageKind
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """Every parameter that is not left to Spark."""
+    """All parameters that are set, others have Spark's defaults."""
     name: str | None = None
-    """The column its result comes out as; None: it is only for the next stage."""
+    """The output column of the stage; None: only the next stage uses its result."""
 
 
 PREDICTORS = (
@@ -98,13 +98,19 @@ class Ml(Vertex):
     rows: VertexId
     """The input that is transformed."""
     fit: VertexId | None = None
-    """The input that the pipeline is fitted on; None: `model` is taken."""
+    """The input that the pipeline is fitted on; None: `model` is used."""
     stages: tuple[Stage, ...] = ()
     features: tuple[str, ...] = ()
     label: str | None = None
     save: str | None = None
     model: str | None = None
     """Path of a saved model."""
+
+    def places(self) -> Iterator[tuple[str, str]]:
+        if self.save is not None:
+            yield "save", self.save
+        if self.model is not None:
+            yield "model", self.model
 
     @property
     def fault_in_a_loop(self) -> tuple[str, str] | None:
@@ -117,7 +123,7 @@ def _read(fields: Fields, header: Header) -> Ml:
     if fields.has("model"):
         return _scoring(fields, header)
     if not fields.has("fit"):
-        fields.fault("fit", "missing: the input to fit on, or model: the path of a saved one")
+        fields.fault("fit", "missing: the input to fit on, or model: the path of a saved model")
     if header.mode is Mode.STREAMING and fields.has("fit"):
         fields.fault(
             "fit",
@@ -139,7 +145,9 @@ def _read(fields: Fields, header: Header) -> Ml:
 def _scoring(fields: Fields, header: Header) -> Ml:
     for other in ("fit", "stages", "features", "label", "save"):
         if fields.has(other):
-            fields.fault(other, f"a saved model already has it: drop {other!r}, or drop 'model'")
+            fields.fault(
+                other, f"a saved model already determines this: drop {other!r}, or drop 'model'"
+            )
     if len(header.inputs) > 1:
         fields.fault("inputs", f"a saved model has one input, not {len(header.inputs)}")
     rows = header.inputs[0].vertex if header.inputs else VertexId("")

@@ -1,4 +1,4 @@
-"""The names a Python module has at its top level, read from its text: it is never imported."""
+"""Reads the top-level names of a Python module from its text: the module is never imported."""
 
 import ast
 from collections.abc import Iterable, Iterator
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ModuleNames:
-    """What can be asked of a module by name."""
+    """The top-level names of a module."""
 
     names: frozenset[str] = frozenset()
     is_open: bool = False
-    """It may have further names: it has `import *`, or a `__getattr__` of its own."""
+    """The module may have further names: it has `import *` or its own `__getattr__`."""
     error: str | None = None
-    """Why its text is no Python; then it has no names."""
+    """Why the text is not Python; then there are no names."""
 
     def has(self, name: str) -> bool:
         return self.is_open or name in self.names
 
 
 def names_in(text: str | bytes) -> ModuleNames:
-    """The names that the text of a module binds at its top level, whatever the conditions."""
+    """Return the names that a module's text binds at its top level, under any condition."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -35,7 +35,9 @@ def names_in(text: str | bytes) -> ModuleNames:
 
 
 def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """All statements that run when the module is imported: those of `if`, `try`, `with` too."""
+    """Return all statements that may run when the module is imported, also inside of `if`, `try`
+    and `with`.
+    """
     for statement in body:
         yield statement
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -63,7 +65,7 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The statement's own expressions, without the statements inside it."""
+    """Yield the statement's own expressions, without the statements inside it."""
     ahead: list[ast.AST] = [statement]
     while ahead:
         node = ahead.pop()

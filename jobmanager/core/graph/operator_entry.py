@@ -1,4 +1,4 @@
-"""What the language knows of an operator before it has read a vertex of it."""
+"""An entry of an operator in the job-graph language."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from jobmanager.core.graph.vertex import Vertex
 from jobmanager.core.ids import VertexId
 
 Body = tuple[tuple[Vertex, ...], tuple[VertexId, ...]]
-"""The vertices of a body, and the ids of those whose rows come out of it."""
+"""The vertices of a loop's body, and the ids of the vertices that are its results."""
 
 
 class Arity(Enum):
@@ -21,24 +21,24 @@ class Arity(Enum):
     ONE = 1
     TWO = 2
     SOME = None
-    """One or more; what else there is to say, the operator's reader says."""
+    """One or more; the operator's reader checks the number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What is read the same way for every operator, and how to read a body inside."""
+    """The fields that every operator has, and the way to read the body of a loop."""
 
     id: VertexId
     inputs: tuple[Input, ...]
     mode: Mode
     read_body: Callable[[Fields, tuple[str, ...]], Body]
-    """Reads the field `body`. The ids of what comes out of it are named by the caller, or none
-    are: then it gives those that nothing in the body uses.
+    """Reads the field `body`. The caller names the vertices that are its results; without names,
+    the results are the vertices that nothing in the body uses.
     """
 
 
 Reader = Callable[[Fields, Header], Vertex]
-"""Makes the vertex out of its fields, and notes what is wrong with them."""
+"""Makes the vertex from its fields, and notes their faults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,6 @@ class Operator:
     read: Reader
     arity: Arity = Arity.ONE
     is_always_keyed: bool = False
-    """It has the job's parallelism, whatever its inputs are."""
+    """A vertex of this operator always has the job's parallelism."""
     only_in_batch: bool = False
-    """It needs all its rows at once."""
+    """The operator needs all its rows at once, so a batch job."""

@@ -1,7 +1,7 @@
-"""The operators of the job-graph language: each name, and the module that knows the operator.
+"""The operators of the job-graph language: each name, with the module that defines it.
 
-A module of this list has one family of operators: dataclasses, readers, checks and all that the
-plan asks of them, in one file. `docs/adding-an-operator.md` walks through a new one.
+Each module in this list defines one family of operators: dataclasses, readers, checks and what the
+plan needs to know, in one file. `docs/adding-an-operator.md` walks through a new one.
 """
 
 from collections.abc import Mapping

@@ -1,10 +1,10 @@
-"""What of a changing result a sink is given."""
+"""Output modes of a streaming query, as in Spark."""
 
 from enum import StrEnum
 
 
 class OutputMode(StrEnum):
-    """What of a changing result comes out of a batch."""
+    """Which rows of a changing result a batch gives to the sink."""
 
     APPEND = "append"
     """Rows that will never change."""

@@ -1,4 +1,4 @@
-"""Parameters of algorithms and pipeline stages: which there are, their defaults and limits."""
+"""Parameters of algorithms and pipeline stages: names, defaults and limits."""
 
 import difflib
 from collections.abc import Collection, Mapping, Sequence
@@ -14,7 +14,7 @@ from jobmanager.core.ids import VertexId
 class Whole:
     name: str
     default: int | None
-    """None: it must be given."""
+    """None: the parameter is required."""
     least: int = 1
 
 
@@ -34,14 +34,14 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A column or an expression. It must be given."""
+    """A column or an expression. Required."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A list of columns. It must be given."""
+    """A list of columns. Required."""
 
     name: str
 
@@ -50,7 +50,7 @@ Parameter = Whole | Real | Flag | Text | Columns
 
 
 def read(fields: Fields, parameters: Sequence[Parameter]) -> dict[str, Any]:
-    """The value of each parameter; whatever is wrong is noted and has a stand-in."""
+    """Read the value of each parameter; a wrong value is noted and replaced by a stand-in."""
     return {parameter.name: _read(fields, parameter) for parameter in parameters}
 
 
@@ -92,7 +92,7 @@ def _real(fields: Fields, parameter: Real) -> float:
 
 
 def one_named(fields: Fields, field: str, value: Any, known: Collection[str]) -> str | None:
-    """The one key of `{name: {…}}`, which must be known; None: noted why not."""
+    """Return the single key of `{name: {…}}`, which must be known; None: a fault was noted."""
     if not isinstance(value, Mapping) or len(value) != 1:
         fields.fault(field, f"{value!r} is not one of {', '.join(known)}, with its parameters")
         return None
@@ -106,7 +106,7 @@ def one_named(fields: Fields, field: str, value: Any, known: Collection[str]) ->
 
 
 def input_id(fields: Fields, field: str, inputs: tuple[Input, ...]) -> VertexId | None:
-    """The input that the field names; None: it names none."""
+    """Return the input that the field names; None: the field is missing or wrong."""
     if not fields.has(field):
         return None
     name = fields.text(field)

@@ -50,7 +50,7 @@ class Process(KeyedFunction):
     """Spark DDL."""
     time: Clock
     time_column: str | None = None
-    """The column that the watermark is of; None: the clock is another."""
+    """The watermark column; None: the vertex does not use event time."""
 
     @property
     def waits_for_time(self) -> bool:
@@ -64,7 +64,7 @@ class Process(KeyedFunction):
         return in_schema(self.output)
 
     def completed(self, graph: "GraphView", faults: Faults) -> "Process":
-        """With its time column, which is the one that the sources have a watermark on."""
+        """Return the vertex with its time column: the watermark column of the sources."""
         if self.time is not Clock.EVENT:
             return self
         sources = graph.sources(self.id)
@@ -74,7 +74,7 @@ class Process(KeyedFunction):
                 faults.add(
                     source.id,
                     "watermark",
-                    f"missing: {self.id!r} has time: event, so every source behind it needs one",
+                    f"missing: {self.id!r} has time: event, so its sources need a watermark",
                 )
         if len(columns) > 1:
             faults.add(
@@ -123,7 +123,7 @@ def _read_process(fields: Fields, header: Header) -> Process:
 
 
 def read_keyed_reduce(fields: Fields, header: Header) -> KeyedReduce:
-    """A `reduce` that has a function."""
+    """Read a `reduce` that has a function."""
     return KeyedReduce(header.id, header.inputs, fields.names("key"), read_function(fields))
 
 

@@ -14,7 +14,7 @@ from jobmanager.core.graph.vertex import Vertex, named, named_expressions
 class Map(Vertex):
     op: ClassVar[str] = "map"
     select: Mapping[str, str] | None
-    """Exactly these columns; None: keep all, then `add` and `drop`."""
+    """The output columns; None: all columns of the input, with `add` and `drop` applied."""
     add: Mapping[str, str] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
 
@@ -54,7 +54,7 @@ class FlatMap(Vertex):
     explode: str
     """An expression that gives an array, or a map."""
     names: tuple[str, ...]
-    """Of the new column; of a map's key and value."""
+    """Name of the new column; for a map, names of key and value."""
     keep: tuple[str, ...] | None
     """None: every column."""
 

@@ -1,4 +1,4 @@
-"""The operator `spark`: any PySpark, as a function of frames."""
+"""The operator `spark`: any PySpark code, as a function of DataFrames."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ from jobmanager.core.graph.vertex import Vertex
 
 @dataclass(frozen=True, slots=True)
 class Spark(Vertex):
-    """Any PySpark: `(spark, *inputs) -> DataFrame`."""
+    """A PySpark function: `(spark, *inputs) -> DataFrame`."""
 
     op: ClassVar[str] = "spark"
     function: str
     output: str
-    """Spark DDL: the columns that come out."""
+    """The output columns, as Spark DDL."""
     state: tuple[StateKind, ...] = ()
-    """Spark's stateful operators in it, from its output backwards."""
+    """The function's stateful Spark operators, from its output backwards."""
     keeps_state: bool = False
-    """There are such operators, and the job is a stream: a batch keeps nothing."""
+    """Whether there are stateful operators and the job is a stream: a batch job keeps no state."""
 
     @property
     def is_keyed(self) -> bool:

@@ -1,4 +1,4 @@
-"""The job graph of a script: what was found in it, as a document like any other.
+"""Makes the job-graph document of a script from the queries found in it.
 
 A query is three kinds of vertices: a source for each stream it reads, one `script` vertex, and a
 sink whose id is the query's name, and so the region's.
@@ -20,7 +20,7 @@ _KEPT_BY_HEADGATE = frozenset(["checkpointlocation", "path"])
 
 @dataclass(frozen=True, slots=True)
 class FoundSink:
-    """What a script writes to, in Spark's words."""
+    """What a script writes to, in Spark's terms."""
 
     format: str
     path: str | None
@@ -35,7 +35,7 @@ class FoundSink:
 class FoundQuery:
     name: str
     sources: Sequence[str]
-    """A description of each, in Spark's order."""
+    """A description of each source, in Spark's order."""
     state: Sequence[str]
     output_mode: str
     trigger: Mapping[str, Any]
@@ -50,18 +50,18 @@ class ScriptCall:
     script: str
     arguments: Sequence[str]
     artifacts: Sequence[str]
-    """Without the script itself."""
+    """The artifacts, without the script itself."""
     name: str
     parallelism: int | None
     spark: Mapping[str, str]
 
 
 class UnsupportedScript(ValueError):
-    """A query does something that no job can."""
+    """A query does something that jobs do not support."""
 
 
 def graph_of(call: ScriptCall, queries: Sequence[FoundQuery]) -> dict[str, Any]:
-    """The document. Raises `UnsupportedScript` with every reason."""
+    """Return the document. Raises `UnsupportedScript` with every reason."""
     reasons = [
         f"query {query.name}: {reason}" for query in queries for reason in _objections(query)
     ]
@@ -154,13 +154,13 @@ def _objections(query: FoundQuery) -> Iterator[str]:
         except NotAnInterval as error:
             yield str(error)
     if query.sink.format == "memory" and query.sink.function is None:
-        yield "a memory table is gone with the process: write to files, or use foreachBatch"
+        yield "a memory table is lost when the process ends: write to files, or use foreachBatch"
     if not query.sources:
         yield "the query reads no stream"
 
 
 def _id(name: str, taken: set[str]) -> str:
-    """The query's name as an id of the graph, another one for each query."""
+    """Make a unique vertex id of the query's name."""
     plain = re.sub(r"[^a-z0-9_]+", "_", name.lower()).strip("_")
     plain = (plain if plain[:1].isalpha() else f"q_{plain}")[:40]
     found, number = plain, 2

@@ -16,19 +16,19 @@ from jobmanager.core.graph.vertex import Vertex
 
 @dataclass(frozen=True, slots=True)
 class Script(Vertex):
-    """Its inputs are its sources, in the order in which Spark numbers them."""
+    """A query of a script. Its inputs are its sources, in Spark's order."""
 
     op: ClassVar[str] = "script"
     script: str
     """The artifact that is the script."""
     query: str
-    """The query's name in the script, else q1, q2… in the order in which they are started."""
+    """The query's name in the script, or q1, q2… in the order in which the queries are started."""
     arguments: tuple[str, ...] = ()
     output_mode: OutputMode = OutputMode.APPEND
     batch_interval: timedelta | None = None
-    """None: a batch as soon as there is something to do."""
+    """None: a batch starts as soon as there is input."""
     available_now: bool = False
-    """What is there when it starts is read, and the query ends."""
+    """The query reads the input that exists when it starts, and ends."""
     state: tuple[StateKind, ...] = ()
 
     @property

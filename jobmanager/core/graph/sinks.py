@@ -1,4 +1,4 @@
-"""The operator `sink`: where rows go, and what one sink asks of all vertices behind it."""
+"""The operator `sink`: where rows go, and what a sink requires of all upstream vertices."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ CONNECTORS = ("files", "console", "blackhole", "python")
 
 
 class Visibility(StrEnum):
-    """When a sink's rows can be seen: after their batch, or after its checkpoint."""
+    """When readers can see a sink's rows: after their batch, or after its checkpoint."""
 
     BATCH = "batch"
     CHECKPOINT = "checkpoint"
@@ -68,7 +68,11 @@ class Sink(Vertex):
     connector: SinkConnector
     options: Mapping[str, str] = field(default_factory=dict)
     mode: OutputMode | None = None
-    """None: what follows from the operators."""
+    """None: determined by the operators."""
+
+    def places(self) -> Iterator[tuple[str, str]]:
+        if isinstance(self.connector, FilesSink):
+            yield "path", self.connector.path
 
     @property
     def is_fenced(self) -> bool:
@@ -110,7 +114,9 @@ def unfenced_sinks(vertices: Iterable[Vertex]) -> tuple[Sink, ...]:
 
 
 def _check_query(sink: Sink, graph: "GraphView", faults: Faults) -> None:
-    """Spark gives a query one output mode, and update mode one aggregation."""
+    """Note vertices that cannot share a query: a Spark query has one output mode, and in update
+    mode one aggregation.
+    """
     vertices = list(graph.behind(sink.id))
     updating = sorted(v.id for v in vertices if v.emits_updates)
     windows = sorted(v.id for v in vertices if v.emits_windows)

@@ -32,7 +32,7 @@ class FilesSource:
     path: str
     max_files_per_batch: int | None = None
     is_bounded: bool = False
-    """In a stream: the files that are there at the start, for the static side of a join."""
+    """In a stream: read only the files that exist at the start, for the static side of a join."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class GeneratorSource:
     rows: int | None
     """None: unbounded."""
     columns: Mapping[str, str]
-    """Column name to a Spark SQL expression over `id` and `ts`."""
+    """Columns, each a Spark SQL expression over `id` and `ts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,12 @@ class SocketSource:
     port: int
 
 
+def socket_place(host: str, port: int) -> str:
+    """How a rule about paths names the address that a `socket` source reads from."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"socket://{shown}:{port}"
+
+
 @dataclass(frozen=True, slots=True)
 class PythonSource:
     function: str
@@ -63,7 +69,7 @@ class PythonSource:
 
 @dataclass(frozen=True, slots=True)
 class ScriptSource:
-    """A source that a script reads by itself."""
+    """A source that a script itself reads."""
 
     description: str
 
@@ -78,13 +84,13 @@ class Source(Vertex):
     op: ClassVar[str] = "source"
     connector: SourceConnector
     schema: str | None
-    """Spark DDL. None where the connector's own columns say it."""
+    """Spark DDL; None: the connector determines the columns."""
     watermark: Watermark | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def can_be_static(self) -> bool:
-        """Whether a stream can read it as a whole."""
+        """Whether a stream can read the source as a whole."""
         match self.connector:
             case TableSource():
                 return True
@@ -94,7 +100,7 @@ class Source(Vertex):
                 return False
 
     def is_bounded(self, mode: Mode) -> bool:
-        """Whether its rows have an end."""
+        """Whether the source's rows have an end."""
         match self.connector:
             case TableSource():
                 return True
@@ -113,6 +119,13 @@ class Source(Vertex):
                 return None
             case _:
                 return in_schema(self.schema) if self.schema else None
+
+    def places(self) -> Iterator[tuple[str, str]]:
+        match self.connector:
+            case FilesSource(path=path):
+                yield "path", path
+            case SocketSource(host=host, port=port):
+                yield "host", socket_place(host, port)
 
     def column_faults(self, inputs: Sequence[Columns]) -> Iterator[tuple[str, str]]:
         columns = self.columns_out(())
@@ -138,7 +151,7 @@ def _read(fields: Fields, header: Header) -> Source:
 
 
 def _connector(fields: Fields) -> SourceConnector | None:
-    """None where it was refused."""
+    """Read the connector; None: it was refused."""
     match fields.text("connector"):
         case "files":
             return FilesSource(
@@ -168,7 +181,7 @@ def _connector(fields: Fields) -> SourceConnector | None:
 
 
 def _schema(fields: Fields, connector: SourceConnector | None) -> str | None:
-    """Spark DDL; None where the connector says its columns."""
+    """Read the schema, as Spark DDL; None: the connector determines the columns."""
     match connector:
         case GeneratorSource():
             if fields.has("schema"):

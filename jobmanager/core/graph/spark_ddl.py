@@ -1,6 +1,6 @@
-"""Whether a text can be Spark's DDL for columns: `name TYPE [NOT NULL] [COMMENT '…'], …`.
+"""Checks whether a text is Spark's DDL for columns: `name TYPE [NOT NULL] [COMMENT '…'], …`.
 
-A check of the form, made where there is no Spark. What it lets pass Spark may still refuse.
+Only the form is checked, without Spark. Spark may still refuse a text that passes.
 """
 
 import re
@@ -15,16 +15,16 @@ _PLAIN_TYPES = re.compile(
 
 
 class InvalidDdl(ValueError):
-    """The message says what is wrong with it."""
+    """The text is not a valid schema; the message says why."""
 
 
 def column_names(text: str) -> list[str]:
-    """The columns that `text` declares. Raises `InvalidDdl`."""
+    """Return the columns that `text` declares. Raises `InvalidDdl`."""
     reader = _DdlReader(_tokens(text))
     names = reader.columns(None)
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InvalidDdl(f"column {twice[0]!r} is there twice")
+        raise InvalidDdl(f"column {twice[0]!r} is declared twice")
     return names
 
 

@@ -1,4 +1,4 @@
-"""Intervals as Spark's triggers and window functions are given them: `10 seconds`, `1 minute`."""
+"""Intervals as in Spark's triggers and window functions: `10 seconds`, `1 minute`."""
 
 import re
 from datetime import timedelta
@@ -15,11 +15,11 @@ _PART = re.compile(r"(\d+)\s*([a-z]+)")
 
 
 class NotAnInterval(ValueError):
-    """A text that is no interval of a fixed length."""
+    """The text is not an interval of a fixed length."""
 
 
 def interval_of(text: str) -> timedelta:
-    """Raises `NotAnInterval`."""
+    """Parse an interval. Raises `NotAnInterval`."""
     plain = text.strip().lower().removeprefix("interval").strip()
     total, rest = timedelta(), _PART.sub("", plain).strip()
     parts = _PART.findall(plain)

@@ -1,4 +1,4 @@
-"""The operator `sql`: a query over its inputs, by their ids."""
+"""The operator `sql`: a query over its inputs, which are tables named by vertex ids."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -22,7 +22,7 @@ class Sql(Vertex):
     query: str
     state: SqlState = SqlState.NONE
     static: tuple[VertexId, ...] = ()
-    """The inputs that are no streams in a streaming job."""
+    """The inputs that are not streams in a streaming job."""
 
     @property
     def is_keyed(self) -> bool:

@@ -1,8 +1,8 @@
-"""What the text of a query says about the state that it keeps in a stream.
+"""Determines from the text of a query what state it keeps in a stream.
 
-Spark alone understands a query. Who acknowledges a barrier has to be known without it, so
-the keywords are looked at here, and the runner compares with Spark's own plan: where the two
-do not agree the query is refused. One query has one stateful operator at most.
+Only Spark fully understands a query. Which subtasks acknowledge a barrier has to be known without
+Spark, so this module looks at the keywords, and the runner compares the result with Spark's own
+plan: if the two differ, the query is refused. A query has at most one stateful operator.
 """
 
 import re
@@ -28,15 +28,15 @@ _JOINING = "join"
 
 
 class SqlState(StrEnum):
-    """What a query keeps in a stream."""
+    """The state that a query keeps in a stream."""
 
     NONE = "none"
     AGGREGATE = "aggregate"
-    """By key: it emits the keys that changed."""
+    """An aggregation by key: each batch emits the keys that changed."""
     TOTAL = "total"
-    """The same without a key."""
+    """An aggregation without a key."""
     WINDOW = "window"
-    """By window: it emits a window once."""
+    """An aggregation by window: each window is emitted once."""
     JOIN = "join"
     """Of two streams."""
 
@@ -46,7 +46,9 @@ class TooMuch(ValueError):
 
 
 def state_of(query: str, streams: int) -> SqlState:
-    """What the query keeps, if so many of its inputs are streams. Raises `TooMuch`."""
+    """Return the state that the query keeps if `streams` of its inputs are streams. Raises
+    `TooMuch`.
+    """
     words = _words(query)
     _refuse_sets(words)
     found = [*_aggregations(words), *_joins(words, streams)]
@@ -59,7 +61,9 @@ def state_of(query: str, streams: int) -> SqlState:
 
 
 def _words(query: str) -> list[str]:
-    """Keywords, names and punctuation, without comments, texts and quoted names."""
+    """Return keywords, names and punctuation, without comments, string literals and quoted
+    names.
+    """
     return [word.lower() for word in _WORD.findall(_NOT_CODE.sub(" ", query))]
 
 
@@ -88,7 +92,7 @@ def _aggregations(words: Sequence[str]) -> Iterator[SqlState]:
 
 
 def _scopes(words: Sequence[str]) -> Iterator[list[str]]:
-    """The words of each SELECT, without those of the SELECTs in it."""
+    """Return the words of each SELECT, without the words of SELECTs inside it."""
     open_scopes: list[list[str]] = [[]]
     depths = [0]
     depth = 0

@@ -1,7 +1,7 @@
-"""What state a user's PySpark keeps, as its graph declares it.
+"""The kinds of state that a user's PySpark keeps, as declared in the graph.
 
-What state such code keeps only Spark can tell, and the plan must know it before a barrier is
-sent. So the graph declares it, and the runner compares that with what Spark has before the
+Only Spark can tell which state such code keeps, and the plan must know before a barrier is sent.
+So the graph declares it, and the runner compares the declaration with Spark's plan before the
 query starts.
 """
 
@@ -12,25 +12,27 @@ from jobmanager.core.graph.state_layout import Layout
 
 
 class StateKind(StrEnum):
-    """One of Spark's stateful operators, as far as the plan has to know it."""
+    """A stateful operator of Spark, as far as the plan has to know it."""
 
     AGGREGATE = "aggregate"
-    """By key: it emits the keys that changed."""
+    """An aggregation by key: each batch emits the keys that changed."""
     TOTAL = "total"
-    """The same without a key."""
+    """An aggregation without a key."""
     WINDOW = "window"
-    """By window, or another column with a watermark: it emits a group once."""
+    """An aggregation by window, or by another column with a watermark: each group is emitted
+    once.
+    """
     DISTINCT = "distinct"
     JOIN = "join"
     """Of two streams."""
     GROUPS = "groups"
     """A function with state for each key."""
     LIMIT = "limit"
-    """So many rows, and no more."""
+    """A limit on the number of rows."""
 
 
 _SINGLE = frozenset([StateKind.TOTAL, StateKind.LIMIT])
-"""Those that Spark keeps in one partition, whatever the parallelism."""
+"""Kinds of state that Spark keeps in one partition, whatever the parallelism."""
 UPDATING = frozenset([StateKind.AGGREGATE, StateKind.TOTAL])
 
 
@@ -39,7 +41,7 @@ def layout_of_kinds(state: tuple[StateKind, ...]) -> Layout:
 
 
 def read_state(fields: Fields) -> tuple[StateKind, ...]:
-    """The field `state`."""
+    """Read the field `state`."""
     value = fields.raw("state")
     listed = value if isinstance(value, list) else [] if value is None else [value]
     known = [one for one in listed if one in set(StateKind)]

@@ -1,18 +1,19 @@
-"""What every vertex of a job graph is, and what it says of itself.
+"""The base class of all vertices of a job graph.
 
-An operator is a dataclass that inherits from `Vertex`. It overrides what is true of it; what it
-leaves out is what holds for most operators. The plan, the checks of a graph and the runner ask
-these questions and know no operator by name.
+An operator is a dataclass that inherits from `Vertex`. It overrides the properties in which it
+differs from most operators. The plan, the checks of a graph and the runner use these properties and
+methods, and know no operator by name.
 
 When a graph is read, each vertex goes through three steps, after the shape of the graph was
-found sound:
+checked:
 
 1. `with_static_inputs` (only in a stream): which inputs are read as a whole;
-2. `completed`: what a document may leave to the vertices behind, such as the time column;
-3. `check`, `ship_fault` and `column_faults`: what cannot work where the vertex stands.
+2. `completed`: fields that a document may leave out because upstream vertices determine them,
+   such as the time column;
+3. `check`, `ship_fault` and `column_faults`: faults of the vertex at its place in the graph.
 
-Methods of a base class are called as `Vertex.check(self, …)`: a dataclass with slots is made
-anew by its decorator, and `super()` does not find it (Python 3.11).
+Methods of the base class are called as `Vertex.check(self, …)`: the decorator of a dataclass with
+slots makes a new class, and `super()` does not find it (Python 3.11).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,14 +40,14 @@ class Vertex:
 
     id: VertexId
     inputs: tuple[Input, ...]
-    """Of two that are told apart, the left one first."""
+    """The inputs; where left and right differ, the left input is first."""
     parallelism: int | None = field(default=None, kw_only=True)
 
     # State, and when results come out of a stream.
 
     @property
     def is_keyed(self) -> bool:
-        """Whether it keeps state by key in a stream."""
+        """Whether the vertex keeps state by key in a stream."""
         return False
 
     @property
@@ -56,74 +57,80 @@ class Vertex:
 
     @property
     def spark_state_operators(self) -> int:
-        """How many of Spark's stateful operators a keyed vertex is, one after the other."""
+        """The number of stateful Spark operators, one after the other, that a keyed vertex
+        becomes.
+        """
         return 1
 
     @property
     def emits_updates(self) -> bool:
-        """Whether its results change, and come out again when they did."""
+        """Whether results can change, and are emitted again when they do."""
         return False
 
     @property
     def emits_windows(self) -> bool:
-        """Whether its rows are results of windows: each comes out once, without a watermark."""
+        """Whether rows are results of windows: each is emitted once, without a watermark."""
         return False
 
     @property
     def has_complete_result(self) -> bool:
-        """Whether a sink can be given the whole result with each batch."""
+        """Whether each batch can give the whole result to a sink."""
         return self.emits_updates
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether rows may come out when the watermark, or the time of day, moves and none come."""
+        """Whether rows may be emitted without input, because the watermark or the time of day
+        moved.
+        """
         return False
 
     @property
     def goes_by_the_clock(self) -> bool:
-        """Whether it may emit when the time of day moves."""
+        """Whether rows may be emitted because the time of day moved."""
         return False
 
     @property
     def waits_for_partner(self) -> bool:
-        """Whether rows without a partner come out when the watermark says that none can come."""
+        """Whether rows without a partner are emitted once the watermark rules out a partner."""
         return False
 
     @property
     def runs_beside_updates(self) -> bool:
-        """Whether Spark can run it in one streaming query with a vertex that emits updates."""
+        """Whether Spark can run the vertex in one streaming query with a vertex that emits
+        updates.
+        """
         return True
 
     @property
     def refuses_update_mode(self) -> str | None:
-        """What Spark cannot give to a sink in update mode; None: update mode is possible."""
+        """What Spark cannot write to a sink in update mode; None: update mode is possible."""
         return None
 
     @property
     def required_output_mode(self) -> "OutputMode | None":
-        """The output mode that sinks after this vertex have; None: it follows from the rest."""
+        """The output mode of sinks after this vertex; None: other vertices determine it."""
         return None
 
-    # How its state is shown to users.
+    # How the state is shown to users.
 
     @property
     def state_key_names(self) -> tuple[str, ...] | None:
-        """The columns of the state's key, in order, where Spark gives them names of its own."""
+        """The columns of the state's key, in order, if Spark has its own names for them."""
         return None
 
     @property
     def is_grouped_without_key(self) -> bool:
-        """Whether it groups all rows as one, so that Spark's key is nothing to show."""
+        """Whether all rows are one group, so that there is no key to show."""
         return False
 
     @property
     def results(self) -> Mapping[str, str]:
-        """The aggregates that its state is kept for, by column."""
+        """The aggregates that the state is kept for, by column."""
         return {}
 
     @property
     def window_size(self) -> timedelta | None:
-        """The length that all its windows have."""
+        """The length of all windows of the vertex."""
         return None
 
     # Inputs, and vertices inside.
@@ -135,7 +142,7 @@ class Vertex:
 
     @property
     def streamed_inputs(self) -> tuple[Input, ...]:
-        """The inputs without the static ones."""
+        """The inputs that are not static."""
         static = self.static_inputs
         return tuple(one for one in self.inputs if one.vertex not in static)
 
@@ -146,19 +153,19 @@ class Vertex:
 
     @property
     def fault_in_a_loop(self) -> tuple[str, str] | None:
-        """Field and message, if the vertex cannot be in the body of a loop."""
+        """Field and message, if the vertex is not allowed in the body of a loop."""
         return None
 
     def has_side(self, side: Side) -> bool:
-        """Whether other vertices can take this side of its output."""
+        """Whether the vertex has this side, as an input for other vertices."""
         return False
 
     def ship_of(self, one: Input) -> Ship:
-        """How the rows of an input travel: as it says, else as follows from the operator."""
+        """Return the ship strategy of an input: its own, or else the operator's default."""
         return one.ship or self.default_ship(one)
 
     def default_ship(self, one: Input) -> Ship:
-        """How the rows of an input travel where its document does not say it."""
+        """Return the ship strategy of an input that does not name one."""
         if self.is_keyed:
             return Ship.HASH
         return Ship.FORWARD if self.parallelism is None else Ship.REBALANCE
@@ -166,37 +173,43 @@ class Vertex:
     # Columns and Spark SQL.
 
     def columns_out(self, inputs: Sequence[Columns | None]) -> Columns | None:
-        """The columns of its rows, in their order; None: only Spark can tell."""
+        """Return the output columns, in order; None: only Spark can tell."""
         return None
 
     def expressions(self) -> Iterator[tuple[str, str]]:
-        """Field and expression of the Spark SQL in it."""
+        """Return the Spark SQL expressions of the vertex, each with its field."""
+        yield from ()
+
+    def places(self) -> Iterator[tuple[str, str]]:
+        """Field, and the path or URI in it: everything that the vertex reads from or writes to."""
         yield from ()
 
     def needed_columns(self) -> Iterator[tuple[str, str]]:
-        """Field, and the name of a column that has to be in the first input."""
+        """Return the columns that the first input must have, each with the field that names it."""
         yield from ()
 
-    # Its place in a graph.
+    # The vertex's place in a graph.
 
     def with_static_inputs(self, graph: "GraphView", faults: Faults) -> Self:
-        """The vertex, knowing which of its inputs are read as a whole beside a stream."""
+        """Return the vertex with its static inputs determined."""
         return self
 
     def completed(self, graph: "GraphView", faults: Faults) -> Self:
-        """The vertex, with what its document leaves to the vertices around it."""
+        """Return the vertex with the fields that other vertices determine."""
         return self
 
     def check(self, graph: "GraphView", faults: Faults) -> None:
-        """Notes what cannot work with the vertices that are behind this one."""
+        """Note faults that concern this vertex and its upstream vertices."""
 
     def column_faults(self, inputs: Sequence[Columns]) -> Iterator[tuple[str, str]]:
-        """Field and message, where the columns of all inputs are known."""
+        """Return faults about columns, as field and message; the columns of all inputs are
+        known.
+        """
         if inputs:
             yield from missing_columns(self.needed_columns(), inputs[0])
 
     def ship_fault(self, position: int, mode: "Mode") -> str | None:
-        """Why rows cannot travel to the input at `position` as it says."""
+        """Return why the input at `position` cannot have its ship strategy."""
         one = self.inputs[position]
         if one.ship is Ship.BROADCAST:
             return self.broadcast_fault(position, mode)
@@ -211,22 +224,22 @@ class Vertex:
         return None
 
     def broadcast_fault(self, position: int, mode: "Mode") -> str | None:
-        """Why the rows of an input cannot be sent to every subtask."""
+        """Return why the rows of an input cannot be broadcast to every subtask."""
         return "only the static side of a join can be sent to every subtask"
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownOperator(Vertex):
-    """Stands where a document names an operator that there is not; its graph is refused."""
+    """A placeholder for a vertex whose operator does not exist; its graph is refused."""
 
     op: ClassVar[str] = "vertex"
 
 
 def named(field: str, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each name with the field that it stands in."""
+    """Pair each name with its field."""
     return ((field, name) for name in names)
 
 
 def named_expressions(field: str, texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The expressions of a mapping `column: expression`, each with its field."""
+    """Pair each expression of a mapping `column: expression` with its field."""
     return ((f"{field}.{column}", text) for column, text in texts.items())

@@ -1,9 +1,9 @@
-"""From the documents of vertices to the vertices of a graph, or of the body of a loop.
+"""Reads the vertices of a graph, or of the body of a loop, from their documents.
 
-`read` takes one vertex by itself. What it makes is a draft, since a window may leave its time
-column to the source behind it; `finish` completes the vertices and checks what only the whole
-graph tells: watermarks, columns, and operators that cannot share a Spark query. What there is
-to read, complete and check, each operator says itself (`operators`, `vertex`).
+`read` reads a single vertex. Its result is a draft, since, for example, a window may leave its time
+column to its source; `finish` completes the vertices and checks what only the whole graph tells:
+watermarks, columns, and operators that cannot share a Spark query. Each operator defines what is
+read, completed and checked (`operators`, `vertex`).
 """
 
 import difflib
@@ -56,7 +56,7 @@ def read(document: Mapping[str, Any], vertex_id: str, faults: Faults, mode: Mode
 
 
 def finish(drafts: Sequence[VertexDraft], faults: Faults, mode: Mode) -> tuple[Vertex, ...]:
-    """The vertices, completed and checked. The shape is sound."""
+    """Complete and check the vertices of a graph whose shape was checked before."""
     vertices = [draft.vertex for draft in drafts]
     if mode is Mode.STREAMING:
         view = GraphView(vertices, mode)
@@ -112,7 +112,7 @@ def _shipped_input(fields: Fields, position: int, document: Mapping[str, Any]) -
 
 
 def _check_sides(graph: GraphView, faults: Faults) -> None:
-    """Notes the inputs that are a side which their vertex does not have."""
+    """Note inputs that name a side which their vertex does not have."""
     for vertex in graph.vertices.values():
         for one in vertex.inputs:
             behind = graph.vertices.get(one.vertex)
@@ -128,8 +128,8 @@ def _check_sides(graph: GraphView, faults: Faults) -> None:
 
 
 def _check_ships(vertex: Vertex, faults: Faults, mode: Mode) -> None:
-    """Notes ship strategies that the vertex cannot honour: what is accepted shows in Spark's
-    plan.
+    """Note ship strategies that the vertex cannot honour; accepted strategies are visible in
+    Spark's plan.
     """
     for position, one in enumerate(vertex.inputs):
         if one.ship is not None and (message := vertex.ship_fault(position, mode)):
@@ -137,12 +137,11 @@ def _check_ships(vertex: Vertex, faults: Faults, mode: Mode) -> None:
 
 
 def _body(fields: Fields, inputs: tuple[Input, ...], mode: Mode, results: tuple[str, ...]) -> Body:
-    """The vertices of the field `body` of a loop, and the ids of what comes out of it.
+    """Read the field `body` of a loop: its vertices, and the ids of its results.
 
-    A body is a list of vertices like that of the whole graph; their faults name `loop/vertex`.
-    They take their rows from the loop's inputs, by the ids that those have outside, and from one
-    another. `results` are the ids that the loop itself names; none: whatever nothing in the body
-    uses.
+    A body is a list of vertices like that of the whole graph; faults name them `loop/vertex`. Their
+    inputs are the loop's inputs, by the ids that these have outside, and one another. `results` are
+    the ids that the loop itself names; none: the vertices that nothing in the body uses.
     """
     documents = fields.raw("body")
     if not isinstance(documents, list) or not documents:

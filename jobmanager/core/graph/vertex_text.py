@@ -1,19 +1,19 @@
-"""What a vertex does, on one line, in the words of the document that its user wrote.
+"""Describes a vertex in one line, in the words of the document that the user wrote.
 
 `{window: {tumbling: 2s}, key: [auction], aggregate: {revenue: sum(price)}}` becomes
-`tumbling 2s, key: auction, revenue = sum(price)`. Nothing here knows an operator: a field that
-an operator gets tomorrow is shown with its name and its value.
+`tumbling 2s, key: auction, revenue = sum(price)`. This module knows no operator: a
+field that is added to an operator is shown with its name and its value.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 _NOT_SHOWN = frozenset(["id", "op", "inputs", "parallelism", "options"])
-"""Shown elsewhere on the page; `options` can hold passwords."""
+"""Fields that are shown elsewhere on the page; `options` can hold passwords."""
 _WITHOUT_NAME = frozenset(
     ["connector", "window", "where", "query", "function", "algorithm", "explode"]
 )
-"""Fields whose value says enough behind the name of the operator."""
+"""Fields of which only the value is shown."""
 _ASSIGNMENTS = frozenset(["aggregate", "select", "add", "columns"])
 """Mappings of a column to an expression."""
 _ORDER = (
@@ -24,12 +24,14 @@ _ORDER = (
     # inside of a window, a trigger, an evictor, a watermark
     *("tumbling", "sliding", "session", "count", "delta", "column", "every", "threshold", "delay"),
 )
-"""What says most comes first: where there is little room, the end is cut off. The rest: by name."""
+"""Fields in order of importance, because the end is cut off where room is short; others follow by
+name.
+"""
 _LAST = ("output", "schema")
 
 
 def text_of(vertex: Mapping[str, Any]) -> str:
-    """One line about a vertex of a document; empty where there is nothing to say."""
+    """Describe a vertex of a document in one line; empty if there is nothing to describe."""
     shown = {
         name: value
         for name, value in vertex.items()
@@ -56,7 +58,7 @@ def _assignment(column: str, expression: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    """The value without the punctuation of JSON or Python."""
+    """Format a value without the punctuation of JSON or Python."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -70,7 +72,7 @@ def _plain(value: Any) -> str:
 
 
 def _setting(name: str, value: Any) -> str:
-    """One entry of a mapping inside a field: `every 5s`, or the bare name of a switch."""
+    """Format an entry of a mapping inside a field: `every 5s`, or only the name of a switch."""
     if value is True or value == {}:
         return name
     text = _plain(value)

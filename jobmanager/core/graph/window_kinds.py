@@ -1,4 +1,4 @@
-"""The parts of a window: its kind, when it emits (trigger) and what it forgets (evictor)."""
+"""The parts of a window: its kind, when it emits (trigger) and which rows it drops (evictor)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class CountWindow:
 
 @dataclass(frozen=True, slots=True)
 class GlobalWindow:
-    """All rows of a key, for ever."""
+    """A window of all rows of a key, without an end."""
 
 
 TimeWindow = TumblingWindow | SlidingWindow | SessionWindow
@@ -53,7 +53,7 @@ TIME_WINDOWS = (TumblingWindow, SlidingWindow, SessionWindow)
 
 @dataclass(frozen=True, slots=True)
 class EventTimeTrigger:
-    """When the watermark passes the end of the window."""
+    """Emits a window when the watermark passes its end."""
 
 
 @dataclass(frozen=True, slots=True)

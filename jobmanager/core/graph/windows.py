@@ -1,7 +1,7 @@
 """The operator `window`.
 
-Tumbling, sliding and session windows with nothing but `aggregate` are Spark's own. All else
-is buffered: computed in Python, by key group (`taskrunner/keyed/windows`).
+Tumbling, sliding and session windows with only `aggregate` are computed by Spark. All other windows
+are buffered: computed in Python, by key group (`taskrunner/keyed/windows`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,27 +55,27 @@ class Window(Vertex):
     window: WindowKind
     aggregate: Mapping[str, str]
     trigger: Trigger | None = None
-    """None: what goes with the kind of window."""
+    """None: the default of the kind of window."""
     evictor: Evictor | None = None
     allowed_lateness: timedelta = timedelta(0)
     function: str | None = None
     """In place of `aggregate`: `module:name`."""
     output: str | None = None
-    """The columns that `function` gives, as Spark DDL."""
+    """The output columns of `function`, as Spark DDL."""
     is_time_implied: bool = False
-    """The user left `time` out."""
+    """Whether the user left `time` out."""
     has_late_side: bool = False
-    """Some vertex takes the rows that came too late."""
+    """Whether a vertex uses the rows that came too late."""
 
     @property
     def window_columns(self) -> tuple[str, ...]:
-        """What comes out between the key and the results."""
+        """The output columns between the key and the results."""
         is_timed = isinstance(self.window, TIME_WINDOWS)
         return ("window_start", "window_end") if is_timed else ("pane",)
 
     @property
     def is_buffered(self) -> bool:
-        """Computed in Python, by key group."""
+        """Whether the window is computed in Python, by key group."""
         return (
             not isinstance(self.window, TIME_WINDOWS)
             or self.trigger is not None
@@ -87,19 +87,19 @@ class Window(Vertex):
 
     @property
     def needs_time(self) -> bool:
-        """It means nothing without the time of its rows."""
+        """Whether the window needs the event time of its rows."""
         return isinstance(self.window, TIME_WINDOWS) or isinstance(self.evictor, TimeEvictor)
 
     @property
     def clock(self) -> Clock:
-        """What it waits for, to emit or to forget."""
+        """The time that the window waits for, to emit or to forget rows."""
         if isinstance(self.trigger, ProcessingTimeTrigger):
             return Clock.PROCESSING
         return Clock.EVENT if self.waits_for_watermark else Clock.NONE
 
     @property
     def waits_for_watermark(self) -> bool:
-        """It emits, or forgets, when event time goes on."""
+        """Whether the window emits, or forgets rows, when the watermark moves."""
         return isinstance(self.window, TIME_WINDOWS) or isinstance(self.trigger, EventTimeTrigger)
 
     @property
@@ -167,12 +167,12 @@ class Window(Vertex):
             yield "time", self.time
 
     def column_faults(self, inputs: Sequence[Columns]) -> Iterator[tuple[str, str]]:
-        # the time column is left to Spark: a source says it too, if it is not there
+        # the time column is left to Spark: if it is missing, there is a fault of the source, too
         if inputs:
             yield from missing_columns(named("key", self.key), inputs[0])
 
     def completed(self, graph: "GraphView", faults: Faults) -> "Window":
-        """Knowing whether its late rows are taken, and with its time column."""
+        """Return the window with its time column, and whether its late rows are used."""
         has_late_side = self.has_side(Side.LATE) and graph.is_side_taken(self.id, Side.LATE)
         window = replace(self, has_late_side=has_late_side)
         sources = graph.sources(self.id)
@@ -200,12 +200,14 @@ def _with_time(window: Window, sources: Sequence[Source], faults: Faults) -> Win
         return replace(window, time=columns[0], is_time_implied=True)
     if window.needs_time:
         found = ", ".join(columns) or "none"
-        faults.add(window.id, "time", f"missing: name the time column (watermarked ones: {found})")
+        faults.add(
+            window.id, "time", f"missing: name the time column (columns with a watermark: {found})"
+        )
     return window
 
 
 def _read(fields: Fields, header: Header) -> Window:
-    """The window, its time column perhaps still open."""
+    """Read the window; its time column may still be undetermined."""
     kind = read_kind(fields)
     window = Window(
         id=header.id,
@@ -253,19 +255,19 @@ def _check_results(fields: Fields, window: Window) -> None:
 
 
 def _check_policies(fields: Fields, window: Window) -> None:
-    """Faults of what means nothing together."""
+    """Note combinations of fields that have no meaning."""
     kind, trigger = window.window, window.trigger
     if isinstance(kind, CountWindow):
         for name in ("trigger", "evictor"):
             if fields.has(name):
                 fields.fault(
                     name,
-                    f"a count window says by itself when it emits and what it keeps: leave out "
+                    f"a count window determines when it emits and what it keeps: leave out "
                     f"{name}, or take {{global: true}} with a trigger and an evictor",
                 )
     if isinstance(kind, GlobalWindow) and trigger is None:
         fields.fault(
-            "trigger", f"missing: a global window has no end, say when it emits: {TRIGGERS}"
+            "trigger", f"missing: a global window has no end and needs a trigger: {TRIGGERS}"
         )
     if not isinstance(kind, TIME_WINDOWS) and window.allowed_lateness:
         fields.fault(

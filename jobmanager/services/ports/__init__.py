@@ -1,3 +1,3 @@
-"""What the use cases need from the outside, by subject. Implemented in `store`, `storage` and
-`launchers`.
+"""Ports: what the use cases need from outside, by subject. `store`, `files` and `launchers`
+implement them.
 """

@@ -1,4 +1,4 @@
-"""Checkpoints in the database, as they are looked at. `lives` says how they move."""
+"""Reads checkpoints in the database. They are written by way of `lives`."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -21,4 +21,4 @@ class Checkpoints(Protocol):
     ) -> None: ...
     async def expired(self, now: datetime) -> Sequence[tuple[JobId, CheckpointNumber]]: ...
     async def prune(self, keep: int, limit: int) -> int:
-        """Forgets rows beyond the newest `keep` of a job that nothing needs; how many."""
+        """Delete rows that nothing needs, beyond the newest `keep` of each job; return how many."""

@@ -1,4 +1,4 @@
-"""What can be counted: samples, totals, and a line about each job."""
+"""Figures: samples, totals, and a line about each job."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from jobmanager.core.sample import Sample
 
 @dataclass(frozen=True, slots=True)
 class JobFigures:
-    """What can be counted of one live job."""
+    """The figures of one live job."""
 
     id: JobId
     name: str
@@ -30,7 +30,7 @@ class JobFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What can be counted of a cluster."""
+    """The figures of a cluster."""
 
     states: Mapping[str, int]
     restarts: int
@@ -43,7 +43,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class SeriesPoint:
-    """The samples of one bin: sums, and for sizes and lag the largest."""
+    """The samples of one bin: sums, and the largest values of sizes and lag."""
 
     at: datetime
     """The beginning of the bin."""
@@ -62,11 +62,11 @@ class SeriesPoint:
 class SummaryFilter:
     limit: int
     before: tuple[datetime, JobId] | None = None
-    """Go on after the job that was submitted then."""
+    """Continue after the job that was submitted at this time."""
     states: Sequence[str] = ()
-    """As people are shown; none: all."""
+    """States as shown to users; empty: all."""
     text: str = ""
-    """In the name, or at the start of the id."""
+    """Text in the name, or at the start of the id."""
     only: Sequence[JobId] = ()
 
 

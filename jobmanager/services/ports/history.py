@@ -15,7 +15,7 @@ from jobmanager.core.progress import RegionProgress
 
 
 class Actor(StrEnum):
-    """Whose message or decision it was that moved things."""
+    """Whose message or decision changed the job."""
 
     CLIENT = "client"
     RUNNER = "runner"
@@ -24,21 +24,23 @@ class Actor(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A history entry as it was kept."""
+    """A history entry as stored."""
 
     id: int
-    """Ascends in the order in which entries became visible, over all jobs."""
+    """Ids of all jobs' entries ascend in the order in which the entries became visible."""
     job_id: JobId
     job_name: str
     job_state: str
-    """At present, not at the time of the entry."""
+    """The job's present state, not its state at the time of the entry."""
     actor: Actor
+    actor_name: str | None
+    """For a client: the name of its token."""
     entry: HistoryEntry
 
 
 @dataclass(frozen=True, slots=True)
 class LiveProgress:
-    """What the runner of a live job last said."""
+    """What the runner of a live job last reported."""
 
     job_id: JobId
     job_name: str
@@ -51,7 +53,9 @@ class LiveProgress:
 class History(Protocol):
     async def add(self, job_id: JobId, *entries: HistoryEntry) -> None: ...
     async def announce(self, job_id: JobId, kind: str, facts: Mapping[str, Any]) -> None:
-        """Tells those who listen just now, when this is committed. It is kept nowhere."""
+        """Send a live event to present listeners when the transaction is committed. It is not
+        stored.
+        """
 
     async def after(
         self, after: int, limit: int, job_id: JobId | None = None
@@ -60,4 +64,4 @@ class History(Protocol):
     async def newest(self) -> int: ...
     async def progress(self) -> Sequence[LiveProgress]: ...
     async def prune(self, before: datetime, limit: int) -> int:
-        """Forgets old entries of jobs that have ended; how many."""
+        """Delete old entries of jobs that have ended; return how many."""

@@ -1,4 +1,4 @@
-"""What the JobManager asks of Spark without a job: state, trials of another graph."""
+"""What the JobManager asks Spark without a job: reading state, trying another graph."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from jobmanager.protocol.inspection import AnswerBody, QuestionBody
 
 
 class Trials(Protocol):
-    """Gives Spark a graph and a copy of the newest checkpoint, and says what it made of them."""
+    """Lets Spark try a graph on a copy of the newest checkpoint."""
 
     async def judge(self, job_id: JobId, change: Change) -> Sequence[SparkVerdict]: ...
 
@@ -32,7 +32,9 @@ class Inspector(Protocol):
     """Reads state, with a Spark session of its own."""
 
     async def ask(self, question: QuestionBody, within: timedelta) -> AnswerBody:
-        """Raises `InspectorUnavailable` where no answer comes, with the reason."""
+        """Return the answer to a question. Raises `InspectorUnavailable` with the reason why there
+        is none.
+        """
         ...
 
     def status(self) -> InspectorStatus: ...

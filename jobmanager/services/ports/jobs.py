@@ -17,13 +17,13 @@ from jobmanager.core.progress import RegionProgress
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job that runs, with what its health is judged by."""
+    """A running job, with what is needed to judge its health."""
 
     stored: StoredJob
     attempt: StoredAttempt
     heartbeat_at: datetime | None
     checkpointed_at: datetime | None
-    """When its newest checkpoint or savepoint completed."""
+    """When the newest checkpoint or savepoint completed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,16 @@ class Attempts(Protocol):
     async def newest(self) -> Sequence[StoredAttempt]: ...
     async def grace_ended(self, now: datetime) -> Sequence[tuple[JobId, AttemptNumber]]: ...
     async def note_progress_of(self, progress: Sequence[NotedProgress], at: datetime) -> None:
-        """Of all whose rows nobody else holds just now."""
+        """Record progress of all attempts whose rows are not locked."""
+
+    async def token_hashes(
+        self, attempts: Sequence[tuple[JobId, AttemptNumber]]
+    ) -> Mapping[tuple[JobId, AttemptNumber], str]:
+        """Of those that have a token."""
+        ...
+
+    async def note_tokens(self, hashes: Mapping[tuple[JobId, AttemptNumber], str]) -> None:
+        """The runners of these attempts are told to run them, with these tokens."""
 
 
 class KeyGroups(Protocol):

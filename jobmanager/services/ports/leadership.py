@@ -1,4 +1,4 @@
-"""Who leads: the lease, and the JobManagers that could hold the lease."""
+"""Leadership: the lease, and the JobManagers that could hold it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ class JobManager:
     version: str
     started_at: datetime
     seen_at: datetime
-    """When it was last heard of, by the database's clock."""
+    """When the JobManager last reported, by the database's clock."""
     warm: Mapping[str, int] | None = None
     """Its warm runners: `wanted`, `primed`, `starting`. None: it keeps none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """Who leads and who could, as the database had it at one moment."""
+    """Which JobManager leads and which others could, read at one moment."""
 
     at: datetime
     """The database's time."""
@@ -38,7 +38,7 @@ class Election:
 
 
 class Leases(Protocol):
-    """The lease, and the list of those who could hold it. Each call is a transaction."""
+    """The lease, and the list of JobManagers. Each call is a transaction."""
 
     async def look(self) -> Election: ...
     async def take(self, candidate: Candidate, seen: Term, duration: timedelta) -> Term | None: ...
@@ -53,14 +53,14 @@ class WhoLeads(Protocol):
 
     @property
     def term(self) -> Term | None:
-        """None: it does not lead."""
+        """The term of this JobManager; None: it does not lead."""
 
     @property
     def leader_url(self) -> str | None:
-        """None: nobody leads, as far as is known."""
+        """The leader's URL; None: no leader is known."""
 
     @property
     def urls(self) -> Sequence[str]:
-        """Where JobManagers are reached, the leader first."""
+        """The URLs of all JobManagers, the leader's first."""
 
     async def look(self) -> Election: ...

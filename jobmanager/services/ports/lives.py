@@ -11,7 +11,9 @@ from jobmanager.core.life.life import Life
 
 @dataclass(frozen=True, slots=True)
 class SpokenOf:
-    """What an event is about beside what is under way: that is loaded too, if it is there."""
+    """What an event refers to, in addition to what is under way; it is loaded, too, if it
+    exists.
+    """
 
     attempt: AttemptNumber | None = None
     checkpoint: CheckpointNumber | None = None
@@ -26,16 +28,16 @@ class LifeChange:
 
 
 class Lives(Protocol):
-    """A life that was loaded is locked until the transaction ends."""
+    """Loads and saves lives. A loaded life is locked until the transaction ends."""
 
     async def load(self, job_id: JobId, spoken_of: SpokenOf) -> Life:
-        """Waits for whoever holds the job. Raises `JobNotFound`."""
+        """Load a life; wait while another transaction has the job locked. Raises `JobNotFound`."""
 
     async def load_free(self, wanted: Mapping[JobId, SpokenOf]) -> Mapping[JobId, Life]:
-        """Of these jobs, all that nobody else holds just now."""
+        """Load those of the wanted jobs that no other transaction has locked."""
 
     async def load_due(self, now: datetime, limit: int) -> Sequence[Life]:
-        """The jobs whose periodic checkpoint may be due, and which nobody else holds just now."""
+        """Load the jobs whose periodic checkpoint may be due, except jobs that are locked."""
 
     async def save(self, changes: Sequence[LifeChange]) -> None:
-        """Writes what differs, in a few statements for all of them."""
+        """Write what changed, with a few statements for all lives."""

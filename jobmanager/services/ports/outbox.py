@@ -1,4 +1,4 @@
-"""The outbox: effects that were decided and are not known to be carried out."""
+"""The outbox: effects that were decided and are not known to have been carried out."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,11 +25,12 @@ class OutboxEntry:
 
 @dataclass(frozen=True, slots=True)
 class Mailbox:
-    """What waits for a runner."""
+    """The directives that wait for a runner."""
 
     job_id: JobId
     attempt: AttemptNumber
     token_hash: str
+    """Of the runner's secret."""
     entries: list[OutboxEntry]
 
 
@@ -37,7 +38,9 @@ class Outbox(Protocol):
     async def add(
         self, job_id: JobId, effects: Iterable[Effect], at: datetime, *, wakes: bool = True
     ) -> None:
-        """To be written when the transaction is committed. `rings`: who waits is woken."""
+        """Add effects, written when the transaction is committed. With `wakes`, waiting polls are
+        woken.
+        """
 
     async def due(self, now: datetime, limit: int) -> Sequence[OutboxEntry]: ...
     async def done(self, entries: Sequence[int]) -> None: ...
@@ -48,6 +51,8 @@ class Outbox(Protocol):
 
     async def mailboxes(self, runners: Sequence[RunnerId]) -> Mapping[RunnerId, Mailbox]: ...
     async def taken(self, up_to: Mapping[tuple[JobId, AttemptNumber], int]) -> None:
-        """The runners of these attempts have their directives up to there."""
+        """Note that the runners of these attempts have taken their directives up to the given
+        ones.
+        """
 
     async def forget(self, job_id: JobId, attempt: AttemptNumber) -> None: ...

@@ -20,6 +20,7 @@ class Runner:
     job_id: JobId
     attempt: AttemptNumber
     token_hash: str
+    """Of its secret."""
     host: str
     log_path: str
     launched_at: datetime
@@ -53,10 +54,11 @@ class Runner:
 
 @dataclass(frozen=True, slots=True)
 class RunnerAtWork:
-    """A runner, and what became of the attempt it has."""
+    """A runner, and the state of its attempt."""
 
     runner: Runner
     attempt: Attempt
+    attempt_token_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +83,15 @@ class Runners(Protocol):
     async def note_heartbeats(
         self, heard: Mapping[RunnerId, Mapping[str, Any] | None], at: datetime
     ) -> None:
-        """Of all whose rows nobody else holds just now, with the memory that each says it takes."""
+        """Record heartbeats, with the memory that each runner reports, of all runners whose rows
+        are not locked.
+        """
         ...
 
     async def at_work(
         self, only: Sequence[RunnerId] | None = None
     ) -> Mapping[RunnerId, RunnerAtWork]:
-        """These, or all that are not known to be gone."""
+        """Return these runners, or all that are not known to have exited."""
         ...
 
     async def before(self, job_id: JobId, attempt: AttemptNumber) -> Sequence[Runner]:
@@ -105,9 +109,11 @@ class Launcher(Protocol):
     def host(self) -> str: ...
     def log_path(self, runner_id: RunnerId) -> str: ...
     def reserve(self) -> RunnerId | None: ...
-    async def launch(self, runner_id: RunnerId, token: str) -> Launched: ...
+    async def launch(self, runner_id: RunnerId, secret: str) -> Launched:
+        """Starts the runner's process and tells it its secret, and nobody else."""
+
     async def find(self, runner: Runner) -> Launched | None:
-        """Its process, where it runs on this machine, whoever started it."""
+        """Find the runner's process on this machine, whoever started it."""
 
     async def kill(self, runner: Runner) -> str: ...
     async def watch(self, runner: Runner) -> None: ...

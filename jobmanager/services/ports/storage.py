@@ -36,14 +36,14 @@ class SnapshotStorage(Protocol):
 class Sweep(Protocol):
     """Storage as the garbage collector sees it. Paths in answers are URIs.
 
-    With `deletes` off, the same is looked at and said, and nothing is touched.
+    With `deletes` off, the answers are the same, and nothing is deleted.
     """
 
     async def jobs(self) -> Set[str]:
-        """The names of all jobs' directories: ids, in 32 hexadecimal digits."""
+        """Return the names of all jobs' directories: ids, in 32 hexadecimal digits."""
 
     async def checkpoints(self, job_id: JobId) -> Set[CheckpointNumber]:
-        """The checkpoints of a job that have a directory."""
+        """Return the numbers of a job's checkpoints that have a directory."""
 
     async def job(
         self, job_id: JobId, facts: JobFacts, limits: GarbageLimits, *, deletes: bool
@@ -51,12 +51,16 @@ class Sweep(Protocol):
     async def unknown_job(
         self, name: str, needed: Iterable[str], limits: GarbageLimits, *, deletes: bool
     ) -> Judgement:
-        """`needed` are URIs of what is kept, wherever it is."""
+        """Sweep a directory of a job that is not in the database. `needed` are URIs of everything
+        that is kept.
+        """
 
     async def drafts(self) -> Mapping[str, int]:
-        """Drafts of savepoints in our own directory for them: URI of the savepoint, and size."""
+        """Return drafts in the storage's own directory of savepoints: URI of the savepoint, and
+        size.
+        """
 
     async def remains(self, directory: str, *, is_complete: bool) -> Sequence[Remains]:
-        """What is left of a savepoint. Of one that is complete: only its draft."""
+        """Return what is left of a savepoint; of a completed savepoint, only its draft."""
 
     async def delete(self, remains: Remains) -> None: ...

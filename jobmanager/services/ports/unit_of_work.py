@@ -1,4 +1,4 @@
-"""A transaction, and everything that can be loaded and saved within the transaction."""
+"""A transaction, and everything that can be loaded and saved within it."""
 
 from typing import Protocol, Self
 
@@ -14,7 +14,7 @@ from jobmanager.services.ports.savepoints import Operations, Savepoints
 
 
 class UnitOfWork(Protocol):
-    """One transaction. What is not committed never happened."""
+    """One transaction. Changes that are not committed are lost."""
 
     lives: Lives
     jobs: Jobs
@@ -37,4 +37,6 @@ class UnitOfWork(Protocol):
 
 
 class UnitsOfWork(Protocol):
-    def __call__(self, actor: Actor = Actor.JOBMANAGER) -> UnitOfWork: ...
+    def __call__(
+        self, actor: Actor = Actor.JOBMANAGER, actor_name: str | None = None
+    ) -> UnitOfWork: ...

@@ -5,14 +5,14 @@
        │               │ expired, aborted, refused,                 │ failed        │ answered, or
        │               │ a query ended in its batch                 │               │ not delivered
        └───────────────┴─────────────────────┬──────────────────────┘               ▼
-                                             ▼                          its output is shown when
+                                             ▼                          output visible when
                                           declined                      the checkpoint is complete
 
-A barrier is met by the next batch boundary of every region: the commit of the batch that was under
-way when the barrier's turn came, or the last commit where none was. The queries are not paused. A
-stop takes the same way from `TakingSnapshot` on, once its queries have ended at a boundary.
+A barrier waits for the next batch boundary of every region: the commit of the batch that was under
+way when the barrier's turn came, or the last commit if no batch was under way. The queries are not
+paused. A stop joins at `TakingSnapshot`, once its queries have ended at a boundary.
 
-A snapshot that is under way is never given up: its outcome is the answer.
+A snapshot that is under way is never abandoned: its outcome is the answer.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ from taskrunner.core.attempt.instructions import (
 
 @dataclass(frozen=True, slots=True)
 class PendingBarrier:
-    """A barrier, or the barrier that a stop is, that has to be answered."""
+    """A barrier that has to be answered; a stop counts as a barrier too."""
 
     barrier: Barrier | Stop
     deadline: float
@@ -57,7 +57,7 @@ class PendingBarrier:
 class AwaitingBoundary:
     pending: PendingBarrier
     begun: Mapping[RegionId, int | None] | None = None
-    """The batch that has to be committed in each region; None: not looked up yet."""
+    """The batch that has to be committed in each region; None: not known yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +79,17 @@ class BarrierAnswers:
     declining: frozenset[int] = frozenset()
     """Checkpoints whose decline is being sent."""
     showing: frozenset[int] = frozenset()
-    """Checkpoints whose output is being shown."""
+    """Checkpoints whose output is being published."""
     batches: Mapping[int, Mapping[str, int | None]] = field(default_factory=dict)
-    """Of each checkpoint that may yet complete, and shows output then: up to where."""
+    """For each checkpoint that may still complete, and shows output then: the batches up to which
+    output may be seen."""
     newest: int = 0
-    """The newest checkpoint that was heard of. Numbers ascend: what is not newer is repeated."""
+    """The newest checkpoint of any barrier. Numbers ascend, so a barrier that is not newer is a
+    repetition."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is being answered or shown."""
+        """Whether no answer and no publication is under way."""
         return not (self.current or self.declining or self.showing)
 
     @property
@@ -97,7 +99,7 @@ class BarrierAnswers:
 
     @property
     def deadlines(self) -> list[float]:
-        """When barriers expire that are not answered by then."""
+        """The times at which unanswered barriers expire."""
         found = [one.deadline for one in self.waiting]
         if isinstance(self.current, AwaitingBoundary):
             found.append(self.current.pending.deadline)
@@ -118,7 +120,7 @@ def hear_of(answers: BarrierAnswers, checkpoint: int) -> BarrierAnswers:
 
 
 def begin_next(answers: BarrierAnswers) -> Answered:
-    """Turns to the barrier that has waited longest, if there is time for one."""
+    """Begins with the barrier that has waited longest, if no other is under way."""
     if answers.current is not None or not answers.waiting:
         return answers, ()
     first, *others = answers.waiting
@@ -149,7 +151,7 @@ def see(
 
 
 def take(answers: BarrierAnswers, pending: PendingBarrier) -> Answered:
-    """Takes the snapshot, nothing else being under way."""
+    """Takes the snapshot; no other answer is under way."""
     assert answers.current is None
     return replace(answers, current=TakingSnapshot(pending)), (TakeSnapshot(pending.barrier),)
 
@@ -194,7 +196,7 @@ def acks_answered(answers: BarrierAnswers, checkpoint: int, outcome: AckOutcome)
 
 
 def acks_not_delivered(answers: BarrierAnswers, checkpoint: int) -> BarrierAnswers:
-    """They may have been, and only the answer was lost: `CheckpointCompleted` may follow."""
+    """The acks may have arrived, and only the answer was lost: `CheckpointCompleted` may follow."""
     return replace(answers, current=None) if is_sending(answers, checkpoint) else answers
 
 
@@ -203,7 +205,7 @@ def is_sending(answers: BarrierAnswers, checkpoint: int) -> bool:
 
 
 def complete(answers: BarrierAnswers, checkpoint: int) -> Answered:
-    """Shows what was held back for a checkpoint. Older checkpoints have nothing beyond it."""
+    """Publishes the output held for a checkpoint, which includes that of older checkpoints."""
     batches = answers.batches.get(checkpoint)
     if batches is None:
         return answers, ()
@@ -217,7 +219,7 @@ def shown(answers: BarrierAnswers, checkpoint: int) -> BarrierAnswers:
 
 
 def abort(answers: BarrierAnswers, checkpoint: int) -> Answered:
-    """The JobManager has given the checkpoint up."""
+    """The JobManager has aborted the checkpoint."""
     details = {checkpoint: "the checkpoint was aborted"}
     return _decline_where(_forget(answers, checkpoint), details, "no_boundary_in_time")
 
@@ -260,7 +262,7 @@ def decline_answered(answers: BarrierAnswers, checkpoint: int) -> BarrierAnswers
 def _decline_where(
     answers: BarrierAnswers, details: Mapping[int, str], reason: DeclineReason
 ) -> Answered:
-    """Declines the barriers of these checkpoints that wait, for a turn or for a boundary."""
+    """Declines those barriers of these checkpoints that wait for their turn or for a boundary."""
     instructions: tuple[Instruction, ...] = ()
     current = answers.current
     if isinstance(current, AwaitingBoundary) and current.pending.checkpoint in details:

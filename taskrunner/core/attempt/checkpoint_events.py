@@ -1,4 +1,4 @@
-"""What news of checkpoints mean for an attempt: barriers, snapshots, and the answers to acks."""
+"""How an attempt handles events about checkpoints: barriers, snapshots, and answers to acks."""
 
 from dataclasses import replace
 from typing import assert_never
@@ -86,7 +86,7 @@ def _take_abort(state: AttemptState, checkpoint: int) -> Stepped:
     if state.stop is not None and state.stop.stop.checkpoint == checkpoint:
         return go.give_up_stop(state, "no_boundary_in_time", detail)
     if checkpoint in state.answers.showing:
-        return state, ()  # it was completed before
+        return state, ()  # the checkpoint was completed before
     is_under_way = state.answers.snapshots or barriers.is_sending(state.answers, checkpoint)
     state, instructions = go.with_answers(state, barriers.abort(state.answers, checkpoint))
     if is_under_way:
@@ -124,7 +124,7 @@ def take_answer(
                 return state, ()
             state = replace(state, answers=barriers.acks_not_delivered(answers, checkpoint))
             if checkpoint in answers.showing:
-                return state, ()  # the JobManager has them all the same
+                return state, ()  # the JobManager has the acks all the same
             return _savepoint_failed(state, checkpoint, f"the acks were not delivered: {why}")
         case events.DeclineAnswered(checkpoint=checkpoint, is_superseded=is_superseded):
             if is_superseded:

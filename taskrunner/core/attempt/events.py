@@ -1,7 +1,8 @@
-"""What an attempt is told: by the JobManager, by a signal, by Spark's queries, by its own threads.
+"""The events of an attempt: from the JobManager, from signals, from Spark's queries, and from its
+own threads.
 
-`CheckpointCompleted` and `CheckpointAborted` are the protocol's own messages. Nothing here knows a
-clock: `TimePassed` says what time it is, and precedes whatever happened at that time.
+`CheckpointCompleted` and `CheckpointAborted` are the protocol's own messages. Nothing here reads a
+clock: a `TimePassed` event gives the time, and precedes the events that happened at that time.
 """
 
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ from jobmanager.protocol.messages import (
 
 @dataclass(frozen=True, slots=True)
 class TimePassed:
-    """It is `at`, in seconds of a clock that never goes back."""
+    """The time is now `at`, in seconds of a monotonic clock."""
 
     at: float
 
@@ -54,7 +55,7 @@ class StopAsked:
 
 @dataclass(frozen=True, slots=True)
 class CancelAsked:
-    """End after the batch under way, or when `grace` is over in the middle of it."""
+    """End after the batch under way, or in the middle of it when `grace` is over."""
 
     grace: timedelta
     why: str
@@ -62,20 +63,20 @@ class CancelAsked:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A newer attempt has taken over: stop at once, publish nothing, say nothing."""
+    """A newer attempt has taken over: stop at once, publish nothing, report nothing."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Dismissed:
-    """The JobManager does not know this runner (any more), or has no more work for it."""
+    """The JobManager no longer knows this runner, or has no more work for it."""
 
     why: str
 
 
 Order = CancelAsked | Replaced | Dismissed
-"""What can end any attempt, whatever job it runs."""
+"""The orders that can end any attempt, whatever job it runs."""
 
 # ── the start ─────────────────────────────────────────────────────────────────
 
@@ -104,7 +105,7 @@ class AllQueriesStarted:
 
 @dataclass(frozen=True, slots=True)
 class StartFailed:
-    """A query could not be started. Those that had been are stopped."""
+    """A query could not be started. Queries that had already started are stopped."""
 
     failure: FailureReport
 
@@ -114,7 +115,7 @@ class StartFailed:
 
 @dataclass(frozen=True, slots=True)
 class QueryFinished:
-    """A region's sources gave everything, and its output is complete."""
+    """A region has processed all input, and its output is complete."""
 
     region: RegionId
 
@@ -127,26 +128,26 @@ class QueryFailed:
 
 @dataclass(frozen=True, slots=True)
 class QueryCannotStop:
-    """A region was asked to stop after its batch, and cannot: it can only be stopped at once."""
+    """A region cannot stop after its batch, as requested: it can only be stopped at once."""
 
     region: RegionId
 
 
 @dataclass(frozen=True, slots=True)
 class QueryEnded:
-    """A region was asked to stop after its batch, and has: it is at a boundary."""
+    """A region has stopped after its batch, as requested: it is at a boundary."""
 
     region: RegionId
 
 
 @dataclass(frozen=True, slots=True)
 class RegionsDrained:
-    """Every region, all of them at a boundary, has emitted every open window."""
+    """All regions are at a boundary and have emitted every open window."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionsStopped:
-    """Nothing of the job runs any more."""
+    """No query of the job runs any more."""
 
 
 # ── checkpoints ───────────────────────────────────────────────────────────────
@@ -168,13 +169,13 @@ class BatchesOfRegion:
     committed: int | None
     """The last batch that was committed."""
     is_alive: bool
-    """Whether the query ran just before the log was read: a batch that is then neither
-    committed nor under way will never be."""
+    """Whether the query ran just before the log was read. If not, a batch that is not committed
+    never will be."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchesSeen:
-    """The answer to `WatchBatches`: at once, and again whenever something has changed."""
+    """The answer to `WatchBatches`: sent at once, and again after every change."""
 
     checkpoint: int
     regions: Mapping[RegionId, BatchesOfRegion]
@@ -185,7 +186,7 @@ class SnapshotTaken:
     """The snapshot is durable, and so is its manifest."""
 
     acks: BarrierAcks
-    """What to tell the JobManager: one ack a subtask."""
+    """The acks for the JobManager: one for each subtask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +208,7 @@ class AcksAnswered:
 
 @dataclass(frozen=True, slots=True)
 class AcksNotDelivered:
-    """Nobody answered in time, or the answer was a refusal. The JobManager may have them."""
+    """No answer arrived in time, or it was a refusal. The JobManager may still have the acks."""
 
     checkpoint: int
     why: str
@@ -215,7 +216,7 @@ class AcksNotDelivered:
 
 @dataclass(frozen=True, slots=True)
 class DeclineAnswered:
-    """A decline has been answered, or was given up."""
+    """A decline has been answered, or its delivery was given up."""
 
     checkpoint: int
     is_superseded: bool = False
@@ -223,14 +224,16 @@ class DeclineAnswered:
 
 @dataclass(frozen=True, slots=True)
 class OutputShown:
-    """What was held back for this checkpoint is in sight."""
+    """The output held for this checkpoint is visible."""
 
     checkpoint: int
 
 
 @dataclass(frozen=True, slots=True)
 class OutputNotShown:
-    """Some of it may be in sight. A later checkpoint, or the next attempt, shows the rest."""
+    """Publishing the held output failed; part of it may be visible. A later checkpoint, or the next
+    attempt, publishes the rest.
+    """
 
     checkpoint: int
     why: str
@@ -238,7 +241,7 @@ class OutputNotShown:
 
 @dataclass(frozen=True, slots=True)
 class AllOutputShown:
-    """The job has finished, and nothing it wrote is held back any more."""
+    """The job has finished, and all its output is visible."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,15 @@
-"""What an attempt's threads are told to do. Each instruction is carried out once.
+"""The instructions for an attempt's threads. Each instruction is carried out once.
 
     for the thread that drives Spark      Prepare, StartQueries, AskRegionsToStop, DrainRegions,
                                           StopRegionsAtOnce, ShowAllOutput, End
     for the thread that answers barriers  WatchBatches, StopWatching, TakeSnapshot, SendAcks,
                                           SendDecline, ShowOutput
-    for whoever reports                   Report
-    for nobody who could hang             KillProcess
+    for the reporter                      Report
+    for no thread that could hang         KillProcess
 
 Instructions for one thread are carried out in the order in which they were given. An instruction
-for Spark's thread interrupts what that thread only waits for: the next region to prepare, a query
-that is to end, a batch that drains.
+for Spark's thread interrupts one that only waits: for the next region to prepare, a query that is
+to end, a batch that drains. The events in the docstrings below are the possible answers.
 """
 
 from collections.abc import Mapping
@@ -44,24 +44,24 @@ class AskRegionsToStop:
 
 @dataclass(frozen=True, slots=True)
 class DrainRegions:
-    """Let every region, all of them ended, emit its open windows: `RegionsDrained` or
+    """Let every region emit its open windows, after all queries have ended: `RegionsDrained` or
     `QueryFailed`."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopRegionsAtOnce:
-    """Stop whatever still runs, in the middle of a batch if need be: `RegionsStopped`."""
+    """Stop all queries that still run, in the middle of a batch if necessary: `RegionsStopped`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShowAllOutput:
-    """Show what is still held back, the job having finished: `AllOutputShown` or
+    """Publish all held output after the job has finished: `AllOutputShown` or
     `AllOutputNotShown`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchBatches:
-    """Say how far the queries are until told otherwise: `BatchesSeen`."""
+    """Report how far the queries are, until `StopWatching`: `BatchesSeen`."""
 
     checkpoint: int
 
@@ -84,7 +84,7 @@ class SendAcks:
 
     acks: BarrierAcks
     deadline: float
-    """When trying again is no use any more, by the clock of `TimePassed`."""
+    """When to stop trying, by the clock of `TimePassed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,26 +99,26 @@ class SendDecline:
 
 @dataclass(frozen=True, slots=True)
 class ShowOutput:
-    """Show what was held back for this checkpoint: `OutputShown` or `OutputNotShown`."""
+    """Publish the output held for this checkpoint: `OutputShown` or `OutputNotShown`."""
 
     checkpoint: int
     batches: Mapping[str, int | None]
-    """Region to the last batch that may be seen; None: none."""
+    """Region to the last batch that may become visible; None: none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Tell the JobManager how the attempt is. An ending is the last that it hears of it."""
+    """Report the status of the attempt to the JobManager. The report of an ending is the last."""
 
     body: AttemptPrepared | AttemptRunning | EndingReport
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Let go of everything: no event is expected any more."""
+    """End the threads and release all resources: no event is expected any more."""
 
     keeps_runner: bool = False
-    """The attempt was stopped, and another is to come to this runner."""
+    """The attempt was stopped, and the job's next attempt will run in this process."""
 
 
 @dataclass(frozen=True, slots=True)

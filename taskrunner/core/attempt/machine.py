@@ -1,4 +1,4 @@
-"""An attempt of a job in its runner: what was said and seen goes in, what is to be done comes out.
+"""The state machine of an attempt in its runner: events go in, instructions come out.
 
     PREPARING ──▶ STARTING ──▶ RUNNING ──stop asked──▶ STOPPING ──at a boundary──▶ SAVING
         │            │            │                        │                         │
@@ -12,34 +12,34 @@
                                               ▼
     any ──replaced, dismissed──▶ ENDED (says nothing)      ENDED (has reported, once)
 
-`begin()` gives the state at the start with the first instruction. `step(state, event)` gives the
-next state with the instructions that follow. `next_deadline(state)` says by when `TimePassed` is
-wanted at the latest. There is no clock, no thread and no I/O in here.
+`begin()` returns the first state with the first instruction. `step(state, event)` returns the next
+state with the instructions that follow. `next_deadline(state)` is the latest time for the next
+`TimePassed`. There is no clock, no thread and no I/O in here.
 
-What goes first, in every phase:
+The precedence, in every phase:
 
-1. `Replaced`, or an answer that says so: ENDED at once, and nothing is said any more.
-2. An ending that is decided (ENDING): no order or failure changes it, and it is reported.
-3. `Dismissed`: ENDED at once, nothing is said.
-4. `CancelAsked`: goes before a start and before a stop. Queries that fail meanwhile do not
-   make a failure of it.
-5. A failure: goes before a stop, whose savepoint is declined.
-6. `StopAsked`: the first counts. Before RUNNING it is kept; where it is aborted or expires before
-   anything was asked of the queries, it is declined and the job runs on.
+1. `Replaced`, or an answer that says so: ENDED at once, without a report.
+2. An ending already decided (ENDING): no order or failure changes it, and it is reported.
+3. `Dismissed`: ENDED at once, without a report.
+4. `CancelAsked`: precedes a start and a stop. Queries that fail meanwhile do not make the
+   cancellation a failure.
+5. A failure: precedes a stop, whose savepoint is declined.
+6. `StopAsked`: the first one counts. Before RUNNING it is kept; if it is aborted or expires before
+   any query was asked to end, it is declined and the job keeps running.
 
-Barriers are answered beside (`barrier_answers`): kept before RUNNING; begun, one at a time, in
-RUNNING, and in CANCELLING where they had come before; declined when they come during a stop or a
-cancel, and when the attempt ends. A snapshot that is under way is always answered before the
-ending is reported, so nothing is acked after that.
+Barriers are answered independently (`barrier_answers`): kept before RUNNING; begun, one at a time,
+in RUNNING, and in CANCELLING if they had arrived before; declined if they arrive during a stop or a
+cancellation, and when the attempt ends. A snapshot that is under way is always answered before the
+ending is reported, so no ack follows that report.
 
 Where a sink cannot be fenced, the attempt fails when no heartbeat was answered for its fence time
 (`fence_time`): from PREPARING it does not start, in CANCELLING it is cancelled. If its queries have
 not stopped shortly after, the process is killed, in every phase: `KillProcess`.
 
-Events (`events`), and what they answer:
+Events (`events`), and the instructions they answer:
 
-    TimePassed(at)                     precedes whatever happened then; also at `next_deadline`
-    HeartbeatAnswered                  puts the fence time off
+TimePassed(at)                     precedes the events of that time; also at `next_deadline`
+HeartbeatAnswered                  puts the fence time off
     StopAsked, CancelAsked,            orders: directives, signals; `Replaced` also from the fence,
       Replaced, Dismissed              from heartbeats and from the answers to reports
     BarrierArrived                     directive
@@ -60,8 +60,8 @@ Events (`events`), and what they answer:
 
 Instructions without an answer: StopWatching, Report, End, KillProcess. An instruction that is under
 way when another comes for the same thread may be abandoned without an answer where `instructions`
-says that it can be interrupted. Whoever carries out an instruction may find out that the attempt
-was superseded (then `Replaced` comes in the place of the answer) or the runner dismissed (then
+says that it can be interrupted. A thread that carries out an instruction may find out that the
+attempt was superseded (then `Replaced` comes instead of the answer) or the runner dismissed (then
 `Dismissed` comes before the answer, which is that nothing was delivered).
 """
 
@@ -98,12 +98,12 @@ _CANNOT_STOP = "this Spark cannot end a query after its batch"
 
 
 def begin(at: float = 0.0, fence: FenceTime | None = None) -> Stepped:
-    """An attempt that has just been taken on. None: it has no fence time."""
+    """The first state of an attempt, and its first instruction. None: it has no fence time."""
     return AttemptState(now=at, fence=fence or FenceTime(at)), (Prepare(),)
 
 
 def step(state: AttemptState, event: events.Event) -> Stepped:
-    """What becomes of the attempt, and what is to be done about it, in this order."""
+    """The next state of the attempt, and the instructions to carry out, in order."""
     if isinstance(state.phase, Ended):
         return state, ()
     state, instructions = _take(state, event)
@@ -112,7 +112,7 @@ def step(state: AttemptState, event: events.Event) -> Stepped:
 
 
 def next_deadline(state: AttemptState) -> float | None:
-    """When something is over, if nothing happens before. None: nothing is waited for."""
+    """The time of the next deadline; None: there is none."""
     if isinstance(state.phase, Ended):
         return None
     deadlines = state.answers.deadlines

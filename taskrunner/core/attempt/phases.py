@@ -1,4 +1,4 @@
-"""The state of an attempt: the phase it is in, and the answers to barriers beside it."""
+"""The state of an attempt: its phase, and the answers to barriers."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -26,8 +26,8 @@ class Running:
 
 class StopStep(StrEnum):
     SNAPSHOT_UNDER_WAY = "snapshot_under_way"
-    """An earlier barrier's snapshot is let finish: after a drain there would be no state to
-    go on from. Nothing has been asked of the queries yet."""
+    """The snapshot of an earlier barrier may finish: a drain would destroy the state it needs. The
+    queries have not been asked to end yet."""
     LAST_BATCH = "last_batch"
     """Every query is in its last batch, or has ended after it."""
     DRAINING = "draining"
@@ -35,7 +35,7 @@ class StopStep(StrEnum):
     CLOSING = "closing"
     """Every query is at its last boundary, and is closed."""
     CLOSED = "closed"
-    """An earlier barrier's acks are let go first."""
+    """The acks of an earlier barrier are sent first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Stopping:
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """The savepoint of a stop is taken, acked, and awaited to be complete."""
+    """The savepoint of a stop is taken and acked, and its completion is awaited."""
 
     stop: Stop
     deadline: float
@@ -57,7 +57,7 @@ class Saving:
 
 @dataclass(frozen=True, slots=True)
 class Cancelling:
-    """Every query is in its last batch, which is cut off when the grace is over."""
+    """Every query is in its last batch, which is interrupted when the grace period is over."""
 
     deadline: float
     ended: frozenset[RegionId] = frozenset()
@@ -67,18 +67,18 @@ class Cancelling:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How it ended is decided. The last answers go out, and nothing may run when it is said."""
+    """The outcome is decided. It is reported when no query runs and the last answers are sent."""
 
     report: EndingReport
     keeps_runner: bool = False
     shows_output: bool = False
-    """The job has finished, and what was held back is being shown."""
+    """The job has finished, and its held output is being published."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
     report: EndingReport | None
-    """None: it was replaced or dismissed, and said nothing."""
+    """None: the attempt was replaced or dismissed, and reported nothing."""
 
 
 Phase = Preparing | Starting | Running | Stopping | Saving | Cancelling | Ending | Ended
@@ -94,16 +94,16 @@ class PendingStop:
 class AttemptState:
     phase: Phase = field(default_factory=Preparing)
     now: float = 0.0
-    """As the last `TimePassed` said."""
+    """The time of the last `TimePassed`."""
     regions: tuple[RegionId, ...] = ()
     has_boundaries: bool = True
     """False: a batch job, which can neither be snapshotted nor stopped with a savepoint."""
     has_queries: bool = False
-    """Whether something of the job may be running."""
+    """Whether a query of the job may be running."""
     finished: frozenset[RegionId] = frozenset()
     stop: PendingStop | None = None
-    """The stop that was asked for, as long as it is neither declined nor snapshotted: kept until
-    the queries run, under way in STOPPING."""
+    """The requested stop, until it is declined or its snapshot is taken: kept until the queries
+    run, under way in STOPPING."""
     answers: BarrierAnswers = field(default_factory=BarrierAnswers)
     fence: FenceTime = field(default_factory=lambda: FenceTime(0.0))
     unfenced: tuple[VertexId, ...] = ()

@@ -1,4 +1,4 @@
-"""The ways from one phase of an attempt to another. What takes which way is in `machine`."""
+"""The transitions between the phases of an attempt. `machine` decides which one is taken."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ from taskrunner.core.attempt.phases import (
 from taskrunner.core.fence_time import lost_message
 
 CONFIRMATION_SECONDS = 30.0
-"""How long after its deadline the savepoint of a stop may be confirmed."""
+"""How long after the deadline of a stop its savepoint may still be confirmed."""
 
 Stepped = tuple[AttemptState, tuple[Instruction, ...]]
 
@@ -61,7 +61,7 @@ def end_silently(state: AttemptState) -> Stepped:
 
 
 def end_with(state: AttemptState, report: EndingReport, keeps_runner: bool = False) -> Stepped:
-    """The ending is decided: stops what runs, declines what waits."""
+    """Decides the ending: stops running queries and declines waiting barriers."""
     state, declines = decline_stop(state, "not_running", "the attempt is ending")
     state, refusals = with_answers(state, barriers.refuse(state.answers, "the attempt is ending"))
     stopping = (StopRegionsAtOnce(),) if state.has_queries else ()
@@ -99,7 +99,7 @@ def cancelled(state: AttemptState, phase: Cancelling) -> Stepped:
 
 
 def begin_stop(state: AttemptState) -> Stepped:
-    """From now on no barrier is begun: what comes is no state to go on from."""
+    """Begins a stop. From now on no barrier is begun: later state must not be restored."""
     stopping = enter(state, Stopping())
     return with_answers(stopping, barriers.refuse(state.answers, "the job is being stopped"))
 
@@ -109,7 +109,7 @@ def close_regions(state: AttemptState, phase: Stopping) -> Stepped:
 
 
 def give_up_stop(state: AttemptState, reason: DeclineReason, detail: str) -> Stepped:
-    """There will be no savepoint. Where the queries know nothing of the stop, the job runs on."""
+    """Gives up a stop without a savepoint. If no query was asked to end, the job keeps running."""
     phase = state.phase
     state, declines = decline_stop(state, reason, detail)
     if not isinstance(phase, Stopping):
@@ -123,7 +123,7 @@ def give_up_stop(state: AttemptState, reason: DeclineReason, detail: str) -> Ste
 def decline_stop(
     state: AttemptState, reason: DeclineReason, detail: str, region: RegionId | None = None
 ) -> Stepped:
-    """Declines the stop that has no snapshot yet, if there is one."""
+    """Declines the stop, if there is one without a snapshot."""
     if state.stop is None:
         return state, ()
     checkpoint = state.stop.stop.checkpoint
@@ -193,7 +193,7 @@ def _pass_deadlines(state: AttemptState) -> Stepped:
 
 
 def is_shown_soon(state: AttemptState, phase: Saving) -> bool:
-    """Whether the savepoint is complete, and only its output has to be shown."""
+    """Whether the savepoint is complete, and only its output has to be published."""
     return phase.stop.checkpoint in state.answers.showing
 
 
@@ -201,7 +201,7 @@ def is_shown_soon(state: AttemptState, phase: Saving) -> bool:
 
 
 def advance(state: AttemptState) -> Stepped:
-    """Goes on for as long as nothing has to be waited for."""
+    """Makes all transitions that need no further event."""
     instructions: tuple[Instruction, ...] = ()
     while True:
         after, more = _advance_once(state)
@@ -264,5 +264,5 @@ def _advance_ending(state: AttemptState, phase: Ending) -> Stepped:
 
 
 def leave(state: AttemptState, report: EndingReport, keeps_runner: bool = False) -> Stepped:
-    """Nothing runs and nothing is being answered: says how it ended, and ends."""
+    """Reports the outcome and ends; no query runs and no answer is under way."""
     return enter(state, Ended(report)), (Report(report), End(keeps_runner))

@@ -1,8 +1,8 @@
 """Aggregate functions over slices of columns, with Spark's results.
 
-A fold takes in rows slice by slice and keeps what it needs of them, in plain values that can
-be pickled. Columns are lists of plain Python values, None for null. Whatever a fold keeps, a
-result is never changed afterwards.
+An aggregator takes rows slice by slice and keeps intermediate results, as plain values that can
+be pickled. Columns are lists of plain Python values, None for null. A result that was returned is
+never changed afterwards.
 """
 
 import decimal
@@ -23,21 +23,21 @@ class AggregatorSpec:
     columns: tuple[int, ...]
     is_distinct: bool = False
     where: int | None = None
-    """The column that says which rows count."""
+    """The column of the FILTER condition."""
     ignores_nulls: bool = False
     is_float: bool = False
-    """The column that is compared has floating-point numbers: NaN is above all of them."""
+    """The compared column has floating-point numbers: NaN is greater than all others."""
     is_integral: bool = False
     """The result is a BIGINT."""
     scale: int | None = None
-    """Of a result that is a DECIMAL."""
+    """The scale of a DECIMAL result."""
 
 
 class Aggregator(Protocol):
     start: Any
 
     def add(self, kept: Any, columns: Columns, begin: int, end: int) -> Any:
-        """What is kept after the rows from `begin` to before `end`."""
+        """The intermediate result after the rows from `begin` to before `end`."""
         ...
 
     def merge(self, kept: Any, other: Any) -> Any: ...
@@ -72,7 +72,7 @@ class _CountRows:
 
 
 class _Count(_CountRows):
-    """Rows in which no argument is null."""
+    """Counts the rows in which no argument is null."""
 
     def __init__(self, columns: tuple[int, ...]) -> None:
         self._columns = columns
@@ -158,7 +158,7 @@ class _Extreme:
 
 
 class _ValueBy:
-    """The value in the row in which another is least or greatest; of equal ones the last."""
+    """The value in the row in which another value is least or greatest; the last of equal rows."""
 
     start = None
 
@@ -172,7 +172,7 @@ class _ValueBy:
         present = [at for at, one in enumerate(by) if one is not None]
         if not present:
             return kept
-        # the first of equal ones is chosen, so the last rows come first
+        # min and max choose the first of equal values, so the last rows come first
         at = self._choose(reversed(present), key=lambda one: self._rank(by[one]))
         return self.merge(kept, (columns[self._value][begin + at], by[at]))
 
@@ -247,7 +247,7 @@ class _List:
 
 
 class _Set(_List):
-    """Each value that is not null once, in the order of the first rows that have them."""
+    """Each value that is not null once, in order of first appearance."""
 
     def add(self, kept: Any, columns: Columns, begin: int, end: int) -> Any:
         found = kept if kept is not None else {}
@@ -272,7 +272,7 @@ class _Median(_List):
 
 
 class _Moments:
-    """Count, mean and sum of squared distances from it: of what is kept, by Chan's rule."""
+    """Count, mean and sum of squared distances from the mean, merged by Chan's rule."""
 
     start = (0, 0.0, 0.0)
 
@@ -362,7 +362,7 @@ _NAN = math.nan
 
 
 def _same_nan(value: Any) -> Any:
-    """One NaN for all, since to Spark they are equal. In state there may be others."""
+    """Replaces every NaN by the same object, since Spark treats NaNs as equal."""
     return _NAN if value != value else value
 
 

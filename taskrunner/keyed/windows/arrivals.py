@@ -1,4 +1,4 @@
-"""The rows of a call, as plain columns, sorted by key."""
+"""The rows of a call as plain columns, grouped by key."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ Key = tuple[Any, ...]
 @dataclass(frozen=True, slots=True)
 class Arrivals:
     columns: list[list[Any]]
-    """Plain Python values, None for null. Rows of a key are together, in the order they came."""
+    """Plain Python values, None for null. Rows of a key are adjacent, in order of arrival."""
     slices: list[tuple[Key, int, int]]
-    """Each key, and from where to before where its rows are."""
+    """Each key, and the range of its rows."""
 
 
 def arrivals_of(
@@ -69,9 +69,17 @@ def _plain(rows: pd.DataFrame, column: SentColumn, order: Any) -> list[Any]:
 
 
 def plain_value(value: Any) -> Any:
-    """Arrays come as numpy's."""
+    """Converts a value to plain Python: Spark passes arrays as numpy arrays, and times inside of
+    structs as pandas timestamps.
+    """
     if isinstance(value, np.ndarray | list):
         return [plain_value(one) for one in value]
+    if isinstance(value, dict):
+        return {key: plain_value(one) for key, one in value.items()}
+    if isinstance(value, tuple):  # an entry of a map
+        return tuple(plain_value(one) for one in value)
+    if isinstance(value, pd.Timestamp):
+        return value.to_pydatetime(warn=False)
     if isinstance(value, np.generic):
         return value.item()
     return value

@@ -1,7 +1,7 @@
-"""What one window holds: what its aggregate functions keep, or its rows.
+"""The contents of one window: intermediate results of its aggregate functions, or its rows.
 
-Where nothing is evicted the aggregate functions take rows in as they come, and the window
-holds no rows. An evictor or a user's function needs the rows themselves.
+Without an evictor the aggregate functions process rows as they arrive, and the window holds no
+rows. An evictor or a user's function needs the rows themselves.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from taskrunner.keyed.windows.aggregators import Columns, aggregator_of
 from taskrunner.keyed.windows.spec import WindowSpec
 
 Frame = tuple[Any, int | None, int | None, int | None]
-"""Of which window: key, start, end (in microseconds), pane."""
+"""The identity of a window: key, start, end (in microseconds), pane."""
 Results = Iterable[tuple[Any, ...]]
 
 
@@ -24,12 +24,12 @@ class Contents(Protocol):
     def merge(self, content: Any, other: Any) -> Any: ...
 
     def emit(self, content: Any, frame: Frame) -> Results:
-        """The rows that come out; what the evictor takes is gone."""
+        """The output rows; rows that the evictor removes are deleted."""
         ...
 
 
 def contents_of(spec: WindowSpec, evaluate: "Evaluate | None") -> Contents:
-    """`evaluate` is the user's function, if there is one."""
+    """Chooses the kind of contents. `evaluate` is the user's function, if there is one."""
     if spec.keeps_rows:
         return _Rows(spec, evaluate)
     return _Folded(spec)
@@ -40,12 +40,12 @@ Evaluate = Callable[[list[list[Any]], Frame], Results]
 
 
 class _Folded:
-    """A list with what each fold keeps."""
+    """A list with the intermediate result of each aggregate function."""
 
     def __init__(self, spec: WindowSpec) -> None:
         self._folds = [aggregator_of(one) for one in spec.folds]
         self._start = [fold.start for fold in self._folds]
-        # bound once: they are called for every window of every key
+        # bound once, because they are called for every window of every key
         self._adds = [(at, fold.add) for at, fold in enumerate(self._folds)]
         self._results = [fold.result for fold in self._folds]
 

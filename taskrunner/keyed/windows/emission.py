@@ -1,4 +1,4 @@
-"""The rows that a call gives, as one frame."""
+"""The output rows of a call, as one frame."""
 
 from collections.abc import Sequence
 from typing import Any

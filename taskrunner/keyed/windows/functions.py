@@ -4,8 +4,8 @@
         best = max(rows, key=lambda row: row["price"])
         yield {"auction": window.key["auction"], "until": window.end, "bidder": best["bidder"]}
 
-It is given the window and its rows, each a dict by column, and gives dicts by the columns of
-`output`: one, any number, or None for none. A column that is left out is null.
+The function gets the window and its rows, each a dict by column, and returns or yields dicts with
+the columns of `output`: one, any number, or None for none. A missing column is null.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,11 +25,11 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class WindowSeen:
-    """What a window function is told of its window."""
+    """The window as a window function sees it."""
 
     key: Mapping[str, Any]
     start: datetime | None
-    """None, as `end`, for count and global windows."""
+    """None for count and global windows, as is `end`."""
     end: datetime | None
     pane: int | None
     """The number of the emission for the key, from 1; None for time windows."""

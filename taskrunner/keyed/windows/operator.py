@@ -1,4 +1,4 @@
-"""The operator of a buffered window: what is called for a key group."""
+"""The operator of a buffered window, called once for each key group."""
 
 import decimal
 
@@ -43,6 +43,6 @@ class WindowOperator:
         if not isinstance(trigger, EveryInterval):
             return None if book.due_us is None else -(-book.due_us // 1000)
         if book.tick_ms is None and book.due_us is not None:
-            # nothing to emit, and windows to forget when the watermark says so: look again
+            # nothing to emit now, but windows to delete when the watermark passes: call again
             return next_tick(trigger, now)
         return book.tick_ms

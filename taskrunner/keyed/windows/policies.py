@@ -1,4 +1,4 @@
-"""Triggers and evictors: when a window emits, and what leaves its buffer first."""
+"""Triggers and evictors: when a window emits, and which rows are removed before."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,8 +18,8 @@ from taskrunner.keyed.windows.spec import (
 def cuts(
     trigger: Trigger, memory: Any, columns: Columns, begin: int, end: int
 ) -> tuple[Sequence[int], Any]:
-    """After which of the rows the window emits, as positions behind them, and what the trigger
-    remembers. Triggers that wait for time cut nowhere.
+    """The positions after which the window emits, and the trigger's new memory. Triggers that wait
+    for a time have no such positions.
     """
     if isinstance(trigger, EveryRows):
         return _cuts_by_count(trigger.count, memory or 0, begin, end)
@@ -29,7 +29,7 @@ def cuts(
 
 
 def merged(trigger: Trigger, memory: Any, other: Any) -> Any:
-    """What a trigger remembers of two windows that became one."""
+    """Merges a trigger's memory of two windows that became one."""
     if memory is None or other is None:
         return other if memory is None else memory
     return memory + other if isinstance(trigger, EveryRows) else min(memory, other)
@@ -61,7 +61,7 @@ def _cuts_by_delta(
 
 
 def evict(evictor: Evictor, buffer: list[list[Any]]) -> list[list[Any]]:
-    """What is left of the buffer's rows."""
+    """The rows that remain in the buffer."""
     match evictor:
         case KeepRows(count=count):
             return [column[-count:] for column in buffer]
@@ -80,7 +80,7 @@ def evict(evictor: Evictor, buffer: list[list[Any]]) -> list[list[Any]]:
 
 
 def trim(evictor: Evictor, buffer: list[list[Any]]) -> list[list[Any]]:
-    """The buffer without rows that would be evicted at the next emission in any case."""
+    """The buffer without rows that the next emission would evict in any case."""
     if isinstance(evictor, KeepRows) and len(buffer[0]) > 2 * evictor.count:
         return evict(evictor, buffer)
     return buffer

@@ -1,4 +1,4 @@
-"""What a window operator is told: the vertex, in positions of columns and in microseconds."""
+"""The specification of a window operator: the vertex, with column positions and microseconds."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from taskrunner.keyed.windows.aggregators import AggregatorSpec
 
 SIDE = "__headgate_side"
-"""Null in a result; the name of the side in a row of a side output."""
+"""A column that is null in a result, and the name of the side in a row of a side output."""
 LATE = "late"
 
 
@@ -16,14 +16,14 @@ class SentColumn:
 
     name: str
     null_bit: tuple[str, int] | None
-    """Which bit of which column says that it is null; None: nulls come as None."""
+    """The column and bit that mark a null; None: nulls arrive as None."""
     is_nested: bool = False
-    """Its values have to be made plain."""
+    """Its values have to be converted to plain Python."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tumbling:
-    """Also sliding windows: then `every` is shorter than `size`."""
+    """Tumbling windows; with `every` shorter than `size`, sliding windows."""
 
     size_us: int
     every_us: int
@@ -36,14 +36,14 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Windows of so many rows, one after the other."""
+    """Windows of a fixed number of rows, one after the other."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class Endless:
-    """One window a key, which never ends."""
+    """One window for each key, which never ends."""
 
 
 Kind = Tumbling | Session | Counted | Endless
@@ -51,7 +51,7 @@ Kind = Tumbling | Session | Counted | Endless
 
 @dataclass(frozen=True, slots=True)
 class AtEnd:
-    """When the watermark passes the end of the window."""
+    """Emits when the watermark passes the end of the window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,14 @@ class EveryRows:
 
 @dataclass(frozen=True, slots=True)
 class EveryInterval:
-    """In processing time, at whole multiples."""
+    """Emits in processing time, at whole multiples of the interval."""
 
     interval_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class WhenMoved:
-    """When a value is further than `threshold` from where it was at the last emission."""
+    """Emits when a value differs by more than `threshold` from its value at the last emission."""
 
     column: int
     threshold: float
@@ -90,7 +90,7 @@ class KeepTime:
 
 @dataclass(frozen=True, slots=True)
 class KeepNear:
-    """What is nearer than `threshold` to the last row."""
+    """Keeps rows whose value is less than `threshold` away from that of the last row."""
 
     column: int
     threshold: float
@@ -101,15 +101,15 @@ Evictor = KeepRows | KeepTime | KeepNear
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A user's function, in place of aggregate functions."""
+    """A user's function, instead of aggregate functions."""
 
     vertex: str
     reference: str
     columns: tuple[int, ...]
-    """The rows' columns, which it gets under `names`."""
+    """The columns of the rows, which the function gets under `names`."""
     names: tuple[str, ...]
     times: frozenset[str]
-    """Those that are times, and come as microseconds."""
+    """The columns that are times, and arrive as microseconds."""
     dates: frozenset[str]
     key: tuple[str, ...]
     output: tuple[str, ...]
@@ -121,11 +121,11 @@ class Function:
 class WindowSpec:
     key: tuple[SentColumn, ...]
     columns: tuple[SentColumn, ...]
-    """What the positions in all the rest speak of."""
+    """The columns to which all positions below refer."""
     buffered: int
-    """So many of the first columns are kept, where rows are."""
+    """How many of the first columns are stored, if rows are stored."""
     time: int | None
-    """The event time, in microseconds."""
+    """The column of the event time, in microseconds."""
     kind: Kind
     trigger: Trigger
     evictor: Evictor | None
@@ -133,7 +133,7 @@ class WindowSpec:
     folds: tuple[AggregatorSpec, ...]
     function: Function | None
     late_columns: tuple[int, ...] | None
-    """The rows' columns for the late side; None: late rows are dropped."""
+    """The columns of the rows of the late side; None: late rows are dropped."""
     output: tuple[str, ...]
     """The columns of the operator's output, in order: key, window or pane, results; or those of
     the function. Then the side, and the columns of late rows."""

@@ -1,28 +1,28 @@
-"""What a window operator keeps for a key group, and when it wants to be called again."""
+"""The state of a window operator for a key group, and when the operator has to be called again."""
 
-import pickle
 from dataclasses import dataclass, field
 from typing import Any
 
 from taskrunner.core.end_of_time import END_OF_TIME_MS
+from taskrunner.keyed import plain_pickle
 
 _VERSION = 1
 
 
 class UnreadableWindowState(Exception):
-    """State that another version of Headgate wrote."""
+    """The state was written by another version of Headgate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """When a call is: event time in microseconds, processing time in milliseconds."""
+    """The time of a call: event time in microseconds, processing time in milliseconds."""
 
     watermark_us: int
     processing_ms: int
 
     @property
     def is_end(self) -> bool:
-        """No row will come any more."""
+        """Whether no more rows will arrive."""
         return self.watermark_us >= END_OF_TIME_MS * 1000
 
 
@@ -32,7 +32,7 @@ class WindowState:
 
     keys: dict[Any, Any] = field(default_factory=dict)
     due_us: int | None = None
-    """The earliest event time at which something is to do, or some time before it."""
+    """The earliest event time at which a window is due, or a time before it."""
     tick_ms: int | None = None
     """The same in processing time."""
 
@@ -46,9 +46,10 @@ class WindowState:
 
 
 def read(state: bytes | None) -> WindowState:
+    """Raises `UnreadableWindowState`, `CodeInState`."""
     if state is None:
         return WindowState()
-    version, keys, due_us, tick_ms = pickle.loads(state)
+    version, keys, due_us, tick_ms = plain_pickle.loads(state)
     if version != _VERSION:
         raise UnreadableWindowState(
             f"windows were written in version {version}, and this Headgate reads {_VERSION}"
@@ -59,4 +60,4 @@ def read(state: bytes | None) -> WindowState:
 def write(book: WindowState) -> bytes | None:
     if not book.keys:
         return None
-    return pickle.dumps((_VERSION, book.keys, book.due_us, book.tick_ms), protocol=5)
+    return plain_pickle.dumps((_VERSION, book.keys, book.due_us, book.tick_ms))

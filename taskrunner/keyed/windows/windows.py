@@ -1,7 +1,7 @@
-"""The windows of a key: how rows get into them, and when they emit.
+"""The windows of a key: how rows are assigned to them, and when they emit.
 
-A window is a list: what it holds, what its trigger remembers, and a mark. Whatever the kind,
-in a call first the clocks go on (`advance`), then rows are taken in (`add`), key by key.
+A window is a list: its contents, the memory of its trigger, and a mark. For every kind of window,
+a call first advances the clocks (`advance`), then adds rows (`add`), key by key.
 """
 
 from bisect import bisect_left
@@ -24,7 +24,7 @@ from taskrunner.keyed.windows.spec import (
 from taskrunner.keyed.windows.window_state import Now, WindowState
 
 _CONTENT, _MEMORY, _MARK = range(3)
-"""The mark of a time window says whether it emitted at its end; of others, how often."""
+"""The mark of a time window says whether it has emitted at its end; of others, how often."""
 Entry = list[Any]
 
 
@@ -54,12 +54,12 @@ def windows_of(spec: WindowSpec, contents: Contents) -> Windows:
 
 
 def next_tick(trigger: EveryInterval, now: Now) -> int:
-    """Whole multiples of the interval."""
+    """The next whole multiple of the interval."""
     return now.processing_ms - now.processing_ms % trigger.interval_ms + trigger.interval_ms
 
 
 class PaneWindows:
-    """Windows without an end in time: one a key at a time. Its emissions are numbered."""
+    """Windows without an end in time: each key has one at a time. Their emissions are numbered."""
 
     def __init__(self, spec: WindowSpec, contents: Contents) -> None:
         self._trigger = spec.trigger
@@ -116,7 +116,7 @@ class PaneWindows:
 
 
 class _TimeWindows:
-    """What tumbling, sliding and session windows have in common."""
+    """The common part of tumbling, sliding and session windows."""
 
     def __init__(self, spec: WindowSpec, contents: Contents) -> None:
         assert spec.time is not None
@@ -154,8 +154,8 @@ class _TimeWindows:
         now: Now,
         out: Emission,
     ) -> None:
-        """After rows of a batch were taken in: emits what changed behind the watermark, and
-        sees to it that the window is heard of again.
+        """After rows of a batch were added: emits changed windows that the watermark has passed,
+        and schedules the next call for the window.
         """
         if self._emits_at_end:
             entry[_MARK] = end <= now.watermark_us
@@ -177,7 +177,7 @@ class _TimeWindows:
         now: Now,
         out: Emission,
     ) -> bool:
-        """Lets the clocks go on for a window; whether it is kept."""
+        """Advances the clocks for a window; returns whether the window is kept."""
         is_over = end + self._lateness <= now.watermark_us
         if self._emits_at_end:
             if not entry[_MARK] and end <= now.watermark_us:
@@ -197,7 +197,7 @@ class _TimeWindows:
         return end if self._emits_at_end and not entry[_MARK] else end + self._lateness
 
     def _with_time(self, columns: Columns, begin: int, end: int) -> int:
-        """Where the rows of a key end that have a time: those without come last."""
+        """The end of the key's rows that have a time: rows without a time come last."""
         times = columns[self._time]
         while end > begin and times[end - 1] is None:
             end -= 1
@@ -205,13 +205,13 @@ class _TimeWindows:
 
 
 def _is_idle(book: WindowState, now: Now) -> bool:
-    """Neither clock has come to anything."""
+    """Whether neither clock has reached a due window."""
     is_due = book.due_us is not None and book.due_us <= now.watermark_us
     return not is_due and not _has_come(book.tick_ms, now)
 
 
 class FixedWindows(_TimeWindows):
-    """Tumbling and sliding windows. Of a key, the windows by their start."""
+    """Tumbling and sliding windows: the windows of a key by their start."""
 
     def __init__(self, spec: WindowSpec, contents: Contents, kind: Tumbling) -> None:
         super().__init__(spec, contents)
@@ -243,7 +243,7 @@ class FixedWindows(_TimeWindows):
         times = columns[self._time]
         end = self._with_time(columns, begin, end)
         open_from = self._first_open(now)
-        # a row is late if even the last of its windows, which begins with it, is over
+        # a row is late if even the last of its windows is over
         in_time = bisect_left(times, open_from, begin, end)
         out.add_late(columns, begin, in_time)
         if in_time == end:
@@ -265,7 +265,7 @@ class FixedWindows(_TimeWindows):
             start += self._every
 
     def _first_open(self, now: Now) -> int:
-        """The start of the first window that is not over, late rows considered."""
+        """The start of the first window that is not over, allowed lateness included."""
         return ((now.watermark_us - self._size - self._lateness) // self._every + 1) * self._every
 
     def _first_with(self, time: int) -> int:
@@ -274,7 +274,7 @@ class FixedWindows(_TimeWindows):
 
 
 class Sessions(_TimeWindows):
-    """Session windows. Of a key, its sessions by their start, each with its end."""
+    """Session windows: the sessions of a key by their start, each with its end."""
 
     def __init__(self, spec: WindowSpec, contents: Contents, kind: Session) -> None:
         super().__init__(spec, contents)
@@ -331,7 +331,7 @@ class Sessions(_TimeWindows):
                 self._emit_changes(book, key, session[0], session[1], session[2], now, out)
 
     def _joined(self, sessions: list[Any], time: int) -> Any:
-        """The session that a row of that time belongs to: it may make one of several."""
+        """The session that a row of that time belongs to; the row may merge several sessions."""
         near = [one for one in sessions if one[0] < time + self._gap and time < one[1]]
         if not near:
             return None
@@ -354,7 +354,7 @@ class Sessions(_TimeWindows):
     def _extend(
         self, sessions: list[Any], session: Any, times: list[Any], at: int, end: int
     ) -> int:
-        """Takes in the times that follow, up to one that reaches another session as well."""
+        """Adds the times that follow, up to a time that also belongs to another session."""
         following = sessions.index(session) + 1
         limit = sessions[following][0] if following < len(sessions) else None
         stop = at + 1

@@ -1,10 +1,10 @@
-"""Accumulators of users' functions, from Python workers to the driver.
+"""Sends accumulators of user functions from Python workers to the driver.
 
-They ride on Spark's own, which may count what a task did twice if it ran twice. So what a task
-says is kept under its region, batch, vertex, partition and attempt, and of the attempts at one
-partition just one counts. `Totals` adds a batch up when its rows are written, before Spark commits
-it, and writes the sums so far beside Spark's log, where snapshots take them along: a job that
-goes back to a batch goes back to its sums. So a committed batch counts once.
+They use Spark's accumulators, which count a task that ran twice twice. So the values of a task are
+kept by region, batch, vertex, partition and task attempt, and only one attempt at a partition
+counts. `Totals` sums up a batch when its rows are written, before Spark commits it, and writes the
+totals next to Spark's log, from where they become part of snapshots: a job that goes back to a
+batch goes back to its totals. So a committed batch counts once.
 """
 
 import json
@@ -27,9 +27,9 @@ Sums = dict[str, dict[str, Tally]]
 _REGION = "headgate.region"
 _BATCH = "streaming.sql.batchId"
 _KEPT = 8
-"""Files of sums that are kept: the newest is what counts, after a crash the one before."""
+"""How many files of totals are kept: the newest counts, after a crash the one before."""
 _Task = tuple[str, int, str, int, int]
-"""Region, batch, vertex, partition and attempt."""
+"""Region, batch, vertex, partition and task attempt."""
 _Told = dict[_Task, dict[str, Tally]]
 
 
@@ -47,7 +47,7 @@ _accumulators: dict[int, tuple[SparkContext, "Accumulator[_Told]"]] = {}
 
 
 def _accumulator(spark: SparkSession) -> "Accumulator[_Told]":
-    """One for a Spark context, however many jobs it runs after each other."""
+    """The accumulator of a Spark context, shared by all jobs that it runs one after the other."""
     context = spark.sparkContext
     held = _accumulators.get(id(context))
     if held is None or held[0] is not context:
@@ -58,7 +58,7 @@ def _accumulator(spark: SparkSession) -> "Accumulator[_Told]":
 
 
 def reporter(spark: SparkSession, vertex: str) -> Report:
-    """What the code around a user's function calls in a worker, to pass on what was added."""
+    """The function that a worker calls after user code, to send what was added."""
     return _Reporter(_accumulator(spark), vertex)
 
 
@@ -82,7 +82,7 @@ class _Reporter:
 
 
 class Totals:
-    """The sums of one region, batch after batch. Called by the thread that writes batches."""
+    """The totals of one region, batch after batch. Used by the thread that writes batches."""
 
     def __init__(self, spark: SparkSession, region: str, directory: Path | None) -> None:
         """`directory` is Spark's checkpoint directory; None: a batch job, which starts over."""
@@ -96,7 +96,7 @@ class Totals:
         self._spark.sparkContext.setLocalProperty(_REGION, self._region)
 
     def add(self, batch: int) -> None:
-        """Adds up what the tasks of `batch` said. The batch may have been added up before."""
+        """Adds the values of the tasks of `batch`. The batch may have been added before."""
         told = _accumulator(self._spark).value
         mine = {task: told.pop(task) for task in list(told) if task[:2] == (self._region, batch)}
         before = self._read(batch - 1)
@@ -106,18 +106,18 @@ class Totals:
             self._prune(batch)
 
     def read(self) -> dict[str, dict[str, AccumulatorValue]]:
-        """Vertex to name to how it is merged and its value."""
+        """Vertex to name to its kind of merging and its value."""
         return {
             vertex: {name: AccumulatorValue(**one) for name, one in tallies.items()}
             for vertex, tallies in _document(self._sums).items()
         }
 
     def restore(self, batch: int | None) -> None:
-        """Goes on from what was added up after `batch`."""
+        """Continues from the totals after `batch`."""
         self._sums = {} if batch is None else self._read(batch)
 
     def _read(self, batch: int) -> Sums:
-        """The sums after `batch`, or after the last before it that had any."""
+        """The totals after `batch`, or after the last batch before it that has totals."""
         if self._directory is None or not self._directory.is_dir():
             return {}
         known = [int(one.stem) for one in self._directory.glob("*.json") if one.stem.isdigit()]
@@ -134,7 +134,7 @@ class Totals:
 
 
 def _summed(before: Sums, told: Mapping[_Task, dict[str, Tally]]) -> Sums:
-    """Of several attempts at a partition the last counts: all of them saw the same rows."""
+    """Of several attempts at a partition the last one counts: all of them had the same rows."""
     last: dict[tuple[str, int], tuple[int, dict[str, Tally]]] = {}
     for (_, _, vertex, partition, attempt), tallies in told.items():
         place = (vertex, partition)

@@ -17,7 +17,7 @@ _FIRST = "__headgate_first"
 
 
 def results(aggregate: Mapping[str, str]) -> list[Column]:
-    """The columns that a field `aggregate` says."""
+    """The result columns of a field `aggregate`."""
     return [sql.expr(text).alias(name) for name, text in aggregate.items()]
 
 
@@ -29,7 +29,7 @@ def _aggregate(
 
 
 def _distinct(vertex: Distinct, inputs: Sequence[DataFrame], context: CompileContext) -> DataFrame:
-    """The first row of each key: in a stream that comes, in a batch by time where there is one."""
+    """The first row of each key: in a stream by arrival, in a batch by time if there is a time."""
     [rows] = inputs
     need_columns(vertex.id, "key", vertex.key, rows)
     times = time_columns(rows)
@@ -44,7 +44,7 @@ def _distinct(vertex: Distinct, inputs: Sequence[DataFrame], context: CompileCon
         return rows.dropDuplicates(key)
     if len(times) != 1:
         raise InvalidVertex(vertex.id, which_time(times), "within")
-    # Spark remembers a key for the delay that is noted with its time column: ours, meanwhile
+    # Spark remembers a key for the delay in the metadata of its time column: set it to `within`
     delay = rows.schema[times[0]].metadata[DELAY]
     remembering = _with_delay(rows, times[0], milliseconds(vertex.within))
     return _with_delay(remembering.dropDuplicatesWithinWatermark(key), times[0], delay)

@@ -1,8 +1,8 @@
-"""Windows that are computed in Python, on Spark.
+"""Compiles windows that are computed in Python.
 
-Spark computes, row by row, what the aggregate functions are given, and sends it to the
-operator (`taskrunner.keyed.windows`) with the key and the time. What the functions give comes
-back, and Spark computes what is around them. So all types are Spark's: it is asked for them.
+Spark computes the arguments of the aggregate functions row by row and sends them to the
+operator (`taskrunner.keyed.windows`) with the key and the time. The results of the functions come
+back, and Spark computes the expressions around them. So all types are those that Spark determines.
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ def buffered_window(vertex: Window, rows: DataFrame, max_parallelism: int) -> Da
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A column of the operator's output, and what it was before it was sent."""
+    """A column of the operator's output, and its original type."""
 
     name: str
     kind: types.DataType
@@ -145,7 +145,7 @@ class _Compilation:
     def _shown(
         self, given: DataFrame, results: Sequence[_Field], late: Sequence[_Field] | None
     ) -> DataFrame:
-        """What came back, in the columns that users know."""
+        """The operator's output, in the columns that users know."""
         vertex = self._vertex
         if vertex.function is not None:
             names = [field.name for field in self._output.fields]
@@ -169,7 +169,7 @@ class _Compilation:
         return shown.select(*kept, *computed, *late_rows.kept(late is not None))
 
     def _put(self, text: str, kind: types.DataType | None = None) -> int:
-        """Where a value of the rows is; equal ones are sent once."""
+        """The position of a value in the rows; equal expressions are sent once."""
         if text not in self._at:
             if kind is None:
                 kind = self._type(text)
@@ -187,7 +187,7 @@ class _Compilation:
         return range(first, len(self._columns))
 
     def _put_time(self) -> int | None:
-        """The event time, where rows without one come last."""
+        """The position of the event time; rows without a time come last."""
         if self._time is None:
             return None
         kind = self._type(_quoted(self._time))
@@ -266,8 +266,8 @@ class _Compilation:
         )
 
     def _call_types(self) -> list[types.DataType]:
-        """Of the results, as Spark says. It is asked for the whole expressions too, so that
-        it finds what is wrong with them."""
+        """The types of the results, as Spark determines them. Spark analyses the whole expressions
+        too, so that it finds their faults."""
         keys = [_column(name) for name in self._vertex.key]
         whole = [sql.expr(text) for text in self._vertex.aggregate.values()]
         calls = [

@@ -1,8 +1,8 @@
-"""How columns travel between Spark and a Python operator, nothing lost.
+"""Sends columns between Spark and a Python operator without loss.
 
-pandas has no null for most types: it makes floating-point numbers of whole ones, and NaN of
-null. So numbers, truth values and times travel without nulls, and beside them go bits that say
-which of them are null. Times travel as microseconds, dates as days.
+pandas has no null for most types: it turns integers into floating-point numbers, and null into
+NaN. So numbers, booleans and times are sent without nulls, together with bits that say which
+values are null. Times are sent as microseconds, dates as days.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class TransportedColumns:
         self._is_null: list[Column] = []
 
     def put(self, value: Column, kind: types.DataType, null: int = 0) -> SentColumn:
-        """Adds a column; `null` stands where a null would."""
+        """Adds a column; `null` is the placeholder for nulls."""
         name = f"c{len(self._sent)}"
         sent = encoded(value, kind)
         if not _has_stand_in(kind):
@@ -51,7 +51,7 @@ class TransportedColumns:
 
 
 def original(column: SentColumn) -> Column:
-    """The value as it was put in, null where it was: over a parcel's rows."""
+    """The original value, with its nulls, as an expression over the sent columns."""
     value = sql.col(column.name)
     if column.null_bit is None:
         return value
@@ -74,7 +74,7 @@ def encoded(value: Column, kind: types.DataType) -> Column:
 
 
 def decoded(value: Column, kind: types.DataType) -> Column:
-    """What `encoded` was given."""
+    """The reverse of `encoded`."""
     match kind:
         case types.TimestampType():
             return sql.timestamp_micros(value)

@@ -1,7 +1,7 @@
-"""What is around a vertex while it is compiled, and how a family says what it compiles.
+"""The context in which a vertex is compiled, and the entry of an operator's compiler.
 
 A module of `taskrunner.spark.compile` that compiles operators has a tuple `COMPILERS`;
-`operator_compilers` puts them together.
+`operator_compilers` collects them.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,8 +14,8 @@ from jobmanager.core.graph.vertex import Vertex
 from jobmanager.core.ids import VertexId
 
 if TYPE_CHECKING:
-    # Python workers import the modules of keyed functions, and this one with them: without
-    # Spark ML, and what else only a driver needs
+    # Python workers import the modules of keyed functions, and this module with them: without
+    # Spark ML and other modules that only a driver needs
     from jobmanager.core.graph.iterations import Loop
     from jobmanager.core.graph.job_graph import JobGraph
     from jobmanager.core.graph.scripts import Script
@@ -27,23 +27,23 @@ V = TypeVar("V", bound=Vertex)
 RunScript = Callable[["Script"], DataFrame]
 """The rows of one query of a script."""
 Body = Callable[[Sequence[DataFrame]], Callable[[VertexId], DataFrame]]
-"""Given the rows of a loop's inputs: the rows of each vertex of its body."""
+"""Computes the rows of each vertex of a loop's body from the rows of the loop's inputs."""
 
 
 class ReadSource(Protocol):
     def __call__(self, source: "Source", *, is_static: bool = False) -> DataFrame:
-        """Its rows; of one that is static as a whole, whatever the mode."""
+        """The rows of the source; of a static source all rows, whatever the mode."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CompileContext:
     graph: "JobGraph"
-    """The job's; inside of a loop with the vertices of its body."""
+    """The job's graph; inside a loop with the vertices of its body."""
     is_static: bool
-    """The vertex is read as a whole beside a stream."""
+    """Whether the vertex is read completely, as the static side of a stream."""
     within: str
-    """The names of the loops that the vertex is in, each with a slash behind it."""
+    """The names of the loops that contain the vertex, each followed by a slash."""
     read: ReadSource
     run_script: RunScript
     loops: "Loops"
@@ -51,7 +51,7 @@ class CompileContext:
     body: Callable[["Loop"], Body]
 
     def under_whole_name(self, vertex: V) -> V:
-        """The vertex with the names of the loops it is in, too."""
+        """The name of the vertex with the names of the loops that contain it."""
         return replace(vertex, id=VertexId(self.within + vertex.id))
 
 
@@ -60,14 +60,14 @@ Compile = Callable[[V, Sequence[DataFrame], CompileContext], DataFrame]
 
 @dataclass(frozen=True, slots=True)
 class OperatorCompiler(Generic[V]):
-    """How vertices of one class become DataFrames."""
+    """The compiler of one class of vertices."""
 
     vertex: type[V]
     compile: Compile[V]
-    """The rows of a vertex, from those of its inputs. What Spark refuses is turned into faults of
-    the vertex by the caller.
+    """Computes the rows of a vertex from those of its inputs. The caller turns Spark's errors into
+    faults of the vertex.
     """
     field: Callable[[V], str] = lambda vertex: ""
-    """The field that has the expressions, for Spark to complain of."""
+    """The field with the expressions, which Spark's errors are attributed to."""
     takes_inputs: bool = True
-    """Without: what it computes reads its sources by itself."""
+    """False: the vertex reads its sources itself."""

@@ -1,6 +1,6 @@
-"""From the vertices of a region to a Spark DataFrame, streaming or batch.
+"""Compiles the vertices of a region to a Spark DataFrame, streaming or batch.
 
-Which operator is compiled how, the families say (`operator_compilers`).
+The modules of the operator families compile single vertices (`operator_compilers`).
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from dataclasses import replace
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from jobmanager.core.errors import Fault
+from jobmanager.core.errors import Fault, PathNotAllowed
 from jobmanager.core.graph.inputs import Input, Ship
 from jobmanager.core.graph.iterations import Loop
 from jobmanager.core.graph.job_graph import JobGraph, Mode
@@ -40,9 +40,9 @@ def _no_script(vertex: Script) -> DataFrame:
 class Compiler:
     """Compiles the vertices of one region. A vertex that is used twice is compiled once.
 
-    By itself it computes nothing. With `RunningLoops` it runs what cannot be one Spark query:
-    loops, and the fitting of models. The rows of the vertices in `shared` are kept by Spark.
-    `given` are vertices that are computed already: of the body of a loop, `within`, its inputs.
+    By itself it computes nothing. With `RunningLoops` it runs what cannot be part of one Spark
+    query: loops, and the fitting of models. Spark keeps the rows of the vertices in `shared`.
+    `given` are vertices that are already computed: the inputs of the body of the loop `within`.
     """
 
     def __init__(
@@ -69,22 +69,22 @@ class Compiler:
         self._compiled: dict[tuple[VertexId, bool], DataFrame] = {
             (vertex, False): rows for vertex, rows in (given or {}).items()
         }
-        """By vertex, and whether it is read as a whole beside a stream."""
+        """By vertex, and whether it is read completely, as the static side of a stream."""
 
     def rows_of(self, region: Region) -> DataFrame:
-        """The rows that the region's query computes. Everything behind its sinks is compiled."""
+        """The rows that the region's query computes. All upstream vertices are compiled."""
         into = [self._frame(sink) for sink in region.sinks]
         return into[0] if region.root in region.sinks else self._frame(region.root)
 
     def check(self, vertex: VertexId) -> None:
-        """Raises `InvalidVertex` if Spark refuses the vertex, or one behind it."""
+        """Raises `InvalidVertex` if Spark refuses the vertex, or one upstream of it."""
         source = self._graph.vertex(vertex)
         if isinstance(source, Source) and isinstance(source.connector, ScriptSource):
             return  # only the script reads it
         self._frame(vertex)
 
     def rows_after(self, root: VertexId, sink: Sink, rows: DataFrame) -> DataFrame:
-        """The rows for a sink, from `rows` of the vertex where the region's sinks part."""
+        """The rows for a sink, from `rows` of the vertex after which the region's sinks branch."""
         rest = self._with(self._graph, {root: rows}, self._within)
         rest._compiled |= {key: frame for key, frame in self._compiled.items() if key[1]}
         return rest._frame(sink.id)
@@ -120,10 +120,10 @@ class Compiler:
             return compiler.compile(vertex, inputs, context)
 
     def _input(self, vertex: Vertex, one: Input, *, is_static: bool) -> DataFrame:
-        """The rows of one input, spread over subtasks as its edge says.
+        """The rows of one input, distributed by the ship strategy of its edge.
 
-        A keyed vertex shuffles by its key itself, so no other shuffle is put before it; a join
-        and a query take their hints from the edge.
+        A keyed vertex shuffles by its key itself, so it gets no other shuffle; joins and SQL
+        queries take their hints from the edge.
         """
         frame = late_rows.taken(self._frame(one.vertex, is_static), one.side)
         if vertex.ship_of(one) is Ship.REBALANCE:
@@ -143,7 +143,7 @@ class Compiler:
     def _with(
         self, graph: JobGraph, given: Mapping[VertexId, DataFrame], within: str
     ) -> "Compiler":
-        """A compiler of the same job, to which some vertices are given."""
+        """A compiler of the same job with some vertices already computed."""
         return Compiler(
             graph,
             self._parallelism,
@@ -158,7 +158,7 @@ class Compiler:
 
 @contextmanager
 def _naming(vertex: Vertex, inputs: Sequence[DataFrame], field: str) -> Iterator[None]:
-    """Turns what is refused into faults of the vertex; what Spark says, of its field too."""
+    """Turns errors into faults of the vertex; Spark's errors into faults of its field, too."""
     try:
         yield
     except VertexRefused as error:
@@ -169,3 +169,6 @@ def _naming(vertex: Vertex, inputs: Sequence[DataFrame], field: str) -> Iterator
         raise InvalidVertex.of(vertex.id, found or told) from error
     except FunctionMissing as error:
         raise InvalidVertex(vertex.id, str(error)) from error
+    except PathNotAllowed as error:
+        named = next(iter(vertex.places()), ("", ""))[0]
+        raise InvalidVertex(vertex.id, str(error), named) from error

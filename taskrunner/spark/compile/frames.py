@@ -1,4 +1,4 @@
-"""What everybody who compiles a vertex needs: its columns by name, and how to blame it."""
+"""Functions for all compilers: columns by name, and faults that name the vertex."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,13 +13,13 @@ from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
 
 def column(name: str) -> Column:
-    """The column of that very name, whatever characters are in it."""
+    """The column with exactly that name, whatever characters it has."""
     return sql.col("`" + name.replace("`", "``") + "`")
 
 
 @contextmanager
 def naming(vertex: VertexId, field: str = "") -> Iterator[None]:
-    """Blames the vertex, and its field, for what Spark says."""
+    """Turns Spark's errors into faults of the vertex and its field."""
     try:
         yield
     except PySparkException as error:
@@ -29,7 +29,7 @@ def naming(vertex: VertexId, field: str = "") -> Iterator[None]:
 def need_columns(
     vertex: VertexId, field: str, names: Sequence[str], rows: DataFrame, of: str = ""
 ) -> None:
-    """Raises `InvalidVertex` if a column that the field names is not there."""
+    """Raises `InvalidVertex` if a column that the field names does not exist."""
     missing = [name for name in names if not is_in(name, rows.columns)]
     if missing:
         message = f"{of}there is no column {', '.join(missing)}, only {rows.columns}"
@@ -37,5 +37,5 @@ def need_columns(
 
 
 def is_in(name: str, columns: Sequence[str]) -> bool:
-    """Whether a column of that name is there; like Spark, without regard to case."""
+    """Whether a column with that name exists; like Spark, case-insensitively."""
     return name.lower() in {one.lower() for one in columns}

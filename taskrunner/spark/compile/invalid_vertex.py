@@ -8,7 +8,7 @@ from jobmanager.core.ids import VertexId
 
 
 class VertexRefused(Exception):
-    """What a vertex says cannot be computed. Whoever compiles it adds which vertex it is."""
+    """A vertex cannot be computed as written. The compiler adds the name of the vertex."""
 
     def __init__(self, message: str, field: str = "") -> None:
         self.message = message
@@ -17,12 +17,12 @@ class VertexRefused(Exception):
 
 
 class InvalidVertex(Exception):
-    """Spark refuses what a vertex says."""
+    """Spark refuses a vertex."""
 
     def __init__(self, vertex: VertexId, message: str, field: str = "") -> None:
         self.vertex = vertex
         self.faults = [Fault(vertex, field, message)]
-        """With the field, or none: the whole vertex."""
+        """Each with its field; without a field it is about the whole vertex."""
         super().__init__(f"vertex {vertex}: {_told(self.faults)}")
 
     @classmethod

@@ -80,11 +80,11 @@ def _judging(rows: DataFrame, until: str | None) -> Judge:
 
 
 def _fitted(loop: VertexId, inner: VertexId, rows: DataFrame, schema: StructType) -> DataFrame:
-    """The rows with the columns in the order of the round before. Raises `InvalidVertex`."""
+    """The rows with the columns in the order of the previous round. Raises `InvalidVertex`."""
     wanted = {field.name: field.dataType.simpleString() for field in schema}
     given = {field.name: field.dataType.simpleString() for field in rows.schema}
     faults = [f"{name} is missing" for name in wanted if name not in given]
-    faults += [f"{name} is too many" for name in given if name not in wanted]
+    faults += [f"{name} is not in the input" for name in given if name not in wanted]
     faults += [
         f"{name} is {given[name].upper()} and was {kind.upper()}: cast it"
         for name, kind in wanted.items()
@@ -93,7 +93,7 @@ def _fitted(loop: VertexId, inner: VertexId, rows: DataFrame, schema: StructType
     if faults:
         raise InvalidVertex(
             VertexId(f"{loop}/{inner}"),
-            f"a round must give the columns that it takes: {', '.join(faults)}",
+            f"the result of a round must have the columns of its input: {', '.join(faults)}",
         )
     return rows.select(*(column(name) for name in wanted))
 

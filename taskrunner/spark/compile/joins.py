@@ -34,7 +34,7 @@ def _compile(vertex: Join, inputs: Sequence[DataFrame], context: CompileContext)
     if vertex.type not in ONLY_LEFT:
         _check_names(vertex, left, right)
     condition = _time_bound(vertex, left, right)
-    # the names of `on` are on both sides: those of the right are hidden meanwhile
+    # the names of `on` are on both sides: the right ones are renamed meanwhile
     hidden = {name: f"{HIDDEN}{at}" for at, name in enumerate(vertex.on)}
     sides = (
         left.alias(vertex.left),
@@ -44,7 +44,7 @@ def _compile(vertex: Join, inputs: Sequence[DataFrame], context: CompileContext)
         mine, theirs = _of(vertex.left, name), _of(vertex.right, other)
         condition.append(mine == theirs)
         if vertex.type == "full":
-            # of all joins of streams this one takes two nulls for the same key (Spark 4.3)
+            # unlike other stream joins, this one treats two nulls as equal keys (Spark 4.3)
             condition.append(sql.coalesce(mine, theirs).isNotNull())
     if vertex.where is not None:
         with naming(vertex.id, "where"):
@@ -89,7 +89,7 @@ def _time_bound(vertex: Join, left: DataFrame, right: DataFrame) -> list[Column]
         at = [one.lower() for one in vertex.on].index(times[0].lower()) if hidden else 0
         found.append(_of(name, f"{HIDDEN}{at}" if hidden else times[0]))
     mine, theirs = found
-    # a literal: Spark clears state by it, and understands nothing else
+    # a literal: Spark clears state by this condition, and understands only literals
     bound = sql.expr(f"INTERVAL {milliseconds(vertex.within)} MILLISECONDS")
     return [mine >= theirs - bound, mine <= theirs + bound]
 
@@ -105,7 +105,7 @@ def _hinted_left(vertex: Join, left: DataFrame) -> DataFrame:
 
 
 def _hint(vertex: Join, position: int) -> str | None:
-    """What the edge says of how Spark should join. Of two streams there is one way only."""
+    """The join hint for the edge's ship strategy. Two streams can be joined in one way only."""
     one = vertex.inputs[position]
     if vertex.static is None and one.ship is None:
         return None

@@ -1,12 +1,12 @@
-"""Keyed Python operators on Spark: one call for a key group, one value of state.
+"""Runs keyed Python operators on Spark: one call and one state value for each key group.
 
 The grouping key is the key group itself, `pmod(hash(key), max_parallelism)`, so the state
 partition is the hash of that number (`Layout.GROUPED`).
 
-Two things that Spark does by itself are kept from it. It drops rows behind the watermark
-before a function with event-time time-outs sees them: so no column goes in as Spark's event time
-but one of our own, which is never late. And partitions come out of a shuffle in any order: so each
-row carries the number of the one it was in before. Inside a partition a shuffle keeps the order.
+Two habits of Spark are worked around. It drops rows behind the watermark before a function with
+event-time timeouts sees them: so the only event-time column that Spark gets is an internal one,
+which is never late. And partitions come out of a shuffle in any order: so each row carries the
+number of its partition before the shuffle. Inside a partition a shuffle keeps the order.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,9 +36,9 @@ _TIME_OUTS = {
 }
 _NEVER_LATE = "__headgate_never_late"
 _EVENT_TIME = {"spark.watermarkDelayMs": 0}
-"""What makes a column Spark's event time."""
+"""The metadata that marks a column as Spark's event time."""
 _PLAIN = {"headgate": "plain"}
-"""Any metadata of its own takes that mark off a column."""
+"""Any other metadata removes that mark from a column."""
 
 
 def apply_by_group(
@@ -51,18 +51,18 @@ def apply_by_group(
     time: str | None = None,
     report: Callable[[], None] | None = None,
 ) -> DataFrame:
-    """The rows that the operator makes of `frame`, streaming or batch.
+    """Applies the operator to `frame`, streaming or batch, by key group.
 
-    `make_operator` is called once in each Python process that works for the vertex. `time` is the
-    column by which rows are ordered; None: they come as they arrived. `report` is called after
+    `make_operator` is called once in each Python process that runs the vertex. `time` is the
+    column by which rows are ordered; None: they are in order of arrival. `report` is called after
     each call of the operator, in the same process.
     """
     rows = raw(frame)
     if frame.isStreaming and clock is Clock.EVENT:
-        # Spark wants to see an event time before it sets a time-out by the watermark
+        # Spark requires an event time before it sets a timeout by the watermark
         nothing = sql.lit(None).cast("timestamp")
         rows = rows.select("*", nothing.alias(_NEVER_LATE, metadata=_EVENT_TIME))
-    # a column, since Spark wants no expression here
+    # a column, since Spark accepts no expression here
     grouped = rows.withColumn(GROUP, key_group(key, max_parallelism)).groupBy(GROUP)
     conversion = Conversion.between(frame.schema, output, time)
     if frame.isStreaming:
@@ -73,7 +73,7 @@ def apply_by_group(
     else:
         whole = BatchCalls(make_operator, conversion, report)
 
-        # a plain function: of a method Spark would count one argument too many
+        # a plain function: for a method Spark would count one argument too many
         def run(rows: pd.DataFrame) -> pd.DataFrame:
             return whole.run(rows)
 
@@ -82,16 +82,16 @@ def apply_by_group(
 
 
 def key_group(key: Sequence[str | Column], max_parallelism: int) -> Column:
-    """The key group of a row, as an INT. Without a key there is just the one."""
+    """The key group of a row, as an INT. Without a key there is only one group."""
     if not key:
-        # not a constant, which Spark's optimiser would take out of the grouping
+        # not a constant, which Spark's optimiser would remove from the grouping
         return sql.pmod(sql.hash(sql.col(_ARRIVAL)), sql.lit(1))
     return sql.pmod(sql.hash(*map(_column, key)), sql.lit(max_parallelism))
 
 
 def raw(frame: DataFrame) -> DataFrame:
-    """The rows as they go to Python: times as microseconds, none of them Spark's event time, and
-    each with where it was.
+    """The rows as they go to Python: times as microseconds, without Spark's event-time mark, and
+    each row with its original position.
     """
     # a number for each row is what Spark refuses in a stream
     place = sql.spark_partition_id() if frame.isStreaming else sql.monotonically_increasing_id()
@@ -100,12 +100,12 @@ def raw(frame: DataFrame) -> DataFrame:
 
 
 def from_raw(rows: DataFrame, output: StructType) -> DataFrame:
-    """What came from Python, with times again."""
+    """The rows from Python, with microseconds converted back to times."""
     return rows.select(*(_from_raw(field) for field in output.fields))
 
 
 def with_micros(schema: StructType) -> StructType:
-    """With numbers of microseconds for the timestamps."""
+    """The schema with numbers of microseconds instead of timestamps."""
     micros = _timestamps(schema)
     return StructType(
         [
@@ -138,7 +138,7 @@ def _column(name: str | Column) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """How rows go in and out: their times, and by which of those they are ordered."""
+    """How rows are converted on the way in and out: their times, and their order."""
 
     times_in: tuple[str, ...]
     times_out: tuple[str, ...]
@@ -149,7 +149,7 @@ class Conversion:
         return cls(_timestamps(rows), _timestamps(output), by)
 
     def into(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """In order, without what is ours."""
+        """The rows in order, without internal columns."""
         arrival = rows[_ARRIVAL].to_numpy()
         rows = rows.drop(columns=[GROUP, _ARRIVAL, _NEVER_LATE], errors="ignore")
         for name in self.times_in:
@@ -157,7 +157,7 @@ class Conversion:
         if self.by is None:
             order = np.argsort(arrival, kind="stable")
         else:
-            # what is not a time sorts last
+            # rows without a time sort last
             order = np.lexsort((arrival, rows[self.by].to_numpy()))
         return rows.take(order).reset_index(drop=True)
 
@@ -169,7 +169,7 @@ class Conversion:
 
 
 class _Calls:
-    """Makes the operator where it is used: this object travels, the operator does not."""
+    """Makes the operator where it is used: this object is shipped, the operator is not."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class _Calls:
 
 
 class StreamingCalls(_Calls):
-    """What Spark calls for each key group with rows, and for each whose time is out."""
+    """The function that Spark calls for each key group with rows or with an expired timeout."""
 
     def __init__(
         self,
@@ -223,7 +223,7 @@ class StreamingCalls(_Calls):
         if self._clock is Clock.EVENT:
             watermark = state.getCurrentWatermarkMs()
         else:
-            # the public method wants an event time among the columns
+            # the public method requires an event time among the columns
             watermark = getattr(state, "_event_time_watermark_ms", 0)
         return Moment(
             watermark if watermark > 0 else NO_WATERMARK_MS, state.getCurrentProcessingTimeMs()
@@ -237,7 +237,7 @@ class StreamingCalls(_Calls):
         state.update((outcome.state,))
         if outcome.timer_ms is None:
             return
-        # Spark calls when the time is past the time-out; a timer is due when it is reached
+        # Spark calls when the time is past the timeout; a timer is due when it is reached
         if self._clock is Clock.EVENT:
             state.setTimeoutTimestamp(max(outcome.timer_ms - 1, moment.watermark_ms, 1))
         elif self._clock is Clock.PROCESSING:
@@ -245,7 +245,7 @@ class StreamingCalls(_Calls):
 
 
 class BatchCalls(_Calls):
-    """What Spark calls for each key group of a batch job."""
+    """The function that Spark calls for each key group of a batch job."""
 
     def run(self, rows: pd.DataFrame) -> pd.DataFrame:
         start = Moment(NO_WATERMARK_MS, _now_ms())

@@ -1,7 +1,7 @@
-"""Results and late rows of a window, in one frame and apart again.
+"""Combines results and late rows of a window in one frame, and separates them again.
 
-A stateful vertex runs once in a query, so what it gives on its sides comes out of it with its
-results: in one more column, null for a result, and the side's rows in another, as structs.
+A stateful vertex runs once in a query, so the rows of its sides come out together with its results:
+one column names the side, null for a result, and another holds the side's rows as structs.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _ROW = "__headgate_row"
 
 
 def columns_of(inputs: Sequence[Column]) -> list[Column]:
-    """The side's columns, over the operator's output; `inputs` are those of a row as it came."""
+    """The side's columns, over the operator's output; `inputs` are the columns of an input row."""
     return [sql.col(SIDE), sql.when(sql.col(SIDE).isNotNull(), sql.struct(*inputs)).alias(_ROW)]
 
 
@@ -25,7 +25,7 @@ def kept(has_sides: bool) -> list[Column]:
 
 
 def taken(frame: DataFrame, side: Side | None) -> DataFrame:
-    """The rows of a side; of none, the results. A frame without sides has just results."""
+    """The rows of a side, or the results if no side is given or the frame has no sides."""
     if SIDE not in frame.columns:
         return frame
     if side is None:

@@ -1,9 +1,9 @@
-"""Loops inside of a batch job: rounds, their end, and how far back a lost round goes.
+"""Loops in a batch job: their rounds, their end, and recovery from a lost executor.
 
-What a round gives is kept by Spark's executors, cut off from how it was made: else the plan of
-round n would be n times as long, or 2ⁿ times where a body uses its input twice. Every few
-rounds it is also written to files. If an executor is lost with what it kept, the loop goes
-back to the last round in files, or to its beginning, whose rows Spark can make again.
+Spark's executors keep the result of a round, cut off from its plan: otherwise the plan of round n
+would be n times as long, or 2ⁿ times if a body uses its input twice. Every few rounds the result
+is also written to files. If an executor is lost with its rows, the loop goes back to the last
+round in files, or to its beginning, whose rows Spark can compute again.
 """
 
 import shutil
@@ -25,57 +25,57 @@ from taskrunner.spark.compile.frames import column
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
 CUT_EVERY = 10
-"""Rounds from one that is written to files to the next."""
+"""Every so many rounds the result is written to files."""
 _MOST_REWINDS = 3
-"""In a row, without a round in files in between."""
+"""Consecutive rewinds without a new round in files."""
 _LOST = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
 log = logs.get("loops")
 
 Frames = tuple[DataFrame, ...]
-"""What goes round."""
+"""The frames that a loop iterates on."""
 Keep = Callable[[DataFrame], DataFrame]
-"""Computes the rows of a frame, once, and gives them as a frame without a past."""
+"""Computes the rows of a frame once, and returns them as a frame without a lineage."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundVerdict:
     rows: int
-    """That the round gave, or that it changed."""
+    """The number of rows in the round's result, or of rows that it changed."""
     is_last: bool
 
 
 Judge = Callable[[], RoundVerdict]
 Step = Callable[[Frames, Keep], tuple[Frames, Judge]]
-"""One round: what it makes of the frames, and whether it was the last."""
+"""One round: returns the new frames, and whether it was the last round."""
 
 
 class LoopStopped(Exception):
-    """The job is to end, and the loop with it."""
+    """The loop ends because the job is to end."""
 
 
 class LoopFailed(Exception):
-    """A round could not be computed, or what comes before the first: the cause says why."""
+    """A round, or the input of the first one, could not be computed; the cause says why."""
 
     def __init__(self, name: str, number: int) -> None:
         super().__init__(f"{name} failed in round {number}")
 
 
 class Loops(Protocol):
-    """Runs loops, or only looks at what they would do."""
+    """Runs loops, or only analyses them."""
 
     def rounds(self, name: str, start: Frames, step: Step, most: int) -> Frames: ...
 
     def reused(self, frames: Iterable[DataFrame]) -> list[DataFrame]:
-        """The same frames, which every round of a loop will read."""
+        """The same frames, prepared to be read in every round of a loop."""
         ...
 
     def value(self, name: str, frame: DataFrame) -> Row | None:
-        """The one row of a frame; None where nothing is to be computed."""
+        """The only row of a frame; None if loops are only analysed."""
         ...
 
 
 class AnalysedLoops:
-    """Puts together one round of each loop for Spark to analyse, and runs none."""
+    """Builds one round of each loop for Spark to analyse, and runs none."""
 
     def rounds(self, name: str, start: Frames, step: Step, most: int) -> Frames:
         frames, _ = step(start, lambda frame: frame)
@@ -89,7 +89,7 @@ class AnalysedLoops:
 
 
 class RunningLoops:
-    """The loops of one attempt of a batch job. One thread runs them, any may stop them."""
+    """The loops of one attempt of a batch job. One thread runs them, any thread may stop them."""
 
     def __init__(
         self, directory: Path, cut_every: int = CUT_EVERY, keep: Keep | None = None
@@ -104,7 +104,7 @@ class RunningLoops:
         self._kept: list[DataFrame] = []
 
     def stop(self) -> None:
-        """No round begins any more."""
+        """Prevents further rounds."""
         self._stopping.set()
 
     def progress(self) -> list[LoopProgress]:
@@ -126,7 +126,7 @@ class RunningLoops:
                 raise
             except Exception as error:
                 _release(kept)
-                self._check()  # what was cancelled has failed, but for a good reason
+                self._check()  # a cancelled Spark job fails, but that is no failure of the loop
                 if _LOST not in str(error) or rewinds == _MOST_REWINDS:
                     raise LoopFailed(name, number + 1) from error
                 rewinds += 1
@@ -147,7 +147,7 @@ class RunningLoops:
         return state
 
     def reused(self, frames: Iterable[DataFrame]) -> list[DataFrame]:
-        """Kept for as long as the attempt runs; Spark can make them again."""
+        """Persists the frames for as long as the attempt runs; Spark can compute them again."""
         found = list(frames)
         for frame in found:
             if not frame.storageLevel.useMemory:
@@ -165,12 +165,12 @@ class RunningLoops:
             raise LoopFailed(name, 0) from error
 
     def close(self) -> None:
-        """Lets go of everything that was kept."""
+        """Frees everything that was kept."""
         _release(self._kept)
         try:
             for frame in self._reused:
                 frame.unpersist()
-        except Exception as error:  # Spark itself may be what failed, and has let go then
+        except Exception as error:  # Spark itself may have failed, and then holds nothing any more
             log.warning("not_let_go", reason=f"{type(error).__name__}: {error}")
         self._kept, self._reused = [], []
         shutil.rmtree(self._directory, ignore_errors=True)
@@ -189,7 +189,7 @@ class RunningLoops:
         return keep
 
     def _write(self, name: str, number: int, state: Frames) -> Frames:
-        """The same frames, from files. Those of earlier rounds are no longer needed."""
+        """Writes the frames to files and reads them there. Files of earlier rounds are deleted."""
         directory = self._directory / name
         earlier = list(directory.glob("round-*"))
         read: list[DataFrame] = []
@@ -232,10 +232,10 @@ def delta_rounds(
     most: int,
     judge: Callable[[DataFrame], bool] = lambda delta: False,
 ) -> DataFrame:
-    """The solution set when the workset is empty.
+    """Runs a delta iteration; returns the solution set when the workset is empty.
 
-    `advance` makes the delta and the next workset out of the solution set and the workset, both
-    kept already. `judge` may end the loop earlier, from the delta of a round.
+    `advance` computes the delta and the next workset from the solution set and the workset, which
+    are already kept. `judge` may end the loop earlier, from the delta of a round.
     """
 
     def step(state: Frames, keep: Keep) -> tuple[Frames, Judge]:
@@ -253,7 +253,7 @@ def delta_rounds(
 
 
 def _merged(solution: DataFrame, delta: DataFrame, key: Sequence[str]) -> DataFrame:
-    """The solution set with the rows of the delta in place of those of the same keys."""
+    """The solution set, in which rows of the delta replace those with the same keys."""
     keys = delta.select(*(column(name).alias(f"__headgate_{name}") for name in key))
     same = [column(name).eqNullSafe(column(f"__headgate_{name}")) for name in key]
     kept = solution.join(keys, same, "left_anti")
@@ -265,8 +265,8 @@ def _on_executors(frame: DataFrame) -> DataFrame:
 
 
 def _release(frames: Iterable[DataFrame]) -> None:
-    """Frees what executors hold of kept frames. Spark would too, some time after nobody has
-    them any more; where its inner parts are others than in 4.3, that must do.
+    """Frees the blocks of kept frames on executors. Spark would do so too, some time after the last
+    reference is gone; if its internals differ from 4.3, this is left to Spark.
     """
     for frame in frames:
         with suppress(Py4JError, TypeError, AttributeError):

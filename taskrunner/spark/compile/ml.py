@@ -1,7 +1,7 @@
 """The operator `ml`: Spark ML pipelines.
 
-The stages work on vectors in columns of our own (`__headgate_…`), which are taken away again.
-What comes out is plain: a vector as ARRAY<DOUBLE>, a prediction as DOUBLE or INT.
+The stages work on vectors in internal columns (`__headgate_…`), which are dropped at the end.
+The output is plain: a vector as ARRAY<DOUBLE>, a prediction as DOUBLE or INT.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
 _OURS = "__headgate_"
 _CUT_EVERY = 5
-"""After so many rounds ALS writes down what it has; Spark forgets how it came to it."""
+"""After this many rounds ALS writes a checkpoint, which cuts the lineage of its RDDs."""
 _RAW, _PROBABILITY = f"{_OURS}raw", f"{_OURS}probability"
 
 
@@ -59,7 +59,7 @@ def _compile(vertex: Ml, inputs: Sequence[DataFrame], context: CompileContext) -
 
 
 def pipeline_of(vertex: Ml) -> Pipeline:
-    """The stages as Spark's, each reading what the one before it wrote."""
+    """The stages as Spark stages, each of which reads the output of the one before."""
     stages: list[Any] = []
     columns = list(vertex.features)
     vector: str | None = None
@@ -83,21 +83,21 @@ def _assembler(columns: Sequence[str], output: str) -> Transformer:
 
 
 def _column_stage(stage: Stage, number: int, columns: list[str]) -> Estimator[Any]:
-    """A stage that changes some of the features; `columns` then has what they have become."""
+    """A stage that changes some of the features; `columns` is updated to the new columns."""
     taken = list(stage.parameters["columns"])
     read = [next(c for c in columns if _origin(c) == name) for name in taken]
     written = [f"{_OURS}{number}_{name}" for name in taken]
     for before, after in zip(read, written, strict=True):
         columns[columns.index(before)] = after
     if stage.kind is StageKind.STRING_INDEXER:
-        # a value that was not there to be learned from gets a number of its own
+        # a value that was not in the training rows gets a number of its own
         return StringIndexer(inputCols=read, outputCols=written, handleInvalid="keep")
     drop_last = stage.parameters["drop_last"]
     return OneHotEncoder(inputCols=read, outputCols=written, dropLast=drop_last)
 
 
 def _origin(name: str) -> str:
-    """The feature that a column was made of."""
+    """The feature from which a column was made."""
     return name.removeprefix(_OURS).partition("_")[2] if name.startswith(_OURS) else name
 
 
@@ -187,7 +187,7 @@ def _is_result(field: StructField, rows: DataFrame) -> bool:
 def _plain(field: StructField) -> Any:
     if isinstance(field.dataType, VectorUDT):
         return vector_to_array(column(field.name)).alias(field.name)
-    if isinstance(field.dataType, FloatType):  # what ALS predicts; NaN: it knows nothing of it
+    if isinstance(field.dataType, FloatType):  # ALS predicts NaN for unknown users and items
         value = sql.nanvl(column(field.name).cast("double"), sql.lit(None).cast("double"))
         return value.alias(field.name)
     return column(field.name)

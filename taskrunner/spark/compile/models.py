@@ -1,13 +1,14 @@
-"""Saved models: directories that are whole, whatever is killed.
+"""Saved models: directories that are always complete, whatever is killed.
 
     <path>/CURRENT               the name of the version that `model: <path>` means
     <path>/<job>-<vertex>/       one version: a PipelineModel as Spark writes it
-    <path>/.<version>-<uuid>     a version before it is whole
+    <path>/.<version>-<uuid>     a version that is not complete yet
 
-A version never changes and is never deleted: a stream that began with it can go on. Saving
-to a path that is there adds a version and makes it the current one, in one step.
+A version never changes and is never deleted, so that a stream can continue with it. Saving to an
+existing path adds a version and makes it the current one, atomically.
 """
 
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,11 +23,13 @@ from pyspark.sql import DataFrame
 from jobmanager.core.graph.ml import Ml
 from jobmanager.core.ids import JobId, VertexId
 from taskrunner import logs
+from taskrunner.core.model_metadata import class_fault
 from taskrunner.sinks.directory import Guard
 from taskrunner.snapshots import durable
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
 CURRENT = "CURRENT"
+_METADATA = re.compile(r"part-\d+(-[\w-]+)?(\.txt)?")
 log = logs.get("models")
 
 
@@ -38,22 +41,22 @@ class FitFailed(Exception):
 
 
 class Models(Protocol):
-    """Where models come from and go to."""
+    """Loads, fits and saves models."""
 
     def load(self, vertex: VertexId, path: str) -> PipelineModel:
         """Raises `InvalidVertex`."""
         ...
 
     def fitted(self, vertex: Ml, pipeline: Pipeline, rows: DataFrame) -> PipelineModel | None:
-        """The pipeline fitted on the rows, and saved if it is to be; None: nothing is computed."""
+        """Fits the pipeline on the rows, and saves it if requested; None: it is only analysed."""
         ...
 
 
 class NoModels:
-    """For looking at a graph where no path means anything."""
+    """For the analysis of a graph where paths cannot be read."""
 
     def load(self, vertex: VertexId, path: str) -> PipelineModel:
-        raise InvalidVertex(vertex, f"{path!r} cannot be seen from here", "model")
+        raise InvalidVertex(vertex, f"{path!r} cannot be read here", "model")
 
     def fitted(self, vertex: Ml, pipeline: Pipeline, rows: DataFrame) -> PipelineModel | None:
         return None
@@ -61,11 +64,11 @@ class NoModels:
 
 @dataclass(frozen=True, slots=True)
 class SeenModels:
-    """Loads models and fits none: for looking at a graph, and for streams."""
+    """Loads models and fits none: for the analysis of a graph, and for streams."""
 
     resolve: Callable[[str], Path]
     loaded: dict[str, PipelineModel] = field(default_factory=dict)
-    """What was current when it was first asked for."""
+    """The models that were current when they were first loaded."""
 
     def load(self, vertex: VertexId, path: str) -> PipelineModel:
         if path not in self.loaded:
@@ -80,6 +83,7 @@ class SeenModels:
             raise InvalidVertex(
                 vertex, f"there is no saved model at {place}: save one there in batch mode", "model"
             )
+        check_classes(vertex, version)
         return PipelineModel.load(version.as_uri())
 
     def fitted(self, vertex: Ml, pipeline: Pipeline, rows: DataFrame) -> PipelineModel | None:
@@ -93,9 +97,9 @@ class JobModels:
     resolve: Callable[[str], Path]
     job: JobId
     guard: Guard
-    """Held while something is published: no other attempt has taken over."""
+    """Held during a publication: keeps other attempts from taking over."""
     scratch: Path
-    """Where all of Spark can write what the models need while the batch lasts."""
+    """A directory that driver and executors can write to during the batch."""
 
     def load(self, vertex: VertexId, path: str) -> PipelineModel:
         return SeenModels(self.resolve).load(vertex, path)
@@ -104,17 +108,17 @@ class JobModels:
         version = f"{self.job.hex}-{vertex.id}"
         place = self.resolve(vertex.save) if vertex.save else None
         if place is not None and (place / version).is_dir():
-            # an earlier attempt was this far: the same model, and maybe not yet the current one
+            # an earlier attempt saved the same model, but maybe did not make it current
             self._make_current(place, version)
             return PipelineModel.load((place / version).as_uri())
         if place is not None:
             _check_place(vertex.id, place)
         is_kept = rows.storageLevel.useMemory
         try:
-            # ALS writes down here what it has so far: else twenty rounds overflow the stack
+            # ALS writes checkpoints here: otherwise twenty rounds overflow the stack
             durable.make_directory(self.scratch)
             rows.sparkSession.sparkContext.setCheckpointDir(self.scratch.as_uri())
-            # which reads them again and again
+            # ALS reads the rows again and again
             model = pipeline.fit(rows if is_kept else rows.persist())
         except PySparkException as error:
             raise FitFailed(vertex.id) from error
@@ -130,7 +134,7 @@ class JobModels:
         draft = place / f".{version}-{uuid4().hex}"
         try:
             model.write().save(draft.as_uri())
-            durable.sync_all(path for path in draft.rglob("*") if path.is_file())
+            durable.sync_all((one for one in draft.rglob("*") if one.is_file()), inside=draft)
             with self.guard():
                 draft.rename(place / version)
                 durable.write(place / CURRENT, f"{version}\n")
@@ -143,8 +147,24 @@ class JobModels:
             durable.write(place / CURRENT, f"{version}\n")
 
 
+def check_classes(vertex: VertexId, version: Path) -> None:
+    """Raises `InvalidVertex` where loading a model, or a stage of it, would call other classes
+    than Spark ML's own. Spark takes the first line of whatever lies in a `metadata` directory.
+    """
+    if any(one.is_symlink() for one in version.rglob("*")):
+        raise InvalidVertex(vertex, f"{version} has symbolic links in it: copy the model", "model")
+    for directory in sorted(version.rglob("metadata")):
+        files = [one for one in sorted(directory.iterdir()) if one.name[0] not in "._"]
+        if len(files) != 1 or not _METADATA.fullmatch(files[0].name):
+            raise InvalidVertex(
+                vertex, f"{directory} is not the metadata of a model: it has other files", "model"
+            )
+        if fault := class_fault(files[0].read_text(encoding="utf-8", errors="replace")):
+            raise InvalidVertex(vertex, f"the model at {version} is not loaded: {fault}", "model")
+
+
 def _check_place(vertex: VertexId, place: Path) -> None:
-    """Raises `InvalidVertex` where there is something that is not ours."""
+    """Raises `InvalidVertex` if the directory has other content than models."""
     if not place.exists() or (place / CURRENT).exists():
         return
     if not place.is_dir() or any(not one.name.startswith(".") for one in place.iterdir()):

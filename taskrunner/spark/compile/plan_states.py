@@ -1,8 +1,8 @@
-"""What Spark's analysis of a frame says of state and sources, before any query starts.
+"""Finds the state and the sources of a frame in Spark's analysis, before any query starts.
 
-Spark numbers its stateful operators and its sources in pre-order from the sink. Here the logical
-plan is walked in that very order, so that what a user's code really does can be compared with
-what the job's plan says it does.
+Spark numbers its stateful operators and its sources in pre-order from the sink. The logical plan
+is traversed here in the same order, so that the state of user code can be compared with the job's
+plan.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,20 +28,20 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class FoundStates:
-    """What a plan has, each in the order in which Spark numbers it."""
+    """The state and sources of a plan, in the order in which Spark numbers them."""
 
     state: tuple[StateKind, ...]
-    """Outside of the inputs."""
+    """The state outside the inputs."""
     sources: tuple[str, ...]
-    """Outside of the inputs: a description of each stream that is read."""
+    """A description of each stream that is read outside the inputs."""
     inputs: tuple[int, ...]
-    """Which inputs are used, by number."""
+    """The numbers of the inputs that are used."""
     state_after_input: bool
-    """Some of the state comes after an input that has state of its own."""
+    """Whether some of the state comes after an input that has state of its own."""
 
 
 def look(frame: DataFrame, inputs: Sequence[DataFrame] = ()) -> FoundStates:
-    """What is in the plan of `frame`, down to those of `inputs`."""
+    """Examines the plan of `frame`, down to the plans of `inputs`."""
     plans = [_plan(one) for one in inputs]
     stateful = [bool(look(one).state) for one in inputs]
     state: list[StateKind] = []
@@ -62,7 +62,7 @@ def _plan(frame: DataFrame) -> Any:
 
 
 def _walk(node: Any, stops: Sequence[Any], used: list[int]) -> Iterator[Any]:
-    """The streaming nodes in pre-order. What is one of `stops` is noted, and not gone into."""
+    """The streaming nodes in pre-order. A node in `stops` is noted, but not descended into."""
     if not node.isStreaming():
         return
     for number, stop in enumerate(stops):

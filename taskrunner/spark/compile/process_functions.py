@@ -89,7 +89,7 @@ def _cogroup(vertex: Cogroup, inputs: Sequence[DataFrame], context: CompileConte
         for rows in (left, right)
     ]
 
-    # a plain function: of a method Spark would count one argument too many
+    # a plain function: for a method Spark would count one argument too many
     def run(of_left: pd.DataFrame, of_right: pd.DataFrame) -> pd.DataFrame:
         return calls.run(of_left, of_right)
 
@@ -116,7 +116,7 @@ def _python(vertex: Python, inputs: Sequence[DataFrame], context: CompileContext
 
 
 class _CogroupCalls:
-    """What Spark calls for each key group with the rows of both sides."""
+    """The function that Spark calls for each key group with the rows of both sides."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ def _times(rows: DataFrame) -> frozenset[str]:
 
 
 def _loaded(vertex: _Vertex) -> Any:
-    """What the vertex names, so that what is missing is told before the job runs."""
+    """Loads the function of the vertex, so that a missing one is reported before the job runs."""
     try:
         found = functions.load(vertex.function)
     except functions.FunctionMissing as error:

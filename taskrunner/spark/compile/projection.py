@@ -15,7 +15,7 @@ def _map(vertex: Map, inputs: Sequence[DataFrame], context: CompileContext) -> D
     [rows] = inputs
     if vertex.select is not None:
         return rows.select(*(sql.expr(text).alias(name) for name, text in vertex.select.items()))
-    # at once: each expression sees the columns as they came in
+    # all at once: each expression sees the input columns
     added = rows.withColumns({name: sql.expr(text) for name, text in vertex.add.items()})
     missing = [name for name in vertex.drop if name not in added.columns]
     if missing:
@@ -34,7 +34,7 @@ def _flat_map(vertex: FlatMap, inputs: Sequence[DataFrame], context: CompileCont
     kept = rows.columns if vertex.keep is None else vertex.keep
     clash = [name for name in vertex.names if name.lower() in {one.lower() for one in kept}]
     if clash:
-        raise InvalidVertex(vertex.id, f"column {clash[0]!r} is there already", "as")
+        raise InvalidVertex(vertex.id, f"column {clash[0]!r} already exists", "as")
     need_columns(vertex.id, "keep", tuple(kept), rows)
     with naming(vertex.id, "explode"):
         exploded = sql.explode(sql.expr(vertex.explode)).alias(*vertex.names)

@@ -1,4 +1,4 @@
-"""The `spark` vertex: a user's function of frames, and what it is held to."""
+"""The `spark` vertex: calls a user's function of DataFrames and checks the result."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from taskrunner.spark.compile.invalid_vertex import VertexRefused
 
 
 def _compile(vertex: Spark, inputs: Sequence[DataFrame], context: CompileContext) -> DataFrame:
-    """The rows that the function gives back. Raises `VertexRefused`, `FunctionMissing`."""
+    """The rows that the function returns. Raises `VertexRefused`, `FunctionMissing`."""
     function = load(vertex.function)
     try:
         made = function(inputs[0].sparkSession, *inputs)
@@ -47,7 +47,7 @@ def _schema_faults(vertex: Spark, made: DataFrame) -> Iterator[str]:
 
 def _plan_faults(vertex: Spark, made: DataFrame, inputs: Sequence[DataFrame]) -> Iterator[str]:
     if not any(one.isStreaming for one in inputs):
-        return  # a batch keeps nothing
+        return  # a batch job keeps no state
     found = plan_states.look(made, inputs)
     names = [one.vertex for one in vertex.inputs]
     streaming = tuple(number for number, one in enumerate(inputs) if one.isStreaming)
@@ -66,7 +66,7 @@ def _plan_faults(vertex: Spark, made: DataFrame, inputs: Sequence[DataFrame]) ->
         else:
             yield "it keeps no state: leave the field state out"
     elif found.state_after_input:
-        yield "it keeps state behind an input that has state too: divide it into two vertices"
+        yield "it keeps state after an input that has state too: split it into two vertices"
 
 
 def _types(schema: Any) -> dict[str, DataType]:

@@ -11,7 +11,7 @@ from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
 
 def register(spark: SparkSession, vertex: VertexId, reference: str, needs: str = "") -> str:
-    """Makes the class known to Spark, under a name that is this vertex's alone."""
+    """Registers the class with Spark, under a name of this vertex only."""
     try:
         found: Any = functions.load(reference)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Which fields of a vertex Spark refuses: it says what is wrong, and not where it was written."""
+"""Finds the fields of a vertex that Spark refuses: Spark's errors do not name the field."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ from taskrunner.core import spark_messages
 
 
 def faults_of(vertex: Vertex, inputs: Sequence[DataFrame]) -> list[Fault]:
-    """Every field that Spark refuses by itself, or none."""
+    """A fault for every field that Spark refuses."""
     return list(_refused(vertex, inputs[0])) if len(inputs) == 1 else []
 
 
@@ -23,7 +23,7 @@ def _refused(vertex: Vertex, rows: DataFrame) -> Iterator[Fault]:
             yield Fault(vertex.id, field, f"there is no column {name!r}, only {there}")
     for field, text in vertex.expressions():
         try:
-            # one that aggregates is analysed as if all rows were one group
+            # an aggregate expression is analysed as if all rows were one group
             rows.select(sql.expr(text))
         except PySparkException as error:
             yield Fault(vertex.id, field, spark_messages.telling(str(error)))

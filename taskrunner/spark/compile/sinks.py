@@ -1,4 +1,4 @@
-"""`sink` as a DataFrame: the rows that are written, checked as far as Spark would do it late."""
+"""`sink` as a DataFrame: the rows that are written, with checks that Spark would make too late."""
 
 from collections.abc import Sequence
 
@@ -14,12 +14,12 @@ def _compile(vertex: Sink, inputs: Sequence[DataFrame], context: CompileContext)
     [rows] = inputs
     files = vertex.connector
     if isinstance(files, FilesSink) and files.format is FileFormat.TEXT:
-        # Spark would say it batch after batch
+        # Spark would report this only when a batch is written
         written = [one for one in rows.schema.fields if one.name not in files.partition_by]
         if [one.dataType.simpleString() for one in written] != ["string"]:
             found = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in written)
             raise InvalidVertex(
-                vertex.id, f"text is one column of texts, here come {found}", "format"
+                vertex.id, f"format text needs exactly one STRING column, found {found}", "format"
             )
     return rows
 

@@ -1,4 +1,4 @@
-"""Sources as DataFrames: streaming in a streaming job, bounded in a batch one."""
+"""Sources as DataFrames: streaming in a streaming job, bounded in a batch job."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -37,12 +37,12 @@ class Sources:
     mode: Mode
     parallelism: int
     resolve: Callable[[str], Path]
-    """The place a path in the graph means."""
+    """Resolves a path in the graph."""
     layout: JobLayout
     started_at: datetime
 
     def read(self, source: Source, *, is_static: bool = False) -> DataFrame:
-        """The source's rows, in as many subtasks as it says; as a whole if it `is_static`."""
+        """The source's rows, with the vertex's parallelism; all rows at once if it `is_static`."""
         if is_static and self.mode is Mode.STREAMING:
             return replace(self, mode=Mode.BATCH).read(source)
         rows = self._rows(source)
@@ -79,7 +79,7 @@ class Sources:
         return self._load(files.format, source.schema, options, self.resolve(files.path))
 
     def _table(self, source: Source, table: TableSource) -> DataFrame:
-        """The rows as a file of the job, so that they are read like any other."""
+        """Writes the rows to a file of the job, so that they are read like any other file."""
         rows = rows_file(source.id)
         lines = [json.dumps(row, ensure_ascii=False, default=str) for row in table.rows]
         is_new = self.layout.work.create(rows, "".join(line + "\n" for line in lines))
@@ -132,7 +132,7 @@ class Sources:
 
 
 def _are_same(lines: list[str], others: list[str]) -> bool:
-    """Whether the rows are, however their columns are ordered."""
+    """Whether the rows are the same, whatever the order of their columns."""
     return [json.loads(line) for line in lines] == [json.loads(line) for line in others]
 
 

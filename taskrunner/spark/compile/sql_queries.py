@@ -1,8 +1,8 @@
-"""The `sql` vertex: its query over its inputs, held to what the plan takes it for.
+"""The `sql` vertex: compiles its query, and checks it against the job's plan.
 
-Spark alone understands a query, and numbers the sources and the state of a stream by their
-place in it. The plan of the job was made without Spark, from the keywords. So a query that
-Spark reads otherwise is refused here, before it has run.
+Only Spark understands a query completely, and it numbers the sources and the state of a stream by
+their position in the query. The job's plan was made without Spark, from keywords. So a query that
+Spark understands differently is refused here, before it runs.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
+from py4j.java_gateway import is_instance_of
 from pyspark.sql import DataFrame, SparkSession
 
 from jobmanager.core.graph.inputs import Ship
@@ -24,6 +25,9 @@ from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
 _views = Lock()
 _STATEFUL = ("Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct")
+_PLANS = "org.apache.spark.sql.catalyst.plans.logical"
+_STATEMENTS = (f"{_PLANS}.Command", f"{_PLANS}.ParsedStatement")
+_NO_QUERIES = ("Insert", "Compound", "UnresolvedExecuteImmediate")
 _LIMITS = ("GlobalLimit", "LocalLimit", "Offset", "Tail")
 
 
@@ -40,7 +44,7 @@ def _compile(vertex: Sql, inputs: Sequence[DataFrame], context: CompileContext) 
 
 
 def _inputs_with_state(vertex: Sql, graph: JobGraph) -> list[VertexId]:
-    """The inputs that have stateful vertices behind them."""
+    """The inputs that have stateful vertices upstream."""
     return [
         one.vertex
         for one in vertex.inputs
@@ -49,7 +53,8 @@ def _inputs_with_state(vertex: Sql, graph: JobGraph) -> list[VertexId]:
 
 
 def _run(spark: SparkSession, vertex: Sql, inputs: Mapping[VertexId, DataFrame]) -> DataFrame:
-    """Spark resolves the names at once, so they are needed for a moment only."""
+    """Runs the query over temporary views, needed only until Spark has resolved the names."""
+    _check_is_query(spark, vertex)
     with _views:
         for name, rows in inputs.items():
             rows.createOrReplaceTempView(name)
@@ -60,9 +65,34 @@ def _run(spark: SparkSession, vertex: Sql, inputs: Mapping[VertexId, DataFrame])
                 spark.catalog.dropTempView(name)
 
 
+def _check_is_query(spark: SparkSession, vertex: Sql) -> None:
+    """Spark carries out any other statement while it reads it, before a job runs: SET, INSERT
+    OVERWRITE DIRECTORY, CREATE VIEW … USING.
+    """
+    session: Any = spark._jsparkSession
+    plan = session.sessionState().sqlParser().parsePlan(vertex.query)
+    gateway: Any = spark.sparkContext._gateway
+    for node in _statements(plan):
+        name = str(node.nodeName())
+        if name.startswith(_NO_QUERIES) or any(
+            is_instance_of(gateway, node, kind) for kind in _STATEMENTS
+        ):
+            raise InvalidVertex(
+                vertex.id, f"{name} is no query: begin with SELECT, WITH, FROM or VALUES", "query"
+            )
+
+
+def _statements(plan: Any) -> Iterator[Any]:
+    """The nodes in which a statement can be: the root, behind a WITH, and beside another one."""
+    yield plan
+    if str(plan.nodeName()) in ("UnresolvedWith", "Union"):
+        for child in _children(plan):
+            yield from _statements(child)
+
+
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """The query reads an input here."""
+    """A position at which the query reads an input."""
 
     input: VertexId
 
@@ -101,7 +131,7 @@ def _check_state(
     vertex: Sql, steps: Sequence["_Use | SqlState"], with_state: Collection[VertexId]
 ) -> None:
     states = [one for one in steps if isinstance(one, SqlState)]
-    # that a window is one cannot be seen in the plan any more
+    # the plan no longer shows that a grouping expression is a window
     planned = SqlState.AGGREGATE if vertex.state is SqlState.WINDOW else vertex.state
     if states != ([] if planned is SqlState.NONE else [planned]):
         found = ", ".join(states) or "none"
@@ -115,15 +145,16 @@ def _check_state(
         before = [one.input for one in steps[: steps.index(states[0])] if isinstance(one, _Use)]
         if any(one in with_state for one in before):
             raise InvalidVertex(
-                vertex.id, "put what keeps state first, or into a vertex of its own", "query"
+                vertex.id, "move the stateful part first, or into a vertex of its own", "query"
             )
 
 
 def _steps(
     node: Any, inputs: Sequence[VertexId], definitions: Mapping[int, Any]
 ) -> Iterator["_Use | SqlState"]:
-    """What the plan meets from its root on, left first. With `definitions` those are put in
-    where they are used, as Spark does when it numbers state; without, as it numbers sources.
+    """The steps of the plan from its root, left first. With `definitions`, WITH queries are
+    inserted where they are used, as Spark does when it numbers state; without, as it numbers
+    sources.
     """
     name = str(node.nodeName())
     if name == "View" and (read := VertexId(str(node.desc().identifier().table()))) in inputs:

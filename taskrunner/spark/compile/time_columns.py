@@ -1,4 +1,4 @@
-"""Which columns of a frame carry event time."""
+"""Finds the columns of a frame that carry event time."""
 
 from pyspark.sql import DataFrame
 
@@ -9,11 +9,11 @@ DELAY = "spark.watermarkDelayMs"
 
 
 def time_columns(rows: DataFrame) -> list[str]:
-    """The columns that carry a watermark; in a batch those that would."""
+    """The columns that carry a watermark; in a batch those that would in a stream."""
     return [one.name for one in rows.schema.fields if DELAY in one.metadata or TIME in one.metadata]
 
 
 def which_time(times: list[str]) -> str:
-    """The fault where there is not one such column."""
+    """The fault for a frame that does not have exactly one such column."""
     found = ", ".join(times) or "none"
     return f"one column with a watermark is needed, and there is {found}"

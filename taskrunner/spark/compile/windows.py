@@ -35,8 +35,8 @@ def _spark_window(vertex: Window, rows: DataFrame) -> DataFrame:
         case SessionWindow(gap=gap):
             window = sql.session_window(time, _spark(milliseconds(gap)))
             if not keys:
-                # Spark wants a key for sessions: one that is 0 for every row, though not
-                # a constant, which its optimiser would take away again
+                # Spark needs a key for sessions: an expression that is 0 for every row, but
+                # not a constant, which its optimiser would remove
                 keys = [sql.pmod(sql.hash(time), sql.lit(1)).alias(_GROUP)]
         case _:
             raise InvalidVertex(vertex.id, f"{vertex.window} is not one of Spark's windows")

@@ -48,11 +48,11 @@ class BatchRegion:
         return self.phase
 
     def ask_to_stop(self) -> bool:
-        """A batch job has no boundary before its end."""
+        """Not possible: a batch job has no boundary before its end."""
         return self.phase is not QueryPhase.RUNNING
 
     def has_ended(self, within: timedelta) -> bool:
-        """Whether it came to its end in time; it may have failed."""
+        """Whether the region ended in time; it may have failed."""
         if self._thread.is_alive():
             self._thread.join(within.total_seconds())
         return not self._thread.is_alive()
@@ -62,7 +62,7 @@ class BatchRegion:
             self.phase = QueryPhase.STOPPED
             self._work.stop()
             deadline = time.monotonic() + _STOP_SECONDS
-            # again and again: between two jobs of a loop there is none to cancel
+            # repeatedly: between two Spark jobs of a loop there is none to cancel
             while self._thread.is_alive() and time.monotonic() < deadline:
                 self._spark.sparkContext.cancelAllJobs()
                 self._thread.join(_AGAIN_SECONDS)

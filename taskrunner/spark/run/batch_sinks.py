@@ -1,4 +1,4 @@
-"""What becomes of the rows of one batch. Each sink runs the batch exactly once."""
+"""The sinks: they write the rows of one batch. Each sink computes the batch exactly once."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ _PARTITION = "__headgate_partition"
 
 class BatchSink(Protocol):
     def write(self, rows: DataFrame, batch: int) -> int:
-        """Takes the rows of a batch; how many there were."""
+        """Writes the rows of a batch; returns how many there were."""
         ...
 
 
@@ -41,7 +41,7 @@ class FencedBatches:
 
 
 class ExactlyOnceFiles:
-    """The `files` sink. A batch that is replayed is computed (its state is needed), not written."""
+    """The `files` sink. A replayed batch is computed (its state is needed), but not written."""
 
     def __init__(
         self, sink: Sink, files: FilesSink, directory: SinkDirectory, is_held: bool
@@ -76,9 +76,10 @@ class ExactlyOnceFiles:
 
 
 class PythonWriter:
-    """The `python` sink: what a batch may do twice is for its class to bear.
+    """The `python` sink: its class has to cope with repeated batches.
 
-    It is told job, attempt, region and batch in its options, so that it can.
+    Its options have job, attempt, region and batch, so that it can recognise a repetition, and an
+    attempt that was replaced.
     """
 
     def __init__(
@@ -123,9 +124,9 @@ class Shown:
 
 
 class Shared:
-    """Several sinks that are given what each needs of the same rows, which are computed once.
+    """Several sinks that share the same rows, which are computed once.
 
-    One that has its rows already, since the batch is replayed, leaves them alone.
+    In a replayed batch, a sink that already has its rows does not write them again.
     """
 
     def __init__(self, sinks: Sequence[tuple[Callable[[DataFrame], DataFrame], BatchSink]]) -> None:
@@ -140,15 +141,15 @@ class Shared:
 
 
 def _counting(rows: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
-    """The same rows, counted as they pass: call the second when they have."""
+    """The same rows, counted while they are written; call the returned function afterwards."""
     observation = Observation(f"rows-{uuid4().hex}")
     observed = rows.observe(observation, sql.count(sql.lit(1)).alias("rows"))
     return observed, lambda: int(observation.get["rows"])
 
 
 def _counted(rows: DataFrame, *, by_partition: bool) -> tuple[DataFrame, Callable[[], BatchCount]]:
-    """As `_counting`, and if asked also which partitions had rows: the names of the files that
-    Spark writes have the partition's number.
+    """As `_counting`, and on request also the partitions that had rows: Spark puts the partition's
+    number into the names of the files.
     """
     if not by_partition:
         observed, counted = _counting(rows)

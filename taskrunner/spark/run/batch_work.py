@@ -1,8 +1,8 @@
-"""What the regions of one batch job share: the compiled graph, its loops, and the turn to run.
+"""Shared by the regions of one batch job: the compiled graph, its loops, and the turn to run.
 
-One region runs at a time. Each has all of Spark's cores while it does, and what two regions
-need is computed by the first of them: a vertex that they share is kept by Spark, and a loop or
-a fitted model in front of both runs once.
+One region runs at a time, with all of Spark's cores. What two regions need is computed by the
+first of them: Spark keeps the rows of a shared vertex, and a loop or the fitting of a model
+upstream of both runs once.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -50,7 +50,7 @@ class BatchWork:
 
     @contextmanager
     def turn(self, is_wanted: Callable[[], bool]) -> Iterator[None]:
-        """Waits until no other region runs. Raises `LoopStopped` when it is no longer wanted."""
+        """Waits until no other region runs. Raises `LoopStopped` when the job is to end."""
         while not self._turn.acquire(timeout=_WAIT_SECONDS):
             if not is_wanted():
                 raise LoopStopped
@@ -62,15 +62,15 @@ class BatchWork:
             self._turn.release()
 
     def rows_of(self, region: Region) -> DataFrame:
-        """The rows that the region's sink is given. Loops in front of it have then been run."""
+        """The rows for the region's sink, after running the loops upstream of it."""
         return self._compiler.rows_of(region)
 
     def stop(self) -> None:
-        """No further round of any loop begins."""
+        """Prevents further rounds of all loops."""
         self._loops.stop()
 
     def leave(self, region: RegionId) -> None:
-        """The region has ended; after the last one nothing is kept any more."""
+        """Ends the region's turn; after the last region everything is freed."""
         with self._leaving:
             if region in self._here:
                 self._here.discard(region)
@@ -78,12 +78,12 @@ class BatchWork:
                     self._loops.close()
 
     def progress(self, region: Region) -> list[LoopProgress]:
-        """Of the loops in that region."""
+        """The progress of the loops in that region."""
         inside = {str(vertex_id) for vertex_id in region.vertices}
         return [one for one in self._loops.progress() if one.vertex.split("/")[0] in inside]
 
     def activity(self) -> str | None:
-        """The loop that runs, in words."""
+        """A description of the running loop."""
         for one in self._loops.progress():
             if one.is_running:
                 return (

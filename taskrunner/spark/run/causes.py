@@ -9,7 +9,7 @@ from pyspark.errors.exceptions.captured import CapturedException, UnknownExcepti
 
 from taskrunner.core.failures import Cause
 
-# `: name: message` is how py4j begins the story of a Java exception. A message goes on until
+# `: name: message` is how py4j begins the text of a Java exception. A message continues until
 # the first line of its stack.
 _JAVA_CAUSE = re.compile(
     r"^(?:Caused by|): ([\w.$]+)(?:: (.*(?:\n(?!\s+at |\s*\.\.\. \d|Caused by: ).*)*))?",
@@ -20,7 +20,7 @@ _MOST_OF_A_STACK = 100_000
 
 
 def causes_of(error: BaseException) -> list[Cause]:
-    """What led to `error`, the outermost first."""
+    """The causes of `error`, the outermost first."""
     found: list[Cause] = []
     seen: set[int] = set()
     link: BaseException | None = error
@@ -33,7 +33,7 @@ def causes_of(error: BaseException) -> list[Cause]:
 
 
 def stack_of(error: BaseException) -> str:
-    """The whole story, for whoever has to look closer. Of a very long one the two ends."""
+    """The whole stack trace; of a very long one only the beginning and the end."""
     parts = ["".join(traceback.format_exception(error))]
     link: BaseException | None = error
     while link is not None:
@@ -49,7 +49,7 @@ def stack_of(error: BaseException) -> str:
 
 
 def _cause(error: BaseException) -> BaseException | None:
-    """Spark's own exceptions keep their cause where Python does not look."""
+    """The cause of an exception; Spark's exceptions keep it in an attribute of their own."""
     within = error._cause if isinstance(error, CapturedException) else None
     return error.__cause__ or within
 
@@ -70,7 +70,7 @@ def _java_stack(error: BaseException) -> str:
 
 
 def _name(error: BaseException) -> str:
-    """The class; of an exception that PySpark does not know, the one it has in the JVM."""
+    """The class name; for an exception that PySpark does not know, its Java class."""
     if isinstance(error, UnknownException):
         match = _JAVA_NAME.match(error._desc or "")
         if match is not None:

@@ -1,4 +1,4 @@
-"""Has every executor prove, before an attempt starts, that it sees the driver's directories."""
+"""Checks, before an attempt starts, that every executor sees the driver's directories."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -45,8 +45,8 @@ def prove_directories(spark: SparkSession, directories: Iterable[Path]) -> None:
 
 
 def _ask_executors(spark: SparkSession, files: Mapping[str, str]) -> list[Sighting]:
-    """What executors find. Spark decides where a task runs, so a few rounds are made until as
-    many executors have answered as there are.
+    """What the executors find. Spark decides where a task runs, so the check is repeated a few
+    times until all executors have answered.
     """
     context = spark.sparkContext
     sightings: list[Sighting] = []
@@ -57,7 +57,7 @@ def _ask_executors(spark: SparkSession, files: Mapping[str, str]) -> list[Sighti
         except Py4JJavaError as error:
             if _NO_PYTHON not in str(error):
                 raise
-            # a job of SQL alone runs without; its batches are still compared with their files
+            # a SQL-only job runs without Python; its batches are still compared with their files
             log.warning("directories_not_proved", reason="executors have no Python to look with")
             return []
         sightings += [Sighting(*one) for one in found]
@@ -70,13 +70,13 @@ def _ask_executors(spark: SparkSession, files: Mapping[str, str]) -> list[Sighti
 
 
 def _executors(spark: SparkSession) -> int:
-    """How many there are just now, without the driver."""
+    """The current number of executors, without the driver."""
     return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size()) - 1
 
 
 def _look(files: Mapping[str, str]) -> Callable[[Iterable[int]], Iterator[Found]]:
-    """What a task does: read all files. It is shipped by value, so an executor needs Python
-    and not this package.
+    """The task: reads all files. It is shipped by value, so an executor needs Python but not this
+    package.
     """
     wanted = dict(files)
 

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Protocol, assert_never
 
 import pyspark
 from pyspark.sql import SparkSession
 
+from jobmanager.core.errors import PathNotAllowed
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.graph.scripts import Script
 from jobmanager.core.graph.sinks import (
@@ -26,8 +28,8 @@ from jobmanager.core.progress import RegionProgress
 from jobmanager.protocol.messages import RepartitionedRegion
 from taskrunner import logs
 from taskrunner.core.restore import FromScratch, Restore
-from taskrunner.sinks.directory import SinkDirectory, private_directory
-from taskrunner.sinks.outputs import Output
+from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.sinks.outputs import Output, prepare_outputs
 from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.snapshot import AttemptContext
@@ -46,6 +48,7 @@ from taskrunner.spark.run.batch_sinks import (
 )
 from taskrunner.spark.run.batch_work import BatchWork
 from taskrunner.spark.run.directory_proof import prove_directories
+from taskrunner.spark.run.input_files import InputFiles
 from taskrunner.spark.run.job_paths import JobPaths
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
 from taskrunner.spark.scripts.script_program import scripts_of
@@ -95,17 +98,17 @@ class SparkJob:
         self._restoring = Restoring(spark, subject, places, past)
         self._scripts = scripts_of(spark, places)
         self.held_sinks: dict[RegionId, list[SinkDirectory]] = {}
-        """Those whose output waits for its checkpoint."""
+        """Sinks whose output waits for its checkpoint."""
         self.regions: list[RegionRun] = []
 
     @property
     def restored(self) -> Mapping[RegionId, Restore]:
-        """Where each region was started from."""
+        """What each region was restored from."""
         return self._restoring.chosen
 
     @property
     def has_boundaries(self) -> bool:
-        """False: a batch job, whose only batch is all of it."""
+        """False for a batch job, which is one single batch."""
         return self._subject.graph.mode is not Mode.BATCH
 
     @property
@@ -115,20 +118,20 @@ class SparkJob:
     def prepare(self, check: Callable[[], None] = lambda: None) -> None:
         """Restores and compiles every region. The epoch must have been raised.
 
-        `check` is called before each region, and raises to give up.
+        `check` is called before each region, and may raise an error to abandon the preparation.
         """
         graph = self._subject.graph
         sources = Sources(
             self._spark,
             graph.mode,
             self._subject.parallelism,
-            self._places.resolve,
+            self._places.resolve_input,
             self._places.layout,
             datetime.now(UTC),
         )
         regions = plan_of(graph, self._subject.parallelism).regions
         outputs = self._outputs(regions)
-        staging = [private_directory(directory) for _, directory in outputs]
+        staging = prepare_outputs(self._places.layout, outputs)
         prove_directories(self._spark, [self._places.layout.directory, *staging])
         self._restoring.withdraw_abandoned_outputs(outputs, self._fence.holding)
         models = SeenModels(self._places.resolve)
@@ -145,7 +148,7 @@ class SparkJob:
             self.regions.append(self._region(region, compiler, work))
 
     def show_everything(self) -> None:
-        """A bounded job has ended: nothing it wrote waits for a checkpoint any more."""
+        """Publishes all held output, after a bounded job has ended."""
         for sinks in self.held_sinks.values():
             for sink in sinks:
                 sink.show_up_to(2**63)
@@ -161,8 +164,8 @@ class SparkJob:
         )
 
     def _region(self, region: Region, compiler: Compiler, work: BatchWork | None) -> RegionRun:
-        """In a batch job the compiler only looks for faults: its region compiles again in its
-        turn, and then runs the loops in front of its sink.
+        """Makes a region. In a batch job it is compiled here only to find faults: the region
+        compiles again in its turn, and then runs the loops upstream of its sink.
         """
         sinks = [self._sink(one) for one in region.sinks]
         rows = compiler.rows_of(region)
@@ -183,9 +186,16 @@ class SparkJob:
         ]
         place = self._places.layout.spark_checkpoint_dir(self._subject.attempt, region.id)
         writer = writers[0] if len(sinks) == 1 else self._shared(region, sinks, writers, compiler)
+        inputs = self._inputs(place)
         return RegionQuery(
-            self._spark, self._subject.graph, region, rows, self._fenced(writer), place
+            self._spark, self._subject.graph, region, rows, self._fenced(writer), place, inputs
         )
+
+    def _inputs(self, spark_checkpoint_dir: Path) -> InputFiles | None:
+        rules = self._places.rules
+        if rules is None:
+            return None
+        return InputFiles(spark_checkpoint_dir, rules.graphs, self._places.layout.work.uri)
 
     def _fenced(self, writer: BatchSink) -> BatchSink:
         return FencedBatches(writer, self._check_attempt)
@@ -210,7 +220,7 @@ class SparkJob:
     def _outputs(self, regions: Sequence[Region]) -> list[Output]:
         sinks = [self._sink(one) for region in regions for one in region.sinks]
         return [
-            (sink.id, self._places.resolve(sink.connector.path))
+            (sink.id, self._place(sink, sink.connector))
             for sink in sinks
             if isinstance(sink.connector, FilesSink)
         ]
@@ -224,12 +234,18 @@ class SparkJob:
         if not isinstance(sink.connector, FilesSink):
             return None
         return SinkDirectory(
-            self._places.resolve(sink.connector.path),
+            self._place(sink, sink.connector),
             self._subject.job,
             sink.id,
             self._subject.attempt,
             self._fence.holding,
         )
+
+    def _place(self, sink: Sink, files: FilesSink) -> Path:
+        try:
+            return self._places.resolve(files.path)
+        except PathNotAllowed as error:
+            raise InvalidVertex(sink.id, str(error), "path") from error
 
     def _batch_sink(self, sink: Sink, directory: SinkDirectory | None) -> BatchSink:
         match sink.connector:

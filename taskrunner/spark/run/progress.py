@@ -22,7 +22,7 @@ from taskrunner.snapshots.spark_log import SparkLog, moment_of
 
 _MOST_OF_AN_ACTIVITY = 200
 _WHOLE, _WORK = "triggerExecution", "addBatch"
-"""Spark's names: a round as a whole, and its part that runs the batch."""
+"""Spark's names of durations: of a whole trigger, and of its part that runs the batch."""
 
 
 class ProgressMeter:
@@ -74,7 +74,7 @@ class ProgressMeter:
         )
 
     def _at(self, batch: int) -> dict[str, Any]:
-        """What the logs say of a committed batch."""
+        """The offsets and watermark of a committed batch, from the logs."""
         committed = self._log.directory / "commits" / str(batch)
         before = -1 if self._batch_before is None else self._batch_before
         return {
@@ -87,7 +87,7 @@ class ProgressMeter:
     def _moves(
         self, query: StreamingQuery, batch: int | None, latest: StreamingQueryProgress | None
     ) -> dict[str, Any]:
-        """Whether there is something to do, and whether it is being done."""
+        """Whether the query has work, and whether it makes progress."""
         status = query.status
         sight = QueryObservation(
             committed=batch,
@@ -105,23 +105,23 @@ class ProgressMeter:
         }
 
     def _began(self, batch: int) -> datetime | None:
-        """When the batch was written down as begun; None: it was not."""
+        """When the batch was begun, by Spark's log; None: it was not."""
         with suppress(FileNotFoundError):
             begun = self._log.directory / "offsets" / str(batch)
             return datetime.fromtimestamp(begun.stat().st_mtime, UTC)
         return None
 
     def _count(self, reports: Sequence[StreamingQueryProgress]) -> None:
-        """Counts what is new among Spark's recent reports."""
+        """Adds the new ones among Spark's recent reports."""
         for report in reports:
-            # an idle query reports the batch it waits for again and again: go by time
+            # an idle query reports the batch it waits for again and again: compare timestamps
             if report.timestamp > self._last_seen:
                 self._last_seen = report.timestamp
                 self._input_rows += sum(self._rows_read(report))
                 self._count_time(report)
 
     def _count_time(self, report: StreamingQueryProgress) -> None:
-        """Only of what ran a batch: a look for input that found none is no work."""
+        """Adds the durations of reports that ran a batch; triggers without input do not count."""
         if _WORK not in report.durationMs:
             return
         self._measured_batches += 1
@@ -146,7 +146,7 @@ class ProgressMeter:
 
     def _operator_progress(self, latest: StreamingQueryProgress | None) -> list[OperatorProgress]:
         operators = _operators(latest)
-        # one that Spark made of several, or several of one: then it cannot be said whose it is
+        # Spark has merged or split sources: then a number cannot be assigned to a source
         if len(operators) != len(self._keyed):
             return []
         return [
@@ -178,7 +178,7 @@ class ProgressMeter:
 
 
 def _has_backlog(report: StreamingQueryProgress | None, *, is_idle: bool) -> bool | None:
-    """Whether a source has more than was read; None: no source says."""
+    """Whether a source has unread input; None: no source reports it."""
     known = (
         [one for one in report.sources if one.latestOffset not in (None, "null")] if report else []
     )
@@ -197,7 +197,7 @@ def _operators(report: StreamingQueryProgress | None) -> list[Any]:
 
 
 def _backlog(metrics: Mapping[str, str]) -> int | None:
-    """Rows that wait, where the source counts them as Kafka's does."""
+    """The number of waiting rows, if the source counts them as Kafka's does."""
     waiting = metrics.get("avgOffsetsBehindLatest")
     partitions = metrics.get("numPartitions", "1")
     if waiting is None:

@@ -1,6 +1,6 @@
 """One region's streaming query: start, stop at a batch boundary, drain.
 
-    RUNNING ──its sources gave all──▶ DRAINING ──last windows emitted──▶ FINISHED
+    RUNNING ──all input was read──▶ DRAINING ──last windows emitted──▶ FINISHED
        └──asked to stop──▶ STOPPED           any ──query failed──▶ FAILED
 
 A bounded region without windows has nothing to drain and goes to FINISHED at once.
@@ -32,6 +32,7 @@ from taskrunner.snapshots.snapshot import offsets_by_source
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.spark.compile.accumulators import Totals
 from taskrunner.spark.run.batch_sinks import BatchSink
+from taskrunner.spark.run.input_files import InputFiles
 from taskrunner.spark.run.progress import ProgressMeter
 
 _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
@@ -50,7 +51,7 @@ class QueryPhase(StrEnum):
 
 
 class RegionQuery:
-    """The query of one region in one attempt. `poll` moves it on; one thread drives it."""
+    """The query of one region in one attempt. One thread drives it by calling `poll`."""
 
     def __init__(
         self,
@@ -60,7 +61,9 @@ class RegionQuery:
         rows: DataFrame,
         sink: BatchSink,
         spark_checkpoint_dir: Path,
+        inputs: InputFiles | None = None,
     ) -> None:
+        """`inputs`: what is looked at before each batch; None: the job may read any file."""
         self.region = region
         self.log = SparkLog(spark_checkpoint_dir)
         self.phase = QueryPhase.RUNNING
@@ -71,6 +74,7 @@ class RegionQuery:
         self._graph = graph
         self._rows = rows
         self._sink = sink
+        self._inputs = inputs
         self._meter = ProgressMeter(graph, region.id, self.log)
         self._connectors = _connectors(graph, region)
         vertices = [graph.vertex(vertex) for vertex in region.streamed]
@@ -79,15 +83,15 @@ class RegionQuery:
         self._totals = Totals(spark, region.id, spark_checkpoint_dir)
         self._script = next((one for one in vertices if isinstance(one, Script)), None)
         self._is_last = False
-        """Whether the batch under way was asked to be the last."""
+        """Whether the batch under way is to be the last."""
 
     @property
     def id(self) -> RegionId:
         return self.region.id
 
     def start(self, *, one_batch: bool = False) -> None:
-        """Starts the query from where its directory says, for all batches or just the next."""
-        # others have nothing to emit when time moves and no rows come
+        """Starts the query from its checkpoint directory, for all batches or just the next."""
+        # other queries have nothing to emit when time passes without rows
         self._spark.conf.set(_NO_DATA_BATCHES, str(self._waits).lower())
         writer = (
             self._rows.writeStream.queryName(f"{self.id}-{uuid4().hex[:8]}")
@@ -97,7 +101,7 @@ class RegionQuery:
         )
         interval = milliseconds(self._batch_interval)
         if self._has_clock and not interval:
-            # for the time of day Spark looks again and again, without a pause
+            # for processing time Spark would run trigger after trigger, without a pause
             interval = _LOOK_MS
         if one_batch:
             writer = writer.trigger(once=True)
@@ -112,7 +116,7 @@ class RegionQuery:
         self.query = writer.start()
 
     def poll(self) -> QueryPhase:
-        """Moves on if there is reason to, and says where it is."""
+        """Makes the transitions that are due, and returns the state."""
         if self.phase in (QueryPhase.RUNNING, QueryPhase.DRAINING):
             if not self._is_active():
                 self._note_end()
@@ -121,14 +125,14 @@ class RegionQuery:
         return self.phase
 
     def ask_to_stop(self) -> bool:
-        """Lets the batch under way be the last. False: this Spark cannot; use `stop`."""
+        """Makes the batch under way the last. False: this Spark cannot do that; use `stop`."""
         if self.query is None or not self._is_active():
             return True
         self._is_last = True
         return _terminate_after_batch(self._spark, self.query)
 
     def stop(self) -> None:
-        """Stops the query, if need be in the middle of a batch."""
+        """Stops the query, in the middle of a batch if necessary."""
         self._is_last = False
         if self.query is not None:
             self.query.stop()
@@ -136,7 +140,7 @@ class RegionQuery:
             self.phase = QueryPhase.STOPPED
 
     def has_ended(self, within: timedelta) -> bool:
-        """Whether the query ended in time, by itself or as it was asked to; it may have failed."""
+        """Whether the query ended in time, by itself or on request; it may have failed."""
         if not self._await(within):
             return False
         if self.error is not None or (self.query and self.query.exception() is not None):
@@ -144,10 +148,10 @@ class RegionQuery:
         return True
 
     def drain_one_batch(self, mark: Callable[[int], None]) -> bool:
-        """Starts the batch that emits every open window, or one that has to come before it.
+        """Starts the batch that emits every open window, or a batch that has to precede it.
 
-        False: there is nothing (more) to emit. The query must have ended. `mark` is told
-        the last batch before it.
+        False: there is nothing more to emit. The query must have ended. `mark` is called with
+        the last batch before the drain.
         """
         last = self.log.last_committed()
         if not self._waits or last is None or self._is_drained():
@@ -172,10 +176,12 @@ class RegionQuery:
         try:
             if self._is_last:
                 _forget_interrupt(self._spark)
+            if self._inputs is not None:
+                self._inputs.check()
             self.output_rows += self._sink.write(rows, batch)
             self._totals.add(batch)
         except BaseException as error:
-            self.error = error  # as it was here: through the JVM only its text comes back
+            self.error = error  # the original Python exception: the JVM returns only its text
             raise
 
     def _is_active(self) -> bool:
@@ -185,7 +191,7 @@ class RegionQuery:
         return exhaustion.all_exhausted(self._connectors, self.offsets())
 
     def _finish(self) -> None:
-        """The sources gave all: emits what is open, then ends at a boundary."""
+        """After all input was read: emits open windows, then ends at a boundary."""
         if self._waits and not self._is_drained():
             if self.phase is QueryPhase.RUNNING:
                 self._begin_draining()
@@ -227,7 +233,7 @@ class RegionQuery:
         return self._script is not None and self._script.available_now
 
     def _note_end(self) -> None:
-        """The query is over: it was to read what was there, or something went wrong."""
+        """Records the end of the query: it has read all available input, or has failed."""
         error = self.query.exception() if self.query is not None else None
         if self._ends_by_itself and self.query is not None and error is None:
             self._await(_BOUNDARY)
@@ -243,7 +249,7 @@ class RegionQuery:
     def _await(self, within: timedelta) -> bool:
         """Whether the query's thread ended in time.
 
-        `isActive` and `awaitTermination` say so as soon as it was asked to, long before.
+        `isActive` and `awaitTermination` report the end as soon as it was requested, long before.
         """
         deadline = time.monotonic() + within.total_seconds()
         while self.query is not None and _has_thread(self.query):
@@ -259,7 +265,7 @@ def _connectors(graph: JobGraph, region: Region) -> dict[VertexId, SourceConnect
 
 
 def _has_thread(query: StreamingQuery) -> bool:
-    """Whether the thread that runs the batches lives. A private API, so it may be missing."""
+    """Whether the thread that runs the batches is alive. A private API, so it may be missing."""
     try:
         execution: Any = query._jsq.streamingQuery()
         return bool(execution.queryExecutionThread().isAlive())
@@ -268,7 +274,7 @@ def _has_thread(query: StreamingQuery) -> bool:
 
 
 def _forget_interrupt(spark: SparkSession) -> None:
-    """Lets this very batch go on, whose thread calls us.
+    """Clears the interrupt of the batch's thread, which calls this, so that the batch continues.
 
     Spark interrupts itself when it has planned a batch and finds that the query is to end.
     """

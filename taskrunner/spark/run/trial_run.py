@@ -1,4 +1,4 @@
-"""A region's query, run for one batch that was written down for it, with its output discarded."""
+"""Runs a region's query for one batch that was prepared in its log, and discards the output."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,14 +16,20 @@ from taskrunner.spark.compile.models import SeenModels
 from taskrunner.spark.compile.sources import Sources
 from taskrunner.spark.run.job_paths import JobPaths
 from taskrunner.spark.scripts.script_program import scripts_of
+from taskrunner.spark.session.session import WITH_RESTRICTED_PATHS
 
 
-def session_for(spark: SparkSession, graph: JobGraph, parallelism: int) -> SparkSession:
+def session_for(
+    spark: SparkSession, graph: JobGraph, parallelism: int, *, restricts_paths: bool
+) -> SparkSession:
     """A session with the settings of a job, in the same Spark."""
     session = spark.newSession()
     session.conf.set("spark.sql.shuffle.partitions", str(parallelism))
     for setting, value in graph.spark.items():
         if session.conf.isModifiable(setting):
+            session.conf.set(setting, value)
+    if restricts_paths:
+        for setting, value in WITH_RESTRICTED_PATHS.items():
             session.conf.set(setting, value)
     return session
 
@@ -49,13 +55,13 @@ _KEPT_FOR_LIFE = (
     f"{_SQL}.streaming.stateStore.rocksdb.mergeOperatorVersion",
     f"{_SQL}.streaming.stateStore.rowChecksum.enabled",
 )
-"""What a query writes down at its first batch and holds to, whatever the session says later, in
+"""Settings that a query stores at its first batch and keeps, whatever the session says later, in
 Spark 4.3.
 """
 
 
 def settings_for_life(session: SparkSession) -> dict[str, str]:
-    """What a query that starts in this session would hold to."""
+    """The settings that a query that starts in this session would keep."""
     found = {}
     for setting in _KEPT_FOR_LIFE:
         value = session.conf.get(setting, None)
@@ -75,7 +81,7 @@ def compiler_of(
     session: SparkSession, graph: JobGraph, parallelism: int, places: JobPaths
 ) -> Compiler:
     sources = Sources(
-        session, graph.mode, parallelism, places.resolve, places.layout, datetime.now(UTC)
+        session, graph.mode, parallelism, places.resolve_input, places.layout, datetime.now(UTC)
     )
     models = SeenModels(places.resolve)
     scripts = scripts_of(session, places)
@@ -90,7 +96,7 @@ def explained(rows: DataFrame) -> str:
 
 
 def run_one_batch(region: Region, rows: DataFrame, directory: Path) -> None:
-    """Lets Spark run the batch that is begun in `directory`. Raises what Spark says against it."""
+    """Runs the batch that is begun in `directory`. Raises Spark's error if it refuses."""
     query = (
         rows.writeStream.format("noop")
         .outputMode(region.output_mode)
@@ -105,7 +111,7 @@ def run_one_batch(region: Region, rows: DataFrame, directory: Path) -> None:
 
 
 def refusal_of(region: Region, rows: DataFrame, directory: Path) -> str | None:
-    """What Spark says against that batch, in one line; None: nothing."""
+    """Spark's objection to that batch, in one line; None: there is none."""
     try:
         run_one_batch(region, rows, directory)
     except PySparkException as error:
@@ -114,11 +120,11 @@ def refusal_of(region: Region, rows: DataFrame, directory: Path) -> str | None:
 
 
 def unload_state(spark: SparkSession) -> None:
-    """Lets go of all state stores: Spark keeps them open, and its maintenance threads write
+    """Unloads all state stores: Spark keeps them open, and its maintenance threads write
     snapshots into their directories. Returns when those threads have ended; Spark starts them
     again with the next state store.
 
-    A private API, so it may be missing; then they are left to Spark.
+    A private API, so it may be missing; then the stores are left to Spark.
     """
     try:
         jvm: Any = spark._jvm

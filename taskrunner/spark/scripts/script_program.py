@@ -1,9 +1,9 @@
 """Whole PySpark programs: run up to the point where they wait for their queries.
 
-A script runs as it is, with this process's session. Its `writeStream … start()` starts nothing:
-each is written down with its frame and its writer, and becomes a region like any other, with a
-checkpoint directory of ours. What the script set of the session and is not its to decide is put
-back before any query starts.
+A script runs unchanged, with this process's session. Its `writeStream … start()` starts nothing:
+each query is recorded with its frame and its writer, and becomes a region like any other, with a
+checkpoint directory of Headgate. Session settings that the script must not decide are reset before
+any query starts.
 """
 
 import os
@@ -53,7 +53,7 @@ class Scripts:
     _run: dict[tuple[str, tuple[str, ...]], Queries]
 
     def rows(self, vertex: Script) -> DataFrame:
-        """The frame of a query, which is as its vertex says. Raises `InvalidVertex`."""
+        """The frame of a query, checked against its vertex. Raises `InvalidVertex`."""
         writer = self.writer(vertex)
         found = plan_states.look(writer.rows)
         for what, is_, should in (
@@ -111,7 +111,7 @@ def run(
         stack.enter_context(_settings_kept(spark))
         stack.enter_context(_intercepted(spark, start, declared))
         _work_in(spark, data_root)
-        # not put back: its functions are called with batches later, and may look at it
+        # not reset: the script's functions are called with batches later, and may use it
         sys.argv = [path.name, *arguments]
         try:
             _execute(path)
@@ -132,9 +132,9 @@ def run(
 def _execute(path: Path) -> None:
     module = ModuleType("__main__")
     module.__dict__.update(__file__=str(path), __name__="__main__")
-    # kept as long as any of its functions is: they look their names up in there
+    # kept as long as any function of the script: functions look up their names here
     code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
-    exec(code, module.__dict__)  # it is the user's own program, run as asked
+    exec(code, module.__dict__)  # the user's own program, run on request
 
 
 @contextmanager
@@ -178,7 +178,7 @@ def _set(spark: SparkSession, name: str, value: Any) -> None:
 
 @contextmanager
 def _settings_kept(spark: SparkSession) -> Iterator[None]:
-    """Whatever the script sets, those are as they were."""
+    """Resets these settings afterwards, whatever the script has set."""
     exact = [name for name in OURS if not name.endswith(".")]
     before = {name: spark.conf.get(name, None) for name in exact}
     held: dict[str, str] = {
@@ -198,7 +198,7 @@ def _settings_kept(spark: SparkSession) -> Iterator[None]:
 
 
 def _work_in(spark: SparkSession, directory: Path) -> None:
-    """Relative paths of the script are relative to the data root, for Python and for Spark."""
+    """Makes the script's relative paths relative to the data root, for Python and for Spark."""
     directory.mkdir(parents=True, exist_ok=True)
     os.chdir(directory)
     jvm: Any = spark._jvm

@@ -1,4 +1,4 @@
-"""What becomes of a batch of a script's query: what the script itself would have done."""
+"""Writes the batches of a script's query as the script itself would have done."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,8 +12,8 @@ _OF_THE_QUERY = ("checkpointlocation", "path", "failondataloss")
 
 
 class ScriptBatches:
-    """At least once: a batch that is replayed is given to the script's writer again. How many
-    rows there were is the script's affair, and not counted.
+    """Passes batches to the script's writer, at least once: a replayed batch is passed again. Rows
+    are not counted.
     """
 
     def __init__(self, writer: RecordedWriter) -> None:
@@ -30,7 +30,7 @@ class ScriptBatches:
         return 0
 
     def _save(self, rows: DataFrame) -> None:
-        """Spark's writer of batches, for whatever has no other way."""
+        """Spark's batch writer, for every format without a sink of its own."""
         writer = self._writer
         mode = "overwrite" if writer.mode == "complete" else "append"
         options = {

@@ -1,4 +1,4 @@
-"""What a script is given in place of Spark's own writer and query: they write down, and start
+"""The writer and query that a script gets instead of Spark's own: they record queries and start
 nothing.
 """
 
@@ -13,9 +13,9 @@ Start = Callable[["RecordedWriter"], "DeclaredQuery"]
 
 
 class ScriptWaits(BaseException):
-    """The script has come as far as it waits for its queries: all are declared.
+    """The script waits for its queries: all of them are declared.
 
-    Not an `Exception`: a script that catches those must not catch this.
+    Not an `Exception`, so that a script that catches `Exception` does not catch this.
     """
 
 
@@ -105,8 +105,8 @@ class RecordedWriter:
 
 
 class DeclaredQuery:
-    """A query that will run when the script has been read. Whatever asks how it goes is the
-    script's end.
+    """A query that will run after the script has ended. Any question about its progress ends the
+    script.
     """
 
     def __init__(self, name: str) -> None:
@@ -114,7 +114,7 @@ class DeclaredQuery:
         self.id = self.runId = str(uuid4())
 
     def stop(self) -> None:
-        """Headgate stops queries."""
+        """Does nothing: Headgate stops queries."""
 
     def awaitTermination(self, timeout: int | None = None) -> NoReturn:  # noqa: N802
         raise ScriptWaits
@@ -129,7 +129,7 @@ class DeclaredQuery:
 
 
 class DeclaredQueries:
-    """In place of `spark.streams`."""
+    """Replaces `spark.streams`."""
 
     def __init__(self, queries: list[DeclaredQuery], real: Any) -> None:
         self._queries = queries
@@ -146,7 +146,7 @@ class DeclaredQueries:
         raise ScriptWaits
 
     def resetTerminated(self) -> None:  # noqa: N802
-        """Nothing has ended."""
+        """Does nothing: no query has ended."""
 
     def addListener(self, listener: Any) -> None:  # noqa: N802
         self._real.addListener(listener)

@@ -1,12 +1,10 @@
-"""An archive of Spark's classes, as the JVM has them after loading (AppCDS).
+"""An archive of Spark's classes in the form that the JVM has after loading (AppCDS).
 
-A JVM that starts with it maps them instead of reading and checking thousands of them: a cold
-start takes about a third less. The first session that was primed writes it, once, into
-the directory named by `HEADGATE_CLASS_ARCHIVES`. Its name is made of what it depends on: the
-Java runtime and Spark's jars. So one that does not fit any more is never used, and whatever the
-JVM finds wrong with an archive costs nothing but the time it would have saved.
-
-Where it cannot be made or used, sessions start as they always did.
+A JVM that starts with the archive maps the classes instead of reading and checking thousands of
+them: a cold start takes about a third less. The first primed session writes the archive, once,
+into the directory named by `HEADGATE_CLASS_ARCHIVES`. Its name depends on the Java runtime and on
+Spark's jars, so an archive that does not fit any more is never used. If the archive cannot be
+written or used, sessions start as without it.
 """
 
 import hashlib
@@ -26,17 +24,17 @@ DIRECTORY = "HEADGATE_CLASS_ARCHIVES"
 """The environment variable that names the directory; unset: there is no archive."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
-"""What does not fit into an archive is named, class by class."""
+"""Silences the JVM's warnings about each class that does not fit into an archive."""
 log = logs.get("class_archive")
 
 
 class NotArchived(Exception):
-    """This Java cannot write an archive, or would not."""
+    """This Java runtime cannot write an archive, or has not written it."""
 
 
 def with_archive(chosen: Mapping[str, str], *, records: bool = False) -> dict[str, str]:
-    """The settings of a session that starts from the archive; or `records` what would be in one,
-    where there is none yet.
+    """The settings of a session that starts from the archive; or, if there is no archive yet and
+    `records` is set, that records the classes for one.
     """
     archive = path()
     if archive is None:
@@ -52,8 +50,8 @@ def with_archive(chosen: Mapping[str, str], *, records: bool = False) -> dict[st
 
 
 def save(spark: SparkSession) -> None:
-    """Writes the archive of a session that recorded, unless there is one. Raises what goes
-    wrong: it is only logged by who calls.
+    """Writes the archive of a session that recorded its classes, unless one exists. The caller only
+    logs the errors that this raises.
     """
     archive = path()
     if archive is None or archive.exists():
@@ -76,7 +74,7 @@ def is_there() -> bool:
 
 
 def path() -> Path | None:
-    """Where the archive that fits is, or would be; None: there is to be none."""
+    """The path of the fitting archive, whether it exists or not; None: archives are off."""
     directory, java = os.environ.get(DIRECTORY), _java()
     if not directory or java is None:
         return None
@@ -87,13 +85,13 @@ def path() -> Path | None:
 
 
 def fingerprint(java: Path, jars: Iterable[Path]) -> str:
-    """Changes whenever an archive made with the one does not fit the other."""
+    """A fingerprint of the Java runtime and Spark's jars: an archive fits only the same one."""
     parts = [_identity(java), *sorted(map(_identity, jars))]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
 
 
 def _java() -> Path | None:
-    """The one that Spark starts."""
+    """The Java executable that Spark starts."""
     home = os.environ.get("JAVA_HOME")
     found = Path(home, "bin", "java") if home else shutil.which("java")
     return Path(found).resolve() if found else None
@@ -105,8 +103,8 @@ def _identity(path: Path) -> str:
 
 
 def _dump(spark: SparkSession, to: Path) -> None:
-    """As `jcmd VM.cds dynamic_dump` does, which a plain runtime does not have. The JVM's own
-    server of beans is of a class that is not exported, so it is called through its interface.
+    """Does the same as `jcmd VM.cds dynamic_dump`, which a plain runtime does not have. The class
+    of the JVM's MBean server is not exported, so it is called through its interface.
     """
     gateway: Any = spark.sparkContext._gateway
     lang, management = gateway.jvm.java.lang, gateway.jvm.javax.management
@@ -132,7 +130,7 @@ def _dump(spark: SparkSession, to: Path) -> None:
 
 
 def _delete_others(archive: Path) -> None:
-    """Of a Java or a Spark that was here before: each has more than a hundred megabytes."""
+    """Deletes archives of earlier Java or Spark versions: each has over a hundred megabytes."""
     for other in archive.parent.glob("*.jsa"):
         if other != archive:
             other.unlink(missing_ok=True)

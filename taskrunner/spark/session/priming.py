@@ -1,8 +1,8 @@
-"""Priming a session: what a job would otherwise wait for in its first batch is done once before.
+"""Primes a session, so that the first batch of a job is not slow.
 
-A JVM is slow while it does something for the first time: it loads classes and compiles.
-So a small streaming query runs through the same parts as a job: RocksDB state, the
-offset and commit logs, `foreachBatch` back into Python, Parquet, and a Python worker.
+A JVM is slow when it does something for the first time: it loads classes and compiles. So a
+small streaming query uses the same parts of Spark as a job: RocksDB state, the offset and commit
+logs, `foreachBatch` back into Python, Parquet, and a Python worker.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _ROWS = 200
 
 
 def prime(spark: SparkSession) -> None:
-    """Leaves nothing behind but a warm JVM and a Python worker."""
+    """Primes the session; leaves nothing behind but a warm JVM and a Python worker."""
     with TemporaryDirectory(prefix="priming") as name:
         directory = Path(name)
         _write_input(directory / "in")

@@ -11,23 +11,23 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from taskrunner import logs
-from taskrunner.spark.session import class_archive
+from taskrunner.spark.session import class_archive, state_memory
 from taskrunner.spark.session.priming import prime
 
 Session = SparkSession
-"""For those who only pass it on."""
+"""For modules that only pass the session on."""
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 _STATE_STORE = "spark.sql.streaming.stateStore"
 _JVM_EXIT_SECONDS = 10
 _NAME = "spark.app.name"
-"""Only a name: a session keeps the one it was opened with."""
+"""Only the application's name: a session keeps the name it was opened with."""
 log = logs.get("session")
 
 STREAMING_SETTINGS: Mapping[str, str] = {
     f"{_STATE_STORE}.providerClass": f"{_STREAMING}.state.RocksDBStateStoreProvider",
     f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
     f"{_STATE_STORE}.checkpointFormatVersion": "2",
-    # the default one forks a process for each file on a local disk
+    # the default file manager forks a process for each file on a local disk
     "spark.sql.streaming.checkpointFileManagerClass": (
         f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
@@ -38,11 +38,21 @@ STREAMING_SETTINGS: Mapping[str, str] = {
     "spark.sql.streaming.numRecentProgressUpdates": "32",
 }
 
+WITH_RESTRICTED_PATHS: Mapping[str, str] = {"spark.sql.runSQLOnFiles": "false"}
+"""Else a query reads any file: SELECT * FROM text.`/etc/passwd`."""
+
 
 def settings(
-    *, name: str, master: str, parallelism: int, extra: Mapping[str, str]
+    *,
+    name: str,
+    master: str,
+    parallelism: int,
+    extra: Mapping[str, str],
+    restricts_paths: bool = False,
 ) -> dict[str, str]:
-    """All the settings of a job's session; `extra` ones are the job's own and win."""
+    """All settings of a job's session; `extra` are the job's own settings, which win, except over
+    the settings that restrict SQL to allowed paths.
+    """
     chosen = {
         "spark.app.name": name,
         "spark.master": master,
@@ -51,21 +61,22 @@ def settings(
         "spark.log.level": "WARN",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(parallelism),
-        # what other readers take for a time; Spark's default is the old INT96
+        # the type that other readers expect; Spark's default is the old INT96
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         **STREAMING_SETTINGS,
     }
     if not _is_on_this_machine(master):
-        # executors elsewhere must find the driver: Spark's own choice, or the job's
+        # executors on other machines must find the driver: Spark's own choice, or the job's
         del chosen["spark.driver.host"], chosen["spark.driver.bindAddress"]
-    return chosen | dict(extra)
+    asked = {**chosen, **extra, **(WITH_RESTRICTED_PATHS if restricts_paths else {})}
+    return state_memory.bounds(asked, cores=os.cpu_count() or 1) | asked
 
 
 def open_session(chosen: Mapping[str, str], *, records: bool = False) -> SparkSession:
-    """Starts the JVM and the session. Python workers run on this very interpreter. `records`:
-    an archive of its classes may be made of it.
+    """Starts the JVM and the session. Python workers use this same interpreter. `records`: the JVM
+    records its classes, so that an archive of them can be written.
     """
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -76,7 +87,7 @@ def open_session(chosen: Mapping[str, str], *, records: bool = False) -> SparkSe
 
 
 def close_session(spark: SparkSession) -> None:
-    """Stops Spark and sees to it that its JVM ends. A session opened later has another."""
+    """Stops Spark and ends its JVM. A session opened later gets a new JVM."""
     gateway: Any = SparkContext._gateway
     try:
         spark.stop()
@@ -87,9 +98,9 @@ def close_session(spark: SparkSession) -> None:
 
 
 def primed_session(master: str, is_wanted: Callable[[], bool]) -> "WarmSession":
-    """A session for whatever job comes, which has done the first of everything already.
+    """A primed session for any job.
 
-    Priming is left out where `is_wanted` says that the job is there.
+    Priming is skipped if `is_wanted` says that a job already waits.
     """
     session = WarmSession()
     chosen = settings(name="headgate", master=master, parallelism=2, extra={})
@@ -99,7 +110,7 @@ def primed_session(master: str, is_wanted: Callable[[], bool]) -> "WarmSession":
             break
         try:
             prepare(spark)
-        except Exception as error:  # it is only slower without
+        except Exception as error:  # the first batch is only slower without priming
             log.warning(f"not_{name}", reason=f"{type(error).__name__}: {error}")
     return session
 
@@ -116,14 +127,14 @@ class Heap:
 
 
 class WarmSession:
-    """The session of a runner, kept from one attempt to the next where the settings allow it."""
+    """The session of a runner, kept from one attempt to the next if the settings allow it."""
 
     def __init__(self) -> None:
         self._spark: SparkSession | None = None
         self._chosen: Mapping[str, str] = {}
 
     def open(self, chosen: Mapping[str, str], *, records: bool = False) -> SparkSession:
-        """A session with these settings: the one there is, or a new one."""
+        """A session with these settings: the existing one, or a new one."""
         if self._spark is not None and not self._can_become(self._spark, chosen):
             self.close()
         if self._spark is None:
@@ -134,7 +145,7 @@ class WarmSession:
         return self._spark
 
     def heap(self) -> Heap | None:
-        """None: there is no JVM, or it does not answer."""
+        """The heap of the JVM; None: there is no JVM, or it does not answer."""
         spark = self._spark
         if spark is None:
             return None
@@ -148,7 +159,7 @@ class WarmSession:
                 java_version=str(runtime.java.lang.System.getProperty("java.version")),
                 slots=spark.sparkContext.defaultParallelism,
             )
-        except Exception as error:  # it is ending, or has ended
+        except Exception as error:  # the JVM is ending, or has ended
             log.debug("heap_not_read", reason=f"{type(error).__name__}: {error}")
             return None
 
@@ -158,14 +169,19 @@ class WarmSession:
             return
         try:
             close_session(spark)
-        except Exception as error:  # its JVM may be what failed
+        except Exception as error:  # the JVM may have failed
             log.warning("session_not_closed", reason=f"{type(error).__name__}: {error}")
 
     def _can_become(self, spark: SparkSession, chosen: Mapping[str, str]) -> bool:
         try:
             is_there = not spark.sparkContext._jsc.sc().isStopped()
-            return is_there and all(map(spark.conf.isModifiable, self._changed(chosen)))
-        except Exception as error:  # its JVM is gone
+            changed = self._changed(chosen)
+            return (
+                is_there
+                and not changed & state_memory.OF_THE_JVM
+                and all(map(spark.conf.isModifiable, changed))
+            )
+        except Exception as error:  # the JVM is gone
             log.warning("session_lost", reason=f"{type(error).__name__}: {error}")
             return False
 
@@ -182,8 +198,8 @@ class WarmSession:
 
 
 def _forget() -> None:
-    """PySpark keeps the session of a process in its classes. Where the JVM was killed its own
-    `stop` does not come so far as to forget it, and the next session would be the dead one.
+    """Removes the session that PySpark keeps in its classes. If the JVM was killed, PySpark's own
+    `stop` does not get that far, and the next session would be the dead one.
     """
     SparkContext._active_spark_context = None
     SparkContext._gateway = None
@@ -197,7 +213,7 @@ def _end_jvm(gateway: Any) -> None:
     process = getattr(gateway, "proc", None)
     if process is None:
         return
-    process.stdin.close()  # which the JVM takes as the end of its parent
+    process.stdin.close()  # the JVM takes this as the end of its parent
     try:
         process.wait(_JVM_EXIT_SECONDS)
     except subprocess.TimeoutExpired:

@@ -1,11 +1,11 @@
-"""Artifacts of a job in a Spark session: to be imported by the driver and by Python workers.
+"""Ships the artifacts of a job to its driver and to the Python workers, which import them.
 
-Each artifact is shipped as a zip whose name is its hash, a single module inside one of its own,
-so that two versions of a module never share a name. Of a session that had other artifacts before:
+Each artifact is shipped as a zip whose name is its hash (a single module gets a zip of its own), so
+that two versions of a module never share a name. In a session that had other artifacts before:
 
-* the driver forgets them, their modules too, so that nothing old is found by a later import;
-* workers are started anew: Spark uses a Python worker again only for the same environment, and
-  `HEADGATE_ARTIFACTS` names the artifacts in it.
+* the driver unloads them and their modules, so that a later import finds nothing old;
+* new workers are started: Spark reuses a Python worker only for the same environment, and
+  `HEADGATE_ARTIFACTS` in it names the artifacts.
 """
 
 import atexit
@@ -35,14 +35,14 @@ class MissingArtifact(Exception):
 
 
 class Shipped:
-    """What this process has imported from, and told its Spark context of."""
+    """The artifacts that this process can import, and that its Spark context knows."""
 
     def __init__(self) -> None:
         self._context: SparkContext | None = None
         self._paths: dict[ArtifactId, Path] = {}
 
     def become(self, spark: SparkSession, storage: Path, wanted: Sequence[str]) -> None:
-        """Only these artifacts can be imported from now on. Raises `MissingArtifact`."""
+        """Makes only these artifacts importable from now on. Raises `MissingArtifact`."""
         context = spark.sparkContext
         ids = [ArtifactId(one) for one in wanted]
         if self._context is context and list(self._paths) == ids:
@@ -63,7 +63,9 @@ class Shipped:
 
     @cached_property
     def _home(self) -> Path:
-        """Until the process ends: executors fetch from there, and a path of a name is for ever."""
+        """The directory of the zips, kept until the process ends: executors fetch from it, and
+        Spark never changes the path of a file name.
+        """
         home = Path(mkdtemp(prefix="headgate-artifacts-"))
         atexit.register(shutil.rmtree, home, ignore_errors=True)
         return home
@@ -84,7 +86,7 @@ class Shipped:
 
 
 shipped = Shipped()
-"""Of this process: what is imported is the process's, not a session's."""
+"""One for the process: imports belong to the process, not to a session."""
 
 
 def _packed(shelf: ArtifactShelf, artifact_id: ArtifactId, home: Path) -> Path:

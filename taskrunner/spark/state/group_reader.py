@@ -1,6 +1,6 @@
-"""Reads the state of Python vertices, which Spark keeps by key group, one value of bytes each.
+"""Reads the state of Python vertices, which Spark keeps by key group, one binary value each.
 
-Whoever asks for a key gets it though Spark knows nothing of it: the values of its group hold it.
+Spark does not know the keys: a key is found by decoding the value of its group.
 """
 
 import json
@@ -45,7 +45,7 @@ class GroupReader:
 
     @property
     def view(self) -> StateView:
-        """Columns of the key; what is kept for one is an object of the names it has."""
+        """The columns of the key; the value is an object with the state names of a key."""
         key = tuple(Column(name, "VALUE", name, "") for name in self._key)
         return StateView(key, (), None, None)
 
@@ -69,7 +69,7 @@ class GroupReader:
         return Page(found, None)
 
     def count_groups(self) -> list[GroupCount]:
-        """How many keys and bytes each key group has; those that have none are left out."""
+        """How many keys and bytes each key group has; empty key groups are left out."""
         return [
             GroupCount(group, subtask, len(readable_state.contents_of(value)), len(value))
             for subtask in range(self._partitions)
@@ -82,14 +82,14 @@ class GroupReader:
                 yield group, contents
 
     def _values(self, subtask: int) -> Iterator[tuple[int, bytes]]:
-        """Group by group, some at a time: a vertex may keep more than fits into memory."""
+        """The values of the groups, some at a time: all of them may not fit into memory."""
         at = 0
         while chunk := self._chunk(subtask, at):
             yield from chunk
             at += len(chunk)
 
     def _chunk(self, subtask: int, at: int) -> list[tuple[int, bytes]]:
-        def take(rows: Iterable[Any]) -> list[Any]:  # in a worker, which has none of our code
+        def take(rows: Iterable[Any]) -> list[Any]:  # runs in a worker, without this package
             return list(islice(rows, at, at + _GROUPS_AT_ONCE))
 
         rows = self._sorted.rdd

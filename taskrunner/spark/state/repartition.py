@@ -1,15 +1,15 @@
-"""Fitting a clone to another parallelism, before any query has seen it.
+"""Repartitions the state of a clone for another parallelism, before any query uses it.
 
 Spark fixes the number of state partitions at a query's first batch, and has an offline
-rewrite of all state for another number, as a new batch that reads nothing. Its sinks
-never see that batch.
+rewrite of all state for another number, as a new batch without input. Sinks never see that
+batch.
 
-What the rewrite does not do, and is done here:
+This module adds what the rewrite does not do:
 
 * An operator without a key has one partition, whatever the number (`Layout.SINGLE`). The
-  rewrite moves its state to wherever the empty key hashes to, where no query looks.
-* A region without hashed state cannot be rewritten, and needs not be; but its log holds
-  Spark to the old number of shuffle partitions too.
+  rewrite moves its state to the partition of the empty key's hash, where no query reads it.
+* A region without hashed state cannot be rewritten, and need not be; but its log also keeps
+  Spark at the old number of shuffle partitions.
 """
 
 from collections.abc import Sequence
@@ -34,8 +34,9 @@ def repartition(
 ) -> int | None:
     """Rewrites the state in `directory`, whose last batch is committed, for `parallelism`.
 
-    `layouts` are those of its stateful operators. Returns the batch that was written as; None:
-    there was nothing to rewrite. Raises `RestoreRefused` or `RepartitionFailed`.
+    `layouts` are the layouts of its stateful operators. Returns the number of the batch that holds
+    the rewritten state; None: there was nothing to rewrite. Raises `RestoreRefused` or
+    `RepartitionFailed`.
     """
     log = SparkLog(directory)
     if not {Layout.HASHED, Layout.GROUPED} & set(layouts):
@@ -52,7 +53,7 @@ def repartition(
 
 
 def _rewrite(spark: SparkSession, directory: Path, parallelism: int) -> None:
-    """A private API, so it may be missing."""
+    """Calls Spark's offline rewrite: a private API, so it may be missing."""
     try:
         rewrite = spark._streamingCheckpointManager.repartition
     except (AttributeError, Py4JError) as error:

@@ -1,4 +1,4 @@
-"""Putting a region where its new attempt starts from: its state, and its output to go with it."""
+"""Restores a region for a new attempt: its state, and the output that belongs to that state."""
 
 import time
 from collections.abc import Collection, Sequence
@@ -39,11 +39,11 @@ class Restoring:
         self._past = past
         self._clones = Clones(places.layout, subject.attempt, past)
         self.chosen: dict[RegionId, Restore] = {}
-        """Where each region was started from."""
+        """What each region was restored from."""
         self.repartitioned: list[RepartitionedRegion] = []
 
     def withdraw_abandoned_outputs(self, outputs: Collection[Output], guard: Guard) -> None:
-        """Takes back what attempts that were rolled back wrote elsewhere than this one does."""
+        """Withdraws output of rolled-back attempts in directories this attempt does not use."""
         layout, job, origin = self._places.layout, self._subject.job, self._past.origin
         if origin is not None and origin.job == job:
             withdraw_abandoned(layout, job, outputs, origin.manifest.attempt, guard)
@@ -52,12 +52,13 @@ class Restoring:
     def restore(
         self, region: Region, sinks: Sequence[Sink], outputs: Collection[SinkDirectory]
     ) -> None:
-        """Makes the region's Spark checkpoint directory, and takes back later output.
+        """Makes the region's Spark checkpoint directory, and withdraws later output.
 
-        The directory gets its name last: the attempt after one that died here finds nothing,
-        and does all of it again.
+        The directory gets its name last: after a crash in here the next attempt finds no
+        directory, and does everything again.
         """
-        choice = self._clones.choose(region.id)
+        lost = {batch: why for one in outputs for batch, why in one.lost_batches().items()}
+        choice = self._clones.choose(region.id, lost)
         draft = self._clones.draft(region.id, choice)
         if isinstance(choice, FromSavepoint):
             choice = self._fit(region, choice, draft)
@@ -71,7 +72,7 @@ class Restoring:
         log.info("region_restored", region=region.id, why=choice.why)
 
     def _fit(self, region: Region, choice: FromSavepoint, draft: Path) -> FromSavepoint:
-        """Has the state rewritten if it was written for another parallelism."""
+        """Repartitions the state if it was written for another parallelism."""
         assert self._past.origin is not None
         written, wanted = self._past.origin.manifest.parallelism, self._subject.parallelism
         if written == wanted:
@@ -93,14 +94,14 @@ class Restoring:
         return replace(choice, why=why)
 
     def _layouts(self, region: Region) -> Sequence[Layout]:
-        """Of the region's stateful operators, in Spark's order."""
+        """The layouts of the region's stateful operators, in Spark's order."""
         graph = self._subject.graph
         keyed = spark_order.keyed(graph, VertexId(region.id))
         return [graph.vertex(vertex).state_layout for vertex in keyed]
 
     def _continue_output(self, sink: Sink) -> None:
-        """Withdraws what the jobs that this one goes on with published after its start. For a
-        state of its own it did so when it first started.
+        """Withdraws output that other jobs of the lineage published after this job's restore point.
+        A job that continues from its own state has already done so at its first start.
         """
         origin, job = self._past.origin, self._subject.job
         if origin is None or origin.job == job or not isinstance(sink.connector, FilesSink):
@@ -110,9 +111,9 @@ class Restoring:
         continue_output(directory, job, sink.id, lineage, self._places.guard_of)
 
     def _last_visible(self, region: Region, choice: Restore) -> int | None:
-        """The last batch that a checkpoint or savepoint covers for certain."""
+        """The last batch that is certainly covered by a checkpoint or savepoint."""
         if isinstance(choice, FromSavepoint):
-            return choice.batch  # whoever completed it may have died before it showed anything
+            return choice.batch  # its attempt may have died before it published anything
         completed = self._past.completed
         known = completed.regions.get(region.id) if completed else None
         return known.batch if known else None

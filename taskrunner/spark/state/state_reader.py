@@ -1,8 +1,8 @@
 """Reads keyed state out of a Spark checkpoint directory, with Spark's own state reader.
 
-Spark has no index into state: whoever wants a row reads the partition it is in, and
-whoever does not know the partition reads all of them. Partitions that are not needed are
-not read at all: a job is run on the others only.
+Spark has no index into state: reading a row means reading its partition, or all partitions
+if the partition is not known. Partitions that are not needed are not read at all: the Spark job
+runs on the others only.
 """
 
 import json
@@ -26,11 +26,11 @@ from taskrunner.core.state_view import Column, Field, StateView, view_of
 
 _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 _AT_ONCE = 2
-"""Partitions that a scan reads side by side."""
+"""How many partitions a scan reads in parallel."""
 
 
 class UncountableState(Exception):
-    """Spark does not say how this state is spread over partitions."""
+    """Spark does not report how this state is distributed over partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class FoundRow:
 class Page:
     rows: list[FoundRow]
     next: tuple[int, int] | None
-    """The partition, and how many of its rows were seen; None: there are no more."""
+    """The partition, and how many of its rows were returned; None: there are no more rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class StateReader:
         return self._take(rows, [one for one in ahead if one >= partition], skip, limit)
 
     def count_groups(self) -> list[GroupCount]:
-        """How many rows and bytes each key group has; those that have none are left out."""
+        """How many rows and bytes each key group has; empty key groups are left out."""
         if "joinSide" in self._state.options:
             raise UncountableState("Spark does not say how large one side of a join is")
         rows = self._raw_rows
@@ -145,7 +145,7 @@ class StateReader:
         found: list[FoundRow] = []
         for chunk in _chunks(ahead):
             skipped = skip if chunk[0] == ahead[0] else 0
-            # one more than wanted, to know whether there is one
+            # one more than requested, to know whether there is a next page
             for row in self._run(rows, chunk, skipped, limit + 1 - len(found)):
                 if len(found) == limit:
                     return Page(found, _next(found, row.partition, skip, ahead[0]))
@@ -157,7 +157,7 @@ class StateReader:
     ) -> Iterator[FoundRow]:
         """The first rows of each of the partitions, after those to skip."""
 
-        def take(rows: Iterable[Any]) -> list[Any]:  # in a worker, which has none of our code
+        def take(rows: Iterable[Any]) -> list[Any]:  # runs in a worker, without this package
             return list(islice(rows, skip, skip + limit))
 
         for row in self._spark.sparkContext.runJob(rows.rdd, take, list(partitions)):
@@ -183,7 +183,7 @@ class StateReader:
         return sql.expr(f"pmod(hash({', '.join(hashed)}), {self._key_groups})")
 
     def _checked(self, key: Key) -> Key:
-        """The key, if every value of it can be cast. Raises `InvalidKey`."""
+        """The key, after a check that every value can be cast. Raises `InvalidKey`."""
         given = [(one, key[one.name]) for one in self.view.key if key.get(one.name) is not None]
         if given:
             [row] = self._constants([_literal(column, text) for column, text in given])
@@ -195,7 +195,7 @@ class StateReader:
         return key
 
     def _partition_of(self, key: Key) -> int | None:
-        """The partition that alone can hold the key; None: it may be in any."""
+        """The only partition that can hold the key; None: any partition may hold it."""
         complete = state_key.with_window_end(key, self.view.window_ms)
         hashed = self.view.hashed_columns
         if hashed is None or any(name not in complete for names in hashed for name in names):
@@ -213,7 +213,7 @@ class StateReader:
 
     @cached_property
     def _spread_by(self) -> list[str] | None:
-        """The key fields that Spark hashes; none: everything is in one partition."""
+        """The key fields that Spark hashes; empty: all state is in one partition."""
         if "joinSide" in self._state.options:
             return [field.name for field in _fields(self._state_rows.schema["key"].dataType)]
         key = self._raw_rows.schema["partition_key"].dataType
@@ -225,7 +225,7 @@ class StateReader:
 
     @cached_property
     def _raw_rows(self) -> DataFrame:
-        """Keys and values as bytes, with the key that Spark spreads them by."""
+        """Keys and values as bytes, with the part of the key that Spark hashes."""
         options = {k: v for k, v in self._state.options.items() if k != "stateVarName"}
         return self._load({**options, "_readAllColumnFamilies": "true"})
 
@@ -235,19 +235,19 @@ class StateReader:
 
 
 def _chunks(ahead: Sequence[int]) -> Iterator[Sequence[int]]:
-    """The first partition alone, since some of its rows may be skipped; the others in pairs."""
+    """The first partition by itself, since some of its rows may be skipped; the others in pairs."""
     yield from ([one] for one in ahead[:1])
     yield from (ahead[at : at + _AT_ONCE] for at in range(1, len(ahead), _AT_ONCE))
 
 
 def _next(found: Sequence[FoundRow], partition: int, skip: int, first: int) -> tuple[int, int]:
-    """Where the next page begins: in `partition`, after what is found of it."""
+    """Where the next page begins: in `partition`, after the rows found there."""
     seen = sum(1 for one in found if one.partition == partition)
     return partition, seen + (skip if partition == first else 0)
 
 
 def _renamed(rows: DataFrame) -> DataFrame:
-    """With fields `c0`, `c1`, … in both structs: the names of Spark may repeat."""
+    """The frame with fields `c0`, `c1`, … in both structs, because Spark's names may repeat."""
     structs = []
     for name in ("key", "value"):
         fields = _struct(rows.schema[name].dataType).fields
@@ -268,7 +268,7 @@ def _json(rows: DataFrame, columns: Sequence[Column]) -> SparkColumn:
 
 
 def _printable(kind: types.DataType) -> types.DataType:
-    """A type that JSON holds without loss: decimals become texts."""
+    """Converts to a type that JSON holds without loss: decimals become texts."""
     match kind:
         case types.DecimalType() | types.NullType():
             return types.StringType()
@@ -285,7 +285,7 @@ def _printable(kind: types.DataType) -> types.DataType:
 
 
 def _literal(column: Column, text: str | None) -> SparkColumn:
-    """A value of a key column; null where the text is none of its type."""
+    """A value of a key column; null if the text cannot be cast to its type."""
     if text is None:
         return sql.lit(None).cast(column.type)
     if column.type.upper() == "BINARY":

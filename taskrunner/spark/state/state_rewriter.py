@@ -1,11 +1,11 @@
 """Rewrites the state of a foreign checkpoint as RocksDB state that the commit log names.
 
-Spark has a rewriter of state, made for its offline repartition: it reads the raw rows of
-every store and writes them anew, in another place if asked. It reads RocksDB only, by
-name, though its reader can read whatever has rows. So the reader is handed the settings
-that the state was really written with.
+Spark has a rewriter of state for its offline repartition: it reads the raw rows of every store
+and writes them again, optionally to another directory. The rewriter accepts only RocksDB, but
+its reader can read any state store. So the reader gets the settings that the state was really
+written with.
 
-All of it is private API: where it is missing the adoption is refused.
+All of this is private API: if it is missing, the adoption is refused.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ def rewrite(spark: SparkSession, foreign: Foreign, target: Path, partitions: int
 
 
 def _store_settings(spark: SparkSession, foreign: Foreign) -> Any:
-    """The settings of the stores, as Spark's reader finds them for the original."""
+    """The settings of the state stores, as Spark's reader determines them for the original."""
     session = spark.newSession()
     if not foreign.has_state_ids:
         session.conf.set(_FORMAT_VERSION, "1")
@@ -58,7 +58,7 @@ def _store_settings(spark: SparkSession, foreign: Foreign) -> Any:
 def _run(
     spark: SparkSession, foreign: Foreign, target: Path, transform: "_Transform"
 ) -> Mapping[str, list[list[str]]]:
-    """The ids of the new state files: operator to partition to store."""
+    """Runs the rewriter; returns the ids of the new state files: operator to partition to store."""
     jvm: Any = spark._jvm
     session: Any = spark._jsparkSession
     start_callbacks: Any = ensure_callback_server_started
@@ -83,7 +83,7 @@ def _run(
 
 
 class _Transform:
-    """What becomes of the rows of a store between reading and writing: a Scala function."""
+    """The Scala function that the rewriter applies to the rows between reading and writing."""
 
     def __init__(self, spark: SparkSession, partitions: int, settings: Any) -> None:
         self._jvm: Any = spark._jvm
@@ -96,7 +96,7 @@ class _Transform:
             _field(table, "stateConf").set(table, self._settings)
         key = self._jvm.functions.col("partition_key")
         if rows.schema().apply("partition_key").dataType().length() == 0:
-            return rows.coalesce(1)  # without a key all of it is in one partition
+            return rows.coalesce(1)  # without a key all state is in one partition
         return rows.repartition(self._partitions, self._jvm.PythonUtils.toSeq([key]))
 
     def toString(self) -> str:  # noqa: N802 - as Java calls it

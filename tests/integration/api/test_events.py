@@ -23,6 +23,7 @@ from jobmanager.store.database import Database, open_database
 from tests.integration.api.test_changes import AT_FOUR, next_attempt, proved, rescale, stopped
 from tests.support.builders import NOW, a_document
 from tests.support.cluster import EVERYONE, Cluster
+from tests.support.databases import PATIENT
 from tests.support.streams import StreamEnded, awake, context_of, reading, served
 
 pytestmark = pytest.mark.anyio
@@ -183,7 +184,7 @@ async def test_a_server_that_does_not_lead_tells_what_happens_on_the_other(
     cluster: Cluster, database_url: str, hears: bool
 ) -> None:
     """By NOTIFY, and without it by looking."""
-    follower = open_database(database_url)
+    follower = open_database(database_url, PATIENT)
     hub = EventHub(follower.unit_of_work)
     try:
         async with awake(hub, follower, hears=hears):

@@ -210,7 +210,7 @@ async def test_a_key_that_is_not_there(cluster: Cluster) -> None:
     cluster.inspector.answers = [rows()]
     status, kind, told = await refused(cluster, f"/v1/jobs/{job}/state/revenue/default/99")
     assert (status, kind) == (404, "StateNotFound")
-    assert told == f"revenue/default has nothing under the key '99' in checkpoint 1 of job {job}"
+    assert told == f"revenue/default has no rows of key '99' in checkpoint 1 of job {job}"
 
 
 async def test_key_groups_with_their_skew(cluster: Cluster) -> None:

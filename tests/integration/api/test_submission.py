@@ -64,7 +64,7 @@ async def test_five_faults_get_one_answer_that_names_all_five(cluster: Cluster) 
         (b"[]", "application/json", "the body is not a job graph"),
         (b"a: [", "application/yaml", "the body is not YAML"),
         (b"", "application/json", "the body is not JSON"),
-        (b'{"name": "a\\u0000b"}', "application/json", "holds a NUL character"),
+        (b'{"name": "a\\u0000b"}', "application/json", "contains a NUL character"),
         (b'{"name": NaN}', "application/json", "cannot be kept as JSON"),
     ],
 )

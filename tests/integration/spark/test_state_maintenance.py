@@ -40,3 +40,16 @@ def test_nothing_is_written_to_a_directory_that_was_deleted(
     with scratch_in(tmp_path, spark) as scratch:
         count_in(spark, scratch / "second")
         assert maintenance.isMaintenanceRunning()
+
+
+def test_all_state_of_a_session_shares_one_bounded_memory(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    state: Any = spark._jvm.org.apache.spark.sql.execution.streaming.state  # type: ignore[union-attr]
+    memory = getattr(getattr(state, "RocksDBMemoryManager$"), "MODULE$")
+    with_bound, without = memory.getNumRocksDBInstances(True), memory.getNumRocksDBInstances(False)
+
+    with scratch_in(tmp_path, spark) as scratch:
+        count_in(spark, scratch / "bounded")
+        assert memory.getNumRocksDBInstances(True) > with_bound
+        assert memory.getNumRocksDBInstances(False) == without

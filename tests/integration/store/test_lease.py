@@ -15,7 +15,7 @@ from jobmanager.core.life.lease import Candidate, Term
 from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.services import jobs
 from jobmanager.services.ports.leadership import JobManager
-from jobmanager.store.database import Database, open_database
+from jobmanager.store.database import Database, Waits, open_database
 from jobmanager.store.leases import check_term
 from tests.support.builders import NOW, a_document
 from tests.support.databases import fresh_database
@@ -33,7 +33,7 @@ def own_url(postgres_url: str) -> Iterator[str]:
 
 @pytest.fixture
 async def databases(own_url: str) -> AsyncIterator[list[Database]]:
-    opened = [open_database(own_url) for _ in range(3)]
+    opened = [open_database(own_url, Waits(connection=60, lease_connection=60)) for _ in range(3)]
     await opened[0].migrate()
     yield opened
     for one in opened:

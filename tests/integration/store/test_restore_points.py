@@ -65,7 +65,7 @@ async def test_a_checkpoint_that_went_meanwhile_is_refused(database: Database) -
     point = a_point(parent, await take_checkpoint(database, parent))
     await take_checkpoint(database, parent)  # and the first one goes
 
-    with pytest.raises(UnusableRestorePoint, match="let go of since it was looked at"):
+    with pytest.raises(UnusableRestorePoint, match="was discarded while the job was"):
         await jobs.submit(
             database.unit_of_work(), JobId(uuid4()), a_document(), None, None, NOW, point
         )

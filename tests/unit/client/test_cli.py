@@ -222,8 +222,8 @@ def test_state_is_asked_of_a_job_or_a_savepoint_and_says_what_takes_long(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ([], "which job?"),
-        ([JOB, "sums", "--key", "5", "--key-groups"], "exclude each other"),
+        ([], "no job was given"),
+        ([JOB, "sums", "--key", "5", "--key-groups"], "use only one of --key"),
         ([JOB, "sums", "default", "more"], "'more' is not expected here"),
     ],
 )
@@ -251,7 +251,7 @@ def test_adopt_sends_the_directory_and_the_graph_and_says_how_to_go_on(
     assert err == ""
     assert out.splitlines() == [
         "savepoint 9c is at file:///x, 2.0 KB",
-        f"go on from it: headgate submit {tmp_path}/graph.yaml --from-savepoint 9c",
+        f"start a job from it: headgate submit {tmp_path}/graph.yaml --from-savepoint 9c",
     ]
 
 

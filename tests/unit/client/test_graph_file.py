@@ -40,7 +40,7 @@ def test_words_and_dates_stay_texts() -> None:
 def test_a_file_that_is_no_graph_is_refused_with_its_place() -> None:
     with pytest.raises(UnreadableGraph, match=r"^- is neither YAML nor JSON: .*line 2, column"):
         graph_file.read("-", io.StringIO("name: a\nvertices: [}\n"))
-    with pytest.raises(UnreadableGraph, match="holds no job graph"):
+    with pytest.raises(UnreadableGraph, match="is not a job graph"):
         graph_file.read("-", io.StringIO("[1, 2]"))
 
 

@@ -33,26 +33,26 @@ export interface components {
             bytes: number;
             key_groups: number[];
             kind: components["schemas"]["SnapshotKind"];
-            /** @description Of a source, as Spark writes them; null: not a source. */
+            /** @description A source's offsets, as Spark writes them; null: not a source. */
             offsets: unknown;
             /** @description The file with the state, relative to where the job's checkpoints are. */
             pointer: string | null;
             region: string;
             subtask: number;
-            /** @description Of `state`: Spark's state version. Of `offsets` and `sink`: the batch. */
+            /** @description For `state`: Spark's state version. For `offsets` and `sink`: the batch. */
             version: number | null;
             vertex: string;
             watermark: string | null;
         };
         /**
          * Actor
-         * @description Whose message or decision it was that moved things.
+         * @description Whose message or decision changed the job.
          * @enum {string}
          */
         Actor: "client" | "runner" | "jobmanager";
         /** AdoptRequest */
         AdoptRequest: {
-            /** @description The job graph that is to go on from it. */
+            /** @description The job graph that shall continue from the savepoint. */
             graph: {
                 [key: string]: unknown;
             };
@@ -167,7 +167,7 @@ export interface components {
         AttemptStatus: "launching" | "starting" | "running" | "cancelling" | "finished" | "cancelled" | "failed";
         /**
          * AttemptStoppedReport
-         * @description Ended at a boundary, after its savepoint was acked.
+         * @description The attempt ended between two batches, after its savepoint was acked.
          */
         AttemptStoppedReport: {
             /**
@@ -177,6 +177,38 @@ export interface components {
             event: "stopped";
             /** Format: uuid */
             savepoint: string;
+        };
+        /**
+         * AuditItem
+         * @description A request that would have changed something.
+         */
+        AuditItem: {
+            /** @description The name of the token, or `anonymous`. */
+            actor: string;
+            /** Format: date-time */
+            at: string;
+            /** @description The id of the JobManager that forwarded the request to the leader, as its header says. */
+            forwarded_by: string | null;
+            id: number;
+            method: string;
+            /** @description The address that the request came from: that of the client, or of a proxy. */
+            origin: string | null;
+            role: components["schemas"]["Role"];
+            /** @description The path template of the route, without /v1. */
+            route: string;
+            /**
+             * @description The status of the answer. Null: the request is under way, or the server ended before it
+             *     answered.
+             */
+            status: number | null;
+            /** @description The id of the job, savepoint or artifact, or the name of the token, to be changed. */
+            subject: string | null;
+        };
+        /** AuditPage */
+        AuditPage: {
+            items: components["schemas"]["AuditItem"][];
+            /** @description The `before` of the next page; null: this is the last page. */
+            next: number | null;
         };
         /** BarrierDecline */
         BarrierDecline: {
@@ -204,9 +236,9 @@ export interface components {
         ChangedField: {
             after: unknown;
             before: unknown;
-            /** @description Empty: the whole vertex came or went. */
+            /** @description Empty: the whole vertex was added or removed. */
             field: string;
-            /** @description Null: of the graph itself. */
+            /** @description Null: the change is in the graph itself. */
             vertex: string | null;
         };
         /** CheckpointCounts */
@@ -219,7 +251,7 @@ export interface components {
         };
         /**
          * CheckpointEvent
-         * @description `checkpoint_triggered` and `checkpoint_ack`: how far a checkpoint is.
+         * @description `checkpoint_triggered` and `checkpoint_ack`: the progress of a checkpoint.
          */
         CheckpointEvent: {
             acked: number;
@@ -233,8 +265,8 @@ export interface components {
             name: string;
             status: components["schemas"]["CheckpointStatus"];
             /**
-             * @description `region/vertex/number` of the subtasks that are awaited, or that have acked now; absent
-             *     where they are very many.
+             * @description `region/vertex/number` of the subtasks that are awaited, or that have just acked; absent
+             *     where there are very many.
              */
             subtasks?: string[];
         };
@@ -300,7 +332,7 @@ export interface components {
             acks: components["schemas"]["AckResponse"][];
             attempt: number;
             awaited: components["schemas"]["SubtaskResponse"][];
-            /** @description Region to the batch that was the barrier. */
+            /** @description By region, the batch that was the barrier. */
             batch: {
                 [key: string]: number | null;
             };
@@ -310,7 +342,7 @@ export interface components {
             failure: components["schemas"]["CheckpointFailure"] | null;
             kind: components["schemas"]["CheckpointKind"];
             manifest: string | null;
-            /** @description What this checkpoint added to the job's pool of files. */
+            /** @description Bytes that this checkpoint added to the job's pool of files. */
             new_bytes: number;
             number: number;
             status: components["schemas"]["CheckpointStatus"];
@@ -468,7 +500,7 @@ export interface components {
         };
         /**
          * FlinkErrors
-         * @description What Flink's routes answer where they refuse or fail.
+         * @description What Flink's routes answer when they refuse a request or fail.
          */
         FlinkErrors: {
             errors: string[];
@@ -492,21 +524,21 @@ export interface components {
         GarbageKind: "checkpoint" | "pool_file" | "attempt" | "savepoint_draft" | "unknown_job" | "unknown_artifact";
         /** GarbageResponse */
         GarbageResponse: {
-            /** @description Of the items. A file with links elsewhere frees nothing. */
+            /** @description Size of the items. Deleting a file that has other links frees nothing. */
             bytes: number;
             dry_run: boolean;
-            /** @description What was deleted, or would be. */
+            /** @description The items that were deleted, or would be deleted. */
             items: components["schemas"]["GarbageItem"][];
             /** @description How many of each kind are needed. */
             kept: {
                 [key: string]: number;
             };
-            /** @description What was left alone, and what would delete it. */
+            /** @description Items that were not deleted, and which option would delete them. */
             left: components["schemas"]["GarbageItem"][];
         };
         /**
          * GraphFault
-         * @description One thing that is wrong with a job graph, or with another request.
+         * @description A fault of a job graph, or of another request.
          */
         GraphFault: {
             /** @description Null: the fault is in the vertex, or the graph, as a whole. */
@@ -531,7 +563,7 @@ export interface components {
             } & {
                 [key: string]: unknown;
             };
-            /** @description In force, which may be another than the graph's own. */
+            /** @description The parallelism in force, which may differ from the graph's own. */
             parallelism: number;
             revision: number;
         };
@@ -541,12 +573,14 @@ export interface components {
          */
         HistoryEvent: {
             actor: components["schemas"]["Actor"];
+            /** @description For a client: the name of its token, or `anonymous`. */
+            actor_name: string | null;
             /** Format: date-time */
             at: string;
             attempt: number | null;
             cause: string;
             checkpoint: number | null;
-            /** @description What there is to say of this kind of entry. */
+            /** @description Details, which depend on the kind of entry. */
             detail: {
                 [key: string]: unknown;
             };
@@ -555,18 +589,20 @@ export interface components {
             kind: string;
             /** @description Of the job. */
             name: string;
-            /** @description Of the job, when the event is sent. */
+            /** @description The job's state when the event is sent. */
             state: components["schemas"]["JobStatus"] | ("stalled" | "degraded");
         };
         /** HistoryItem */
         HistoryItem: {
             actor: components["schemas"]["Actor"];
+            /** @description For a client: the name of its token, or `anonymous`. */
+            actor_name: string | null;
             /** Format: date-time */
             at: string;
             attempt: number | null;
             cause: string;
             checkpoint: number | null;
-            /** @description What there is to say of this kind of entry. */
+            /** @description Details, which depend on the kind of entry. */
             detail: {
                 [key: string]: unknown;
             };
@@ -650,7 +686,7 @@ export interface components {
          */
         JobLine: {
             duration: number;
-            /** @description -1: it has not ended. */
+            /** @description -1: the job has not ended. */
             "end-time": number;
             /** @description As in the native status. */
             "headgate-state": components["schemas"]["JobStatus"] | ("stalled" | "degraded");
@@ -762,7 +798,7 @@ export interface components {
         };
         /**
          * KeyGroupMove
-         * @description Key groups of a vertex that another subtask has now.
+         * @description Key groups of a vertex that moved to another subtask.
          */
         KeyGroupMove: {
             /** @description The subtask that had them. */
@@ -774,7 +810,7 @@ export interface components {
         };
         /** KeyGroupResponse */
         KeyGroupResponse: {
-            /** @description Of keys and values as Spark serialises them. */
+            /** @description Size of keys and values as Spark serialises them. */
             bytes: number;
             key_group: number | null;
             rows: number;
@@ -798,7 +834,7 @@ export interface components {
         };
         /**
          * KeyResponse
-         * @description The rows of a key. Where there is just one row it is at the top, too.
+         * @description The rows of a key. Where there is exactly one row, its fields are also at the top level.
          */
         KeyResponse: {
             /** @description The number of the checkpoint that was read. */
@@ -854,7 +890,7 @@ export interface components {
         };
         /**
          * LoopProgress
-         * @description How far a loop inside of a batch job is.
+         * @description The progress of a loop in a batch job.
          */
         LoopProgress: {
             /** @description Of the last round. */
@@ -865,7 +901,7 @@ export interface components {
             /** @description Rounds done. */
             iteration: number;
             max_iterations: number;
-            /** @description That the last round gave or, where a loop only touches what changed, that it left to do. */
+            /** @description Rows that the last round produced or, in a `delta_iterate`, left in the workset. */
             rows: number;
             vertex: string;
         };
@@ -874,6 +910,22 @@ export interface components {
          * @enum {string}
          */
         Mode: "streaming" | "batch";
+        /** NewTokenResponse */
+        NewTokenResponse: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Null: never. */
+            expires_at: string | null;
+            /** @description Neither revoked nor expired. */
+            is_usable: boolean;
+            /** @description Exact to a minute. */
+            last_used_at: string | null;
+            name: string;
+            revoked_at: string | null;
+            role: components["schemas"]["Role"];
+            /** @description The secret text. The server stores only its hash, so no other answer contains it. */
+            token: string;
+        };
         /**
          * Nothing
          * @description An empty object.
@@ -910,17 +962,17 @@ export interface components {
         OperationStatus: "in_progress" | "completed" | "failed" | "rolled_back";
         /**
          * OperatorProgress
-         * @description What Spark says of one stateful operator of a region, in its last report.
+         * @description What Spark last reported about a stateful operator of a region.
          */
         OperatorProgress: {
             /** @default 0 */
             commit_ms: number;
             /**
-             * @description In the last batch: they came later than the watermark allows.
+             * @description Rows dropped in the last batch, because they were later than the watermark allows.
              * @default 0
              */
             dropped_rows: number;
-            /** @description Spark's name for what it does. */
+            /** @description Spark's name of the operator. */
             operator: string;
             /**
              * @description Of memory.
@@ -988,7 +1040,7 @@ export interface components {
             changes: components["schemas"]["ChangedField"][];
             reasons: string[];
             /**
-             * @description What Spark said to the new graph and a copy of the newest checkpoint; empty: there is no
+             * @description What Spark answered to the new graph with a copy of the newest checkpoint; empty: there is no
              *     checkpoint to try.
              */
             spark: components["schemas"]["SparkJudgement"][];
@@ -1003,8 +1055,8 @@ export interface components {
             /** @description What is wrong, with which value, and what to do. */
             detail: string;
             /**
-             * @description Every fault at once. Only of a job graph with faults, and of a request that does not have
-             *     the form that the route asks for.
+             * @description All faults at once. Only where a job graph has faults, or where a request does not have the
+             *     form that the route requires.
              */
             faults?: components["schemas"]["GraphFault"][];
             /** @description The path that was asked for. */
@@ -1016,13 +1068,13 @@ export interface components {
         };
         /**
          * ProgressDetail
-         * @description How much of the progress of jobs a listener wants to hear.
+         * @description How much of the jobs' progress a listener wants.
          * @enum {string}
          */
         ProgressDetail: "each" | "summary" | "none";
         /**
          * ProgressEvent
-         * @description `progress`: what the runner of a job last said of each region.
+         * @description `progress`: what the job's runner last reported about each region.
          */
         ProgressEvent: {
             /** Format: date-time */
@@ -1035,7 +1087,7 @@ export interface components {
         };
         /**
          * ProgressLine
-         * @description How one job gets on.
+         * @description The progress of one job.
          */
         ProgressLine: {
             /** Format: date-time */
@@ -1050,7 +1102,7 @@ export interface components {
         };
         /**
          * ProgressSummaryEvent
-         * @description `progress_summary`: a line for each job that runs.
+         * @description `progress_summary`: a line for each running job.
          */
         ProgressSummaryEvent: {
             jobs: components["schemas"]["ProgressLine"][];
@@ -1069,76 +1121,76 @@ export interface components {
             /** Format: date-time */
             started_at: string;
             status: string;
-            /** @description In which this JobManager leads; null: it does not lead. */
+            /** @description The term in which this JobManager leads; null: it does not lead. */
             term: number | null;
         };
         /**
          * RegionProgress
-         * @description How far a region is, and what it has done since its attempt began.
+         * @description The progress of a region, and what it has done since its attempt began.
          */
         RegionProgress: {
-            /** @description Vertex to name to what users' code added up in committed batches, of all attempts. */
+            /** @description By vertex and name, what users' code added up in committed batches of all attempts. */
             accumulators: {
                 [key: string]: {
                     [key: string]: components["schemas"]["AccumulatorValue"];
                 };
             };
-            /** @description What Spark says it is doing. */
+            /** @description What Spark reports that it is doing. */
             activity: string | null;
             /** @description The last committed batch. */
             batch: number | null;
             /** @default 0 */
             batch_duration_ms: number;
-            /** @description When the batch under way began; None: there is none. */
+            /** @description When the current batch began; None: no batch is running. */
             batch_started_at: string | null;
             /**
-             * @description Committed by this attempt.
+             * @description Batches that this attempt has committed.
              * @default 0
              */
             batches: number;
             /**
-             * @description Spent on batches by this attempt so far.
+             * @description Time that this attempt has spent on batches so far.
              * @default 0
              */
             busy_ms: number;
             /**
-             * @description Read by this attempt so far.
+             * @description Rows that this attempt has read so far.
              * @default 0
              */
             input_rows: number;
             /** @default 0 */
             input_rows_per_second: number;
-            /** @description Whether there is input that no committed batch has; None: unknown. */
+            /** @description Whether there is input that is in no committed batch; None: unknown. */
             input_waiting: boolean | null;
             is_active: boolean;
             /**
-             * @description It has looked for input since its last batch, and found none.
+             * @description Whether the region has looked for input since its last batch and found none.
              * @default false
              */
             is_idle: boolean;
             /** @description Of a batch job. */
             loops: components["schemas"]["LoopProgress"][];
             /**
-             * @description How many batches `phases_ms` is about.
+             * @description How many batches `phases_ms` covers.
              * @default 0
              */
             measured_batches: number;
             /**
-             * @description Of the last batches with input.
+             * @description Durations of the last batches with input.
              * @default 0
              */
             median_batch_ms: number;
-            /** @description Source vertex to Spark's offset of it. */
+            /** @description Spark's offset of each source vertex. */
             offsets: {
                 [key: string]: unknown;
             };
             operators: components["schemas"]["OperatorProgress"][];
             /**
-             * @description Given to the sink by this attempt so far.
+             * @description Rows that this attempt has given to the sink so far.
              * @default 0
              */
             output_rows: number;
-            /** @description What these batches spent their time on, by Spark's names: `addBatch`, `walCommit` … */
+            /** @description Time that these batches spent in each phase, by Spark's names: `addBatch`, `walCommit` … */
             phases_ms: {
                 [key: string]: number;
             };
@@ -1153,8 +1205,8 @@ export interface components {
             /** @default 0 */
             state_rows: number;
             /**
-             * @description How long nothing was committed though there was something to do. 0: it moves, or it is
-             *     idle. A duration, so that clocks that differ do not matter.
+             * @description How long the region had work and committed nothing; 0: it makes progress, or is idle.
+             *     A duration, so that differences between clocks do not matter.
              */
             unmoved_ms: number | null;
             watermark: string | null;
@@ -1177,7 +1229,7 @@ export interface components {
         };
         /**
          * Requirements
-         * @description Task id to its bounds.
+         * @description Bounds of the parallelism, by task id.
          */
         Requirements: {
             [key: string]: components["schemas"]["VertexRequirements"];
@@ -1192,7 +1244,7 @@ export interface components {
         };
         /**
          * RestoredRegion
-         * @description Where a region's new attempt started from, and why there.
+         * @description What a region was restored from in a new attempt, and why.
          */
         "RestoredRegion-Input": {
             batch: number | null;
@@ -1204,7 +1256,7 @@ export interface components {
         };
         /**
          * RestoredRegion
-         * @description Where a region's new attempt started from, and why there.
+         * @description What a region was restored from in a new attempt, and why.
          */
         "RestoredRegion-Output": {
             batch: number | null;
@@ -1215,6 +1267,11 @@ export interface components {
             source: number | null;
             why: string;
         };
+        /**
+         * Role
+         * @enum {string}
+         */
+        Role: "viewer" | "operator" | "developer" | "admin";
         /** RowPage */
         RowPage: {
             /** @description The number of the checkpoint that was read. */
@@ -1273,7 +1330,7 @@ export interface components {
             /** @description Tasks that the runner's Spark runs at the same time. */
             slots: number | null;
             spark_version: string | null;
-            /** @description Of Spark, Python, Java and Headgate, as far as the runner has told them. */
+            /** @description Versions of Spark, Python, Java and Headgate, as far as the runner has reported them. */
             versions: {
                 [key: string]: string;
             };
@@ -1320,11 +1377,11 @@ export interface components {
         };
         /**
          * SavepointRegion
-         * @description Where one region of the job was.
+         * @description The position of one region of the job.
          */
         SavepointRegion: {
             batch: number | null;
-            /** @description Source vertex to its offsets, as Spark writes them. */
+            /** @description Offsets by source vertex, as Spark writes them. */
             offsets: {
                 [key: string]: unknown;
             };
@@ -1361,7 +1418,7 @@ export interface components {
             };
             max_parallelism: number;
             parallelism: number;
-            /** @description What the job had started from, or where an adopted savepoint is from. */
+            /** @description The state that the job had started from, or the origin of an adopted savepoint. */
             parent: string | null;
             path: string;
             /** @description Empty until the savepoint is complete. */
@@ -1378,7 +1435,7 @@ export interface components {
         /** ScriptRequest */
         ScriptRequest: {
             arguments?: string[];
-            /** @description Ids of what the script imports. */
+            /** @description Ids of the artifacts that the script imports. */
             artifacts?: string[];
             /** @description None: that of the script. */
             name?: string | null;
@@ -1408,20 +1465,20 @@ export interface components {
         };
         /**
          * SeriesResponse
-         * @description Of one region, a list for each figure: the same place in each list is the same bin.
+         * @description The series of one region: a list for each figure, with one element for each bin.
          */
         SeriesResponse: {
             /** @description The beginning of the bin. */
             at: string[];
-            /** @description Of a batch, on average; null: no batch ran. */
+            /** @description Duration of a batch, on average; null: no batch ran. */
             batch_ms: (number | null)[];
             batches: number[];
-            /** @description Share of the time that batches ran, 0 to 1. */
+            /** @description Share of the time in which batches ran, 0 to 1. */
             busy: number[];
             input_rows_per_second: number[];
             lag_ms: (number | null)[];
             output_rows_per_second: number[];
-            /** @description What a batch spent on each phase, on average. */
+            /** @description Time that a batch spent in each phase, on average. */
             phases_ms: {
                 [key: string]: (number | null)[];
             };
@@ -1431,7 +1488,8 @@ export interface components {
         };
         /**
          * SkewResponse
-         * @description The largest group by the mean of all groups, empty groups too; null: there are no rows.
+         * @description Rows or bytes of the largest group, divided by the mean of all groups including empty groups;
+         *     null: there are no rows.
          */
         SkewResponse: {
             bytes: number | null;
@@ -1439,16 +1497,16 @@ export interface components {
         };
         /**
          * SnapshotKind
-         * @description What a subtask's ack speaks of.
+         * @description What a subtask's ack is about.
          * @enum {string}
          */
         SnapshotKind: "state" | "offsets" | "sink";
         /**
          * SourceProgress
-         * @description What Spark says of one source of a region, in its last report.
+         * @description What Spark last reported about a source of a region.
          */
         SourceProgress: {
-            /** @description Rows that are there and not read; None: the source does not say. */
+            /** @description Rows that are available and not read yet; None: the source does not report it. */
             backlog_rows: number | null;
             /** @default 0 */
             input_rows_per_second: number;
@@ -1498,7 +1556,7 @@ export interface components {
             /** @description What the newest attempt does. */
             observed: components["schemas"]["AttemptStatus"];
             reason: string;
-            /** @description What the runner last said of each region. */
+            /** @description What the runner last reported about each region. */
             region_states: components["schemas"]["RegionProgress"][];
             restarts: number;
             /** @description Where each region of the newest attempt started from, and why there. */
@@ -1539,7 +1597,7 @@ export interface components {
             name: string;
             parallelism: number;
             reason: string;
-            /** @description Rows a second that were read, in each ten seconds of the last five minutes. */
+            /** @description Rows read a second, for each ten seconds of the last five minutes. */
             recent: number[];
             restarts: number;
             restored_from: string | null;
@@ -1549,7 +1607,7 @@ export interface components {
             state: components["schemas"]["JobStatus"] | ("stalled" | "degraded");
             /** Format: date-time */
             submitted_at: string;
-            /** @description Null while the job's runner has said nothing. */
+            /** @description Null until the job's runner has reported progress. */
             traffic: components["schemas"]["Traffic"] | null;
         };
         /** SummaryPage */
@@ -1598,9 +1656,39 @@ export interface components {
             "write-records": number;
             "write-records-complete": boolean;
         };
+        /** TokenList */
+        TokenList: {
+            items: components["schemas"]["TokenResponse"][];
+            next: string | null;
+        };
+        /** TokenRequest */
+        TokenRequest: {
+            /** @description None: the token never expires. */
+            expires_in_ms?: number | null;
+            /** @description The name of the person or program that uses the token. */
+            name: string;
+            role: components["schemas"]["Role"];
+        };
+        /**
+         * TokenResponse
+         * @description A token without its secret text, which only the answer to its creation contains.
+         */
+        TokenResponse: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Null: never. */
+            expires_at: string | null;
+            /** @description Neither revoked nor expired. */
+            is_usable: boolean;
+            /** @description Exact to a minute. */
+            last_used_at: string | null;
+            name: string;
+            revoked_at: string | null;
+            role: components["schemas"]["Role"];
+        };
         /**
          * Traffic
-         * @description Of all regions together; the counts are those of the present attempt.
+         * @description Rows of all regions together; the counts are those of the present attempt.
          */
         Traffic: {
             input_rows: number;
@@ -1636,7 +1724,7 @@ export interface components {
         /** VerificationResponse */
         VerificationResponse: {
             bytes: number;
-            /** @description What is missing, truncated or altered; empty: every file is as it was written. */
+            /** @description Files that are missing, truncated or altered; empty: every file is as it was written. */
             faults: string[];
             files: number;
         };
@@ -1648,7 +1736,7 @@ export interface components {
         VertexState: {
             fate: components["schemas"]["Fate"];
             region: string;
-            /** @description Null: the offsets of the region. */
+            /** @description Null: the state is the offsets of the region. */
             vertex: string | null;
         };
         /**
@@ -1676,6 +1764,18 @@ export interface components {
             "web-rescale": boolean;
             "web-submit": boolean;
         };
+        /** WhoAmI */
+        WhoAmI: {
+            /** @description The roles whose rights the caller has. */
+            covers: components["schemas"]["Role"][];
+            /** @description When the token expires; null: never, or no token was sent. */
+            expires_at: string | null;
+            /** @description The name of the token; `anonymous` for a caller without a token. */
+            name: string;
+            /** @description Whether this server accepts only requests with a token. */
+            needs_token: boolean;
+            role: components["schemas"]["Role"];
+        };
     };
     responses: never;
     parameters: never;
@@ -1702,6 +1802,8 @@ export type AttemptReport = components['schemas']['AttemptReport'];
 export type AttemptRunning = components['schemas']['AttemptRunning'];
 export type AttemptStatus = components['schemas']['AttemptStatus'];
 export type AttemptStoppedReport = components['schemas']['AttemptStoppedReport'];
+export type AuditItem = components['schemas']['AuditItem'];
+export type AuditPage = components['schemas']['AuditPage'];
 export type BarrierDecline = components['schemas']['BarrierDecline'];
 export type BarrierReply = components['schemas']['BarrierReply'];
 export type Bounds = components['schemas']['Bounds'];
@@ -1770,6 +1872,7 @@ export type LatestCheckpoints = components['schemas']['LatestCheckpoints'];
 export type LeaseItem = components['schemas']['LeaseItem'];
 export type LoopProgress = components['schemas']['LoopProgress'];
 export type Mode = components['schemas']['Mode'];
+export type NewTokenResponse = components['schemas']['NewTokenResponse'];
 export type Nothing = components['schemas']['Nothing'];
 export type OperationKind = components['schemas']['OperationKind'];
 export type OperationList = components['schemas']['OperationList'];
@@ -1795,6 +1898,7 @@ export type Requirements = components['schemas']['Requirements'];
 export type RestoredCheckpoint = components['schemas']['RestoredCheckpoint'];
 export type RestoredRegionInput = components['schemas']['RestoredRegion-Input'];
 export type RestoredRegionOutput = components['schemas']['RestoredRegion-Output'];
+export type Role = components['schemas']['Role'];
 export type RowPage = components['schemas']['RowPage'];
 export type RowResponse = components['schemas']['RowResponse'];
 export type RunnerHello = components['schemas']['RunnerHello'];
@@ -1826,6 +1930,9 @@ export type SummaryPage = components['schemas']['SummaryPage'];
 export type TaskAccumulators = components['schemas']['TaskAccumulators'];
 export type TaskCheckpoint = components['schemas']['TaskCheckpoint'];
 export type TaskMetrics = components['schemas']['TaskMetrics'];
+export type TokenList = components['schemas']['TokenList'];
+export type TokenRequest = components['schemas']['TokenRequest'];
+export type TokenResponse = components['schemas']['TokenResponse'];
 export type Traffic = components['schemas']['Traffic'];
 export type TriggerResult = components['schemas']['TriggerResult'];
 export type TriggerStatus = components['schemas']['TriggerStatus'];
@@ -1837,5 +1944,6 @@ export type VertexState = components['schemas']['VertexState'];
 export type WarmRunners = components['schemas']['WarmRunners'];
 export type WebConfig = components['schemas']['WebConfig'];
 export type WebFeatures = components['schemas']['WebFeatures'];
+export type WhoAmI = components['schemas']['WhoAmI'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

@@ -25,7 +25,7 @@ class JobLine(HyphenatedShape):
     scheduler_type: str = Field(alias="schedulerType")
     start_time: int
     end_time: int
-    """-1: it has not ended."""
+    """-1: the job has not ended."""
     duration: int
     state: str
     last_modification: int

@@ -1,4 +1,4 @@
-"""What Flink answers to a request that takes its time, and to who asks how far it is."""
+"""Flink's answers about asynchronous operations: the trigger's, and those about its progress."""
 
 from typing import Literal
 

@@ -1,10 +1,10 @@
 """Connected components, by a delta iteration. The direction of edges does not matter.
 
-A vertex's component is the smallest id that has reached it. Whenever that of a vertex changes,
-it tells its neighbours; the vertex it had as its component so far, which so learns of a smaller
-one beyond its own; and all vertices that have it as their component. The second and third let
-an id skip whole components in a round, so that a chain of n vertices takes about log n rounds
-where telling neighbours alone takes n.
+A vertex's component is the smallest id that has reached it. Whenever a vertex's component changes,
+the vertex sends the new one to its neighbours, to the vertex that was its component so far, and to
+all vertices that have it as their component. The second and third message let an id skip whole
+components in a round, so that a chain of n vertices takes about log n rounds; with messages to
+neighbours alone it would take n.
 """
 
 from pyspark.sql import DataFrame
@@ -14,11 +14,11 @@ from taskrunner.spark.compile.graphs.network import Network
 from taskrunner.spark.compile.loops import Keep, delta_rounds
 
 _MOST = 2**31 - 1
-"""It ends by itself: components only ever get smaller."""
+"""No limit is needed: the loop ends by itself, because components only get smaller."""
 
 
 def connected_components(network: Network) -> DataFrame:
-    """`id`, `component`: the smallest id in it."""
+    """`id`, `component`: the smallest id in the component."""
     [neighbours] = network.loops.reused([network.neighbours().select("src", "dst").distinct()])
     own = sql.col("id").alias("component")
     solution = network.vertices.select("id", own)

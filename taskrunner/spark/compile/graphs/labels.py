@@ -1,6 +1,6 @@
-"""Label propagation: in each round every vertex takes the label that weighs most among its
-neighbours, the smallest of several; edges count both ways. All at once, so two vertices may
-swap their labels for ever: `max_iterations` ends it.
+"""Label propagation: in each round every vertex takes the label with the most weight among its
+neighbours, the smallest of equals; edges count in both directions. All vertices change at once,
+so two of them may swap their labels for ever: `max_iterations` ends the loop.
 """
 
 from pyspark.sql import DataFrame

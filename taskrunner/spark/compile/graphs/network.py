@@ -1,4 +1,4 @@
-"""The graph that an algorithm runs on: its vertices and its edges, under names of our own."""
+"""The graph that an algorithm runs on: its vertices and its edges, with fixed column names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ class Network:
     name: VertexId
     """The operator, for messages and progress."""
     vertices: DataFrame
-    """`id`, once each, and whatever else the input with the vertices has."""
+    """Each `id` once, and the other columns of the input with the vertices."""
     edges: DataFrame
-    """`src`, `dst`, `weight`, and whatever else the input with the edges has."""
+    """`src`, `dst`, `weight`, and the other columns of the input with the edges."""
     loops: Loops
 
     def neighbours(self) -> DataFrame:
-        """Each edge both ways, without those from a vertex to itself: `src`, `dst`, `weight`."""
+        """Each edge in both directions, without self-loops: `src`, `dst`, `weight`."""
         there = self.edges.where("src <> dst").select(*OURS)
         back = there.select(
             sql.col("dst").alias("src"), sql.col("src").alias("dst"), sql.col("weight")
@@ -34,7 +34,7 @@ class Network:
         return there.unionByName(back)
 
     def count(self) -> int:
-        """The number of vertices; 0 where nothing is computed."""
+        """The number of vertices; 0 if the graph is only analysed."""
         row = self.loops.value(self.name, self.vertices.agg(sql.count(sql.lit(1)).alias("n")))
         return int(row["n"]) if row else 0
 

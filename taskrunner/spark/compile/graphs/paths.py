@@ -9,11 +9,11 @@ from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.loops import Keep, delta_rounds
 
 _MOST = 2**31 - 1
-"""It ends by itself: no weight is below 0."""
+"""No limit is needed: the loop ends by itself, because no weight is below 0."""
 
 
 def shortest_paths(network: Network, asked: ShortestPaths) -> DataFrame:
-    """`id`, `distance`: from the nearest of the sources; NULL where there is no way."""
+    """`id`, `distance`: from the nearest of the sources; NULL if there is no path."""
     kind = network.vertices.schema["id"].dataType
     is_source = sql.col("id").isin(*(sql.lit(one).cast(kind) for one in asked.sources))
     distance = sql.when(is_source, sql.lit(0.0)).alias("distance")

@@ -1,5 +1,5 @@
-"""PageRank, with networkx's rules: a vertex without a way out gives its rank to all alike, and
-the loop ends when the ranks change by less than `tolerance` on average.
+"""PageRank, with networkx's rules: a vertex without outgoing edges gives its rank to all vertices
+equally, and the loop ends when the ranks change by less than `tolerance` on average.
 """
 
 from pyspark.sql import DataFrame

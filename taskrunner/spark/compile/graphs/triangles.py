@@ -1,4 +1,4 @@
-"""Triangles that each vertex is part of. Direction, repetition and loops of edges do not count."""
+"""Counts the triangles of each vertex. Direction, repetition and self-loops do not count."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
@@ -13,8 +13,8 @@ def triangles(network: Network) -> DataFrame:
     ends = neighbours.join(degrees, "src").join(
         degrees.select(sql.col("src").alias("dst"), sql.col("degree").alias("other")), "dst"
     )
-    # each edge once, from the vertex with fewer neighbours: no vertex then has many ways out,
-    # and so no pair of ways is tried for nothing around one with very many
+    # each edge once, from the vertex with fewer neighbours: then no vertex has very many
+    # outgoing edges, and so few pairs of edges are tried in vain
     [ways] = network.loops.reused([ends.where("(degree, src) < (other, dst)").select("src", "dst")])
     first = ways.select(sql.col("src").alias("a"), sql.col("dst").alias("b"))
     second = ways.select(sql.col("src").alias("b"), sql.col("dst").alias("c"))

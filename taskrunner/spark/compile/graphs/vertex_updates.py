@@ -1,5 +1,5 @@
-"""The vertex-centric loop: in each round every vertex sends along its edges, and takes a new
-value from its own and what came. It ends when no value changes.
+"""The vertex-centric loop: in each round every vertex sends messages along its edges, and computes
+its new value from its own value and the received messages. It ends when no value changes.
 """
 
 from pyspark.sql import DataFrame
@@ -54,11 +54,11 @@ def vertex_update(network: Network, asked: VertexUpdate) -> DataFrame:
 
 
 def _combined(network: Network, asked: VertexUpdate, values: DataFrame) -> DataFrame:
-    """`id`, `message`: what came to each vertex that something came to."""
+    """`id`, `message`: the combined messages of each vertex that received any."""
     senders = values.select(sql.col("id").alias("src"), "value", *_DEGREES)
     with naming(network.name, "algorithm.vertex_update.message"):
-        # Who sends has an edge. Spark would compute it for others too, below the join, and there
-        # dividing by the degree is an error.
+        # Only vertices with an edge send. Spark would compute the message for others too, below the
+        # join, where a division by the degree is an error.
         message = sql.when(sql.col("out_degree") > 0, sql.expr(asked.message))
         sent = network.edges.join(senders, "src").select(
             sql.col("dst").alias("id"), message.alias("message")

@@ -84,6 +84,18 @@ def test_five_faults_are_told_at_once() -> None:
             a_document(spark={"spark.sql.shuffle.partitions": 3}),
             "spark: 'spark.sql.shuffle.partitions' is set by Headgate",
         ),
+        (
+            a_document(spark={"spark.sql.streaming.stateStore.rocksdb.compression": "none"}),
+            "spark: 'spark.sql.streaming.stateStore.rocksdb.compression' is set by Headgate",
+        ),
+        (
+            a_document(spark={"spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "1g"}),
+            "maxMemoryUsageMB' must be a positive number of megabytes, not '1g'",
+        ),
+        (
+            a_document(spark={"spark.sql.streaming.stateStore.rocksdb.writeBufferCacheRatio": 2}),
+            "writeBufferCacheRatio' must be a number from 0 to 1, not '2'",
+        ),
         (a_document(artifacts="a.py"), "artifacts: 'a.py' is not a list of artifacts"),
         (a_document(execution={"style": "real_time"}), "execution.style: real_time is not"),
         (a_document(restart={"strategy": "hope"}), "restart.strategy: 'hope' is not one of"),
@@ -221,3 +233,23 @@ def test_junk_anywhere_in_a_vertex_is_a_fault_or_fine_but_never_a_crash(
     vertex: str, field: str, junk: Any
 ) -> None:
     faults_of(a_document_with(vertex, **{field: junk}))
+
+
+def test_a_job_may_bound_the_memory_of_its_state() -> None:
+    rocksdb = "spark.sql.streaming.stateStore.rocksdb"
+    graph = graph_document.parse(
+        a_document(
+            spark={
+                f"{rocksdb}.boundedMemoryUsage": True,
+                f"{rocksdb}.maxMemoryUsageMB": 300,
+                f"{rocksdb}.writeBufferCacheRatio": 0.3,
+                f"{rocksdb}.highPriorityPoolRatio": ".2",
+            }
+        )
+    )
+    assert graph.spark == {
+        f"{rocksdb}.boundedMemoryUsage": "true",
+        f"{rocksdb}.maxMemoryUsageMB": "300",
+        f"{rocksdb}.writeBufferCacheRatio": "0.3",
+        f"{rocksdb}.highPriorityPoolRatio": ".2",
+    }
