@@ -49,8 +49,18 @@ def serve(
     database_url: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="A Postgres database. [default: embedded, in the data dir]"
+            metavar="URL",
+            help="A Postgres database, without its password: the list of processes would show it. "
+            "[default: embedded, in the data dir]",
         ),
+    ] = None,
+    database_url_file: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="A file with the database URL and its password."),
+    ] = None,
+    database_password_file: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="A file with the password for --database-url."),
     ] = None,
     storage: Annotated[
         str | None,
@@ -102,18 +112,18 @@ def serve(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Where runners and other servers reach this server. [default: host and port]",
+            help="URL under which runners and other servers reach this server. [host and port]",
         ),
     ] = None,
     require_tokens: Annotated[
         bool | None,
-        typer.Option("--require-tokens", help="Let nobody in without a token, on loopback too."),
+        typer.Option("--require-tokens", help="Accept only requests with a token."),
     ] = None,
     insecure: Annotated[
         bool | None,
         typer.Option(
             "--insecure",
-            help="Let everybody in without a token, as admin, on any address.",
+            help="Need no tokens on any address: whoever reaches the server is admin.",
         ),
     ] = None,
     tls_cert: Annotated[
@@ -126,8 +136,8 @@ def serve(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="By which runners and other servers verify this server's certificate (PEM). "
-            "[default: the certificate itself, and the authorities that the machine trusts]",
+            help="PEM file of certificates that runners and other servers trust. "
+            "[default: the server's own certificate]",
         ),
     ] = None,
     trusted_proxy: Annotated[
@@ -159,7 +169,8 @@ def serve(
     Each option can be set as an environment variable, such as HEADGATE_PORT or
     HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS, --allow-path as
     HEADGATE_ALLOW_PATHS and --trusted-proxy as HEADGATE_TRUSTED_PROXIES, separated by commas). An
-    option on the command line wins over its variable.
+    option on the command line wins over its variable. The database password comes from a file or
+    the environment, never from an option.
 
     On a loopback address no tokens are needed. On any other address every request needs a token;
     the first admin token is printed once, when the server starts.
@@ -173,7 +184,9 @@ def serve(
         host=host,
         port=port,
         data_dir=data_dir,
-        database_url=database_url,
+        database_url=_without_password(database_url),
+        database_url_file=database_url_file,
+        database_password_file=database_password_file,
         storage=storage,
         checkpoints=checkpoints,
         spark_master=spark_master,
@@ -226,19 +239,38 @@ def _serve(as_json: bool, **given: Any) -> None:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         faults = "; ".join(
-            f"{_option(one['loc'])}: {one['msg'].removeprefix('Value error, ')}"
+            f"{_option(one['loc'])}{one['msg'].removeprefix('Value error, ')}"
             for one in error.errors()
         )
         raise HeadgateError(f"the settings are not valid: {faults}") from error
     try:
-        server.serve(settings, lambda ready: typer.echo(_ready(ready, as_json)))
+        server.serve(settings, lambda ready: typer.echo(ready_text(ready, as_json)))
     except server.CannotStart as error:
         raise HeadgateError(" ".join(str(error).split())) from error
 
 
-def _ready(ready: "ServerReady", as_json: bool) -> str:
-    """The first admin token is told on the standard output and nowhere else: logs go to the
-    standard error.
+def _without_password(url: str | None) -> str | None:
+    """Refuse a URL with a password: everybody on the machine can read a command line."""
+    from jobmanager.store.database import parse_url
+
+    if url is None:
+        return None
+    try:
+        has_password = bool(parse_url(url).password)
+    except ValueError as error:
+        raise HeadgateError(f"--database-url: {error}") from None
+    if has_password:
+        raise HeadgateError(
+            "--database-url holds a password, and everybody on this machine can read it in the "
+            "list of processes: put the URL into HEADGATE_DATABASE_URL or into a file "
+            "(--database-url-file), or the password into a file (--database-password-file)"
+        )
+    return url
+
+
+def ready_text(ready: "ServerReady", as_json: bool) -> str:
+    """Return the text for standard output. The first admin token appears there and nowhere else:
+    logs go to standard error.
     """
     if as_json:
         return json.dumps(asdict(ready))
@@ -247,11 +279,13 @@ def _ready(ready: "ServerReady", as_json: bool) -> str:
     lines = [f"Headgate {does} at {ready.url}", ready.access]
     if ready.first_admin_token:
         lines += [
-            "The first token, an admin's, told only now; HEADGATE_TOKEN takes it for the client:",
+            "The first admin token, for HEADGATE_TOKEN of a client. It is not shown again:",
             ready.first_admin_token,
         ]
     return "\n".join(lines)
 
 
 def _option(location: tuple[int | str, ...]) -> str:
-    return "--" + "-".join(str(part) for part in location).replace("_", "-")
+    """What a fault is of: an option, or several, which the message names."""
+    name = "-".join(str(part) for part in location).replace("_", "-")
+    return f"--{name}: " if name else ""

@@ -17,13 +17,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import IO
+from typing import IO, Any
 from uuid import UUID, uuid4
 
 import httpx
 import structlog
 import uvicorn
 from fastapi import FastAPI
+from structlog.typing import EventDict
 
 from jobmanager.api.app import make_app
 from jobmanager.api.context import ApiContext
@@ -31,6 +32,7 @@ from jobmanager.api.forwarding import PATIENCE
 from jobmanager.api.metrics import Meters
 from jobmanager.core.ids import JobManagerId
 from jobmanager.core.life.lease import Term
+from jobmanager.core.redaction import Secrets
 from jobmanager.core.snapshots.layout import INSPECTOR
 from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.files.snapshot_storage import FileSnapshotStorage
@@ -52,7 +54,7 @@ from jobmanager.services.heartbeats import Heartbeats
 from jobmanager.services.ports.leadership import JobManager
 from jobmanager.services.wakeups import Wakeups
 from jobmanager.settings import Settings
-from jobmanager.store.database import Database, open_database
+from jobmanager.store.database import Database, open_database, parse_url
 from jobmanager.store.embedded import EmbeddedPostgres
 from jobmanager.store.notifications import listen
 from jobmanager.tls_files import UnusableTls, check_certificate, check_files
@@ -75,21 +77,24 @@ def serve(settings: Settings, announce: Callable[["ServerReady"], None]) -> None
 
     Raises `CannotStart`.
     """
-    _configure_logs()
+    secrets = Secrets()
+    _configure_logs(secrets)
     try:
-        asyncio.run(_serve(settings, announce))
+        asyncio.run(_serve(settings, secrets, announce))
     except UnusableTls as error:
         raise CannotStart(str(error)) from error
 
 
-async def _serve(settings: Settings, announce: Callable[["ServerReady"], None]) -> None:
+async def _serve(
+    settings: Settings, secrets: Secrets, announce: Callable[["ServerReady"], None]
+) -> None:
     stop = _stop_on_signals()
     myself = JobManagerId(uuid4())
     async with AsyncExitStack() as stack:
         predecessor = stack.enter_context(_only_server(settings, myself))
         check_files(settings)
         listener = stack.enter_context(_listen(settings))
-        database = await stack.enter_async_context(_database(settings))
+        database = await stack.enter_async_context(_database(settings, secrets))
         server = Server(settings, database, listener, myself, predecessor)
         check_certificate(settings, server.url)
         await server.run(stop, announce)
@@ -132,6 +137,7 @@ class Server:
         for directory in (root, settings.files_root):
             directory.mkdir(parents=True, exist_ok=True)
         self._storage = FileSnapshotStorage(root, settings.checkpoints)
+        secrets = Secrets([database.engine.url.password])
         self._launcher = launcher or LocalLauncher(
             settings.directory / "runners",
             settings.address_file,
@@ -139,6 +145,7 @@ class Server:
             settings.node,
             settings.spark_master,
             ca=settings.trusted_ca,
+            secrets=secrets,
         )
         self._inspector = LocalInspector(
             settings.directory / "inspector",
@@ -146,6 +153,7 @@ class Server:
             settings.archives,
             settings.inspector_idle,
             settings.start_timeout,
+            secrets,
         )
         self._leader_tasks = LeaderTasks(
             database.unit_of_work,
@@ -185,7 +193,7 @@ class Server:
     async def _run(
         self, app: FastAPI, stop: asyncio.Event, announce: Callable[[ServerReady], None]
     ) -> None:
-        http = _http(app, self._settings)
+        http = http_server(app, self._settings)
         # Before the first request, so that a single server leads from its first request on.
         await self._leadership.run_once()
         serving = asyncio.create_task(http.serve(sockets=[self._listener]), name="http")
@@ -326,7 +334,7 @@ class Server:
         _log.warning("jobs are still running", waited_seconds=_STOP_JOBS_WITHIN)
 
 
-def _http(app: FastAPI, settings: Settings) -> uvicorn.Server:
+def http_server(app: FastAPI, settings: Settings) -> uvicorn.Server:
     return _Http(
         uvicorn.Config(
             app,
@@ -422,19 +430,22 @@ def _listen(settings: Settings) -> Iterator[socket.socket]:
 
 
 @asynccontextmanager
-async def _database(settings: Settings) -> AsyncIterator[Database]:
+async def _database(settings: Settings, secrets: Secrets) -> AsyncIterator[Database]:
     embedded = None
-    if settings.database_url is None:
+    url = settings.database
+    if url is None:
         try:
             embedded = await asyncio.to_thread(
                 EmbeddedPostgres.start, settings.directory / "postgres"
             )
         except Exception as error:
             raise CannotStart(f"the embedded Postgres does not start: {error}") from error
+        url = parse_url(embedded.url)
+    secrets.learn(url.password)
     try:
-        database = open_database(settings.database_url or (embedded.url if embedded else ""))
+        database = open_database(url)
         try:
-            await _prepare(database)
+            await _prepare(database, secrets)
             yield database
         finally:
             await database.close()
@@ -443,11 +454,12 @@ async def _database(settings: Settings) -> AsyncIterator[Database]:
             await asyncio.to_thread(embedded.stop)
 
 
-async def _prepare(database: Database) -> None:
+async def _prepare(database: Database, secrets: Secrets) -> None:
     try:
         await database.migrate()
     except Exception as error:
-        raise CannotStart(f"the database cannot be used: {error}") from error
+        said = secrets.hidden(str(error))
+        raise CannotStart(f"the database {database.engine.url} cannot be used: {said}") from error
 
 
 def _stop_on_signals() -> asyncio.Event:
@@ -457,12 +469,19 @@ def _stop_on_signals() -> asyncio.Event:
     return stop
 
 
-def _configure_logs() -> None:
+def _configure_logs(secrets: Secrets) -> None:
+    def without_secrets(logger: Any, name: str, event: EventDict) -> EventDict:
+        return {
+            key: secrets.hidden(value) if isinstance(value, str) else value
+            for key, value in event.items()
+        }
+
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            without_secrets,
             structlog.processors.JSONRenderer(),
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),

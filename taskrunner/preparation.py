@@ -13,7 +13,6 @@ from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.files.resolved_places import graph_faults, place_fault
 from jobmanager.protocol.messages import Run
 from taskrunner.barriers import BarrierThread, SnapshotSources
-from taskrunner.core.restore import FromScratch
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import Clones, Past, read_manifest
 from taskrunner.snapshots.fence import Fence
@@ -98,8 +97,7 @@ class Preparation:
         )
         past = Past(completed, None, AttemptNumber(self.order.base_attempt))
         clones = Clones(self.layout, self.attempt, past)
-        choices = [clones.choose(region.id) for region in plan_of(graph).regions]
-        if point is None or not any(isinstance(one, FromScratch) for one in choices):
+        if point is None or not any(clones.wants_origin(one.id) for one in plan_of(graph).regions):
             return past
         if rules is not None and (fault := place_fault(rules.snapshots, point.root)):
             raise PathNotAllowed(f"{point.name}: {fault}")

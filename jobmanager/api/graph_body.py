@@ -51,7 +51,7 @@ async def resolved(
         faults += await path_checks.faults_of_graph(context.run_settings.paths, graph)
     except InvalidJobGraph as error:
         faults += error.faults
-    # Before anything is read or stored for the graph: an artifact can be named by its path.
+    # Before anything is read or stored: a graph can name an artifact by its path on the server.
     check_role_for_graph(caller.role, caller.name, document, graph)
     try:
         found = await artifacts.resolve_artifacts(

@@ -35,6 +35,7 @@ from jobmanager.core.errors import (
     StateDoesNotFit,
     Unavailable,
     UnsupportedContentType,
+    WrongAttemptToken,
 )
 
 FLINK = "flink"
@@ -62,6 +63,7 @@ _STATUS: Mapping[type[DomainError], HTTPStatus] = {
     Rejected: HTTPStatus.UNPROCESSABLE_ENTITY,
     Malformed: HTTPStatus.BAD_REQUEST,
     Forbidden: HTTPStatus.UNAUTHORIZED,
+    WrongAttemptToken: HTTPStatus.FORBIDDEN,
     RoleTooSmall: HTTPStatus.FORBIDDEN,
     FromAnotherSite: HTTPStatus.FORBIDDEN,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
@@ -100,7 +102,7 @@ def response(scope: Scope, error: DomainError) -> JSONResponse:
 
 
 def no_such_route(scope: Scope) -> JSONResponse:
-    """The answer where no route has the path, in Flink's words."""
+    """Return the answer for a path that no route has, in Flink's words."""
     message = f"Unable to load requested file {Request(scope).url.path}."
     return JSONResponse({"errors": [message]}, HTTPStatus.NOT_FOUND)
 

@@ -17,7 +17,7 @@
       Malformed
         MalformedRequest, BodyTooLarge, BodyTooSlow, UnsupportedContentType
       Forbidden
-        WrongRunnerToken, TokenNeeded, TokenRefused
+        WrongRunnerToken (WrongAttemptToken), TokenNeeded, TokenRefused
       RoleTooSmall
       FromAnotherSite
         UnknownHost, CrossSiteRequest
@@ -246,6 +246,10 @@ class Forbidden(DomainError):
 
 class WrongRunnerToken(Forbidden):
     title = "Wrong runner token"
+
+
+class WrongAttemptToken(WrongRunnerToken):
+    title = "Wrong token of the attempt"
 
 
 class TokenNeeded(Forbidden):

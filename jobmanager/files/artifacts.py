@@ -37,7 +37,7 @@ class ArtifactShelf:
         home = layout.artifact_directory(artifact_id)
         if self._files.list_names(home):
             return
-        durable.sync_all([draft])
+        durable.sync_all([draft], inside=draft.parent)
         inside = draft.parent.relative_to(self.root).as_posix()
         with suppress(FileExistsError):  # another process has just put the artifact there
             self._files.rename(inside, home)

@@ -9,10 +9,11 @@ All calls are made by the runner:
     POST /v1/runners/{runner}/declines     BarrierDeclined  -> BarrierReply
     POST /v1/runners/{runner}/attempt      AttemptReport    -> AttemptReply
 
-Every call carries `Authorization: Bearer <runner token>`, and every message about a job carries its
-attempt, the fencing token. Every call may be repeated: a repetition changes nothing and gets the
-same answer. Directives of a runner have ascending numbers; `after` is the number of the last
-directive that the runner has taken, so the runner just repeats a poll whose answer was lost.
+Every call carries `Authorization: Bearer <the runner's secret>`. Every message about a job carries
+its attempt, the fencing token, and with it `Headgate-Attempt-Token: <token>`, the token that came
+with the directive to run that attempt. Every call may be repeated: a repetition changes nothing and
+gets the same answer. Directives of a runner have ascending numbers; `after` is the number of the
+last directive that the runner has taken, so the runner just repeats a poll whose answer was lost.
 """
 
 from typing import Annotated, Any, Literal
@@ -23,6 +24,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from jobmanager.core.progress import RegionProgress, RestoredRegion
 
 PROTOCOL_VERSION = 1
+ATTEMPT_TOKEN = "Headgate-Attempt-Token"
+"""The header."""
 
 
 class Message(BaseModel):
@@ -88,6 +91,8 @@ class PathRoots(Message):
 
 class Run(Message):
     kind: Literal["run"] = "run"
+    token: str | None = Field(None, repr=False)
+    """What is said of the attempt carries it. None: by a JobManager of an older version."""
     graph: dict[str, Any]
     """The job-graph document as submitted: the runner parses it as the JobManager did."""
     parallelism: int

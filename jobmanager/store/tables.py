@@ -146,6 +146,8 @@ class AttemptRow(Table):
     """What each region started from, and why."""
     progress: Mapped[list[Any] | None]
     progress_at: Mapped[datetime | None]
+    token_hash: Mapped[str | None]
+    """Of the token that its runner got with the directive to run it."""
 
     __table_args__ = (
         ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
@@ -170,6 +172,7 @@ class RunnerRow(Table):
     job_id: Mapped[UUID]
     attempt: Mapped[int]
     token_hash: Mapped[str]
+    """Of its secret."""
     host: Mapped[str]
     pid: Mapped[int | None]
     process_started_at: Mapped[float | None]
@@ -446,7 +449,7 @@ class HistoryRow(Table):
 
 
 class TokenRow(Table):
-    """What is known of a token; the token itself is kept nowhere."""
+    """A token, without its secret text, which is stored nowhere."""
 
     __tablename__ = "tokens"
 
@@ -469,7 +472,7 @@ class TokenRow(Table):
 
 
 class AuditRow(Table):
-    """A request that would change something: who made the request, and what the answer was."""
+    """A request that would change something: the caller, and the status of the answer."""
 
     __tablename__ = "audit"
 
@@ -482,7 +485,7 @@ class AuditRow(Table):
     route: Mapped[str]
     subject: Mapped[str | None]
     status: Mapped[int | None]
-    """NULL: under way, or the server ended before its answer."""
+    """NULL: the request is under way, or the server ended before it answered."""
     forwarded_by: Mapped[str | None]
 
     __table_args__ = (_one_of("role", Role), Index("audit_at_idx", "at"))

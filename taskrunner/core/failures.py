@@ -44,6 +44,7 @@ _NAMES: Mapping[str, FailureKind] = {
             "BatchIncomplete",
             "DirectoryNotShared",
             "OutputFileChanged",
+            "OutputNotMounted",
         ),
         FailureKind.INFRASTRUCTURE,
     ),

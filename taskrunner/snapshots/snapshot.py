@@ -40,6 +40,7 @@ from taskrunner.snapshots.pool import SnapshotPool
 from taskrunner.snapshots.savepoint import SavepointDraft
 from taskrunner.snapshots.spark_log import SparkLog, moment_of
 from taskrunner.snapshots.spark_state import PartitionState
+from taskrunner.snapshots.start_files import small_files
 
 
 class StateMismatch(Exception):
@@ -195,7 +196,7 @@ class Snapshots:
         }
         small = [
             keep_small(region, path, path.relative_to(directory).as_posix())
-            for path in _small_files(directory, batch, states)
+            for path in small_files(directory, batch, states)
         ]
         return RegionManifest(
             batch=batch,
@@ -275,26 +276,3 @@ def offsets_by_source(
             f"region {region}: Spark has {len(offsets)} sources, the plan has {len(sources)}"
         )
     return dict(zip(sources, offsets, strict=True))
-
-
-def _small_files(directory: Path, batch: int, states: list[PartitionState]) -> Iterator[Path]:
-    """The files that a Spark checkpoint directory needs beside state files to start after `batch`.
-
-    Commits are kept as far back as they name state files, because the next snapshot needs them.
-    """
-    oldest = spark_state.oldest_version(states, otherwise=batch + 1) - 1
-    for one in sorted(directory.rglob("*")):
-        inside = one.relative_to(directory)
-        if any(part.startswith(".") for part in inside.parts) or not one.is_file():
-            continue
-        match inside.parts:
-            case ("offsets", name):
-                wanted = int(name) in (batch - 1, batch)
-            case ("commits", name):
-                wanted = min(oldest, batch - 1) <= int(name) <= batch
-            case ("state", *_):
-                wanted = not spark_state.is_state_file(one)
-            case _:
-                wanted = True
-        if wanted:
-            yield one

@@ -59,18 +59,14 @@ class SparkLog:
 
     def offsets(self, batch: int) -> BatchOffsets:
         path = self.directory / "offsets" / str(batch)
-        version, *lines = path.read_text(encoding="utf-8").splitlines()
-        if version != "v1" or not lines:
-            raise UnreadableSparkLog(f"{path} has version {version!r}, not v1")
-        sources = [None if line == "-" else json.loads(line) for line in lines[1:]]
-        return BatchOffsets(version, json.loads(lines[0]), sources)
+        version, lines = _entry(path, "v1")
+        sources = [None if line == "-" else _parsed(path, line) for line in lines[1:]]
+        return BatchOffsets(version, _parsed(path, lines[0]), sources)
 
     def commit(self, batch: int) -> BatchCommit:
         path = self.directory / "commits" / str(batch)
-        version, *lines = path.read_text(encoding="utf-8").splitlines()
-        if version not in ("v1", "v2") or not lines:
-            raise UnreadableSparkLog(f"{path} has version {version!r}, not v1 or v2")
-        document = json.loads(lines[0])
+        _, lines = _entry(path, "v1", "v2")
+        document = _parsed(path, lines[0])
         ids = document.get("stateUniqueIds") or {}
         return BatchCommit(
             next_watermark_ms=int(document.get("nextBatchWatermarkMs", 0)),
@@ -129,6 +125,24 @@ def _batches(directory: Path) -> list[int]:
         return sorted(int(path.name) for path in directory.iterdir() if path.name.isdigit())
     except FileNotFoundError:
         return []
+
+
+def _entry(path: Path, *versions: str) -> tuple[str, list[str]]:
+    """The version of a file of the log, and the lines after it, of which there is at least one."""
+    version, *lines = path.read_bytes().decode(errors="replace").splitlines() or [""]
+    if version not in versions or not lines:
+        raise UnreadableSparkLog(
+            f"{path} ({path.stat().st_size} bytes) has version {version[:10]!r}, not "
+            f"{' or '.join(versions)}, or nothing after it"
+        )
+    return version, lines
+
+
+def _parsed(path: Path, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise UnreadableSparkLog(f"{path} is not JSON: {error}") from None
 
 
 def _replace(path: Path, lines: Sequence[str]) -> None:

@@ -1,20 +1,20 @@
-"""Whether a server needs tokens: what follows from where it listens and what it was told."""
+"""Whether a server needs tokens, decided from its address and its settings."""
 
 import ipaddress
 from dataclasses import dataclass
 
 
 class ConflictingExposure(ValueError):
-    """The settings say two things; the message says which."""
+    """Two settings contradict each other; the message names them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """Who can reach a server, and whether the caller has to have a token."""
+    """Whether callers of a server need a token."""
 
     needs_tokens: bool
     why: str
-    """For the line that a server says when it starts."""
+    """The reason, for the line that the server prints when it starts."""
 
 
 def exposure_of(
@@ -25,10 +25,11 @@ def exposure_of(
     advertised_host: str | None = None,
     trusts_proxies: bool = False,
 ) -> Exposure:
-    """On loopback tokens are not needed unless asked for; elsewhere they are, unless refused.
+    """Decide whether a server needs tokens. On loopback it does if `require_tokens` is set; on any
+    other address it does unless `insecure` is set.
 
-    A server on loopback that is known by another address, or that trusts a proxy, is reached
-    from elsewhere. Raises `ConflictingExposure`.
+    A server on loopback that is advertised under another address, or that trusts a proxy, can be
+    reached from other machines. Raises `ConflictingExposure`.
     """
     if require_tokens and insecure:
         raise ConflictingExposure(
@@ -42,15 +43,15 @@ def exposure_of(
     if insecure:
         return Exposure(
             False,
-            f"NO TOKENS ARE NEEDED (--insecure) though {elsewhere}: everybody who "
+            f"NO TOKENS ARE NEEDED (--insecure) although {elsewhere}: everybody who "
             "reaches this server is admin",
         )
     return Exposure(True, f"tokens are needed: {elsewhere}")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the address. A name other than localhost may be
-    anybody's.
+    """Return whether only this machine can reach the address. A name other than localhost counts
+    as reachable from elsewhere.
     """
     if host.lower().removesuffix(".") == "localhost":
         return True

@@ -134,7 +134,7 @@ class JobModels:
         draft = place / f".{version}-{uuid4().hex}"
         try:
             model.write().save(draft.as_uri())
-            durable.sync_all(path for path in draft.rglob("*") if path.is_file())
+            durable.sync_all((one for one in draft.rglob("*") if one.is_file()), inside=draft)
             with self.guard():
                 draft.rename(place / version)
                 durable.write(place / CURRENT, f"{version}\n")

@@ -27,8 +27,8 @@ from jobmanager.core.progress import RegionProgress
 from jobmanager.protocol.messages import RepartitionedRegion
 from taskrunner import logs
 from taskrunner.core.restore import FromScratch, Restore
-from taskrunner.sinks.directory import SinkDirectory, private_directory
-from taskrunner.sinks.outputs import Output
+from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.sinks.outputs import Output, prepare_outputs
 from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.snapshot import AttemptContext
@@ -125,7 +125,7 @@ class SparkJob:
         )
         regions = plan_of(graph, self._subject.parallelism).regions
         outputs = self._outputs(regions)
-        staging = [private_directory(directory) for _, directory in outputs]
+        staging = prepare_outputs(self._places.layout, outputs)
         prove_directories(self._spark, [self._places.layout.directory, *staging])
         self._restoring.withdraw_abandoned_outputs(outputs, self._fence.holding)
         models = SeenModels(self._places.resolve)

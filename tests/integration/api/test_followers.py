@@ -72,7 +72,7 @@ async def test_a_follower_reads_by_itself_and_passes_on_what_is_written(
 async def test_a_runner_may_call_any_jobmanager(cluster: Cluster, follower: Follower) -> None:
     job = await cluster.submit(a_document())
     runner = await cluster.runner(job)
-    through = PlayedRunner(follower.http, runner.id, runner.token, runner.job, runner.attempt)
+    through = replace(runner, http=follower.http)
 
     welcome = await through.register()
     assert welcome.status_code == 200
@@ -91,7 +91,7 @@ async def test_a_runner_that_waits_at_a_follower_hears_at_once(
     cluster: Cluster, follower: Follower
 ) -> None:
     job, runner = await cluster.running(a_document())
-    through = PlayedRunner(follower.http, runner.id, runner.token, runner.job, runner.attempt)
+    through = replace(runner, http=follower.http)
     taken = (await through.directives())[-1]["id"]
 
     waiting = asyncio.create_task(through.directives(after=taken, wait_ms=20_000))
@@ -149,7 +149,7 @@ async def test_while_nobody_leads_writes_are_told_to_come_back_and_reads_are_ans
 
     native = unavailable(await follower.http.post("/v1/jobs", json=a_document()))
     flinks = unavailable(await follower.http.patch(f"/jobs/{job}"))
-    through = PlayedRunner(follower.http, runner.id, runner.token, runner.job, runner.attempt)
+    through = replace(runner, http=follower.http)
     runners = unavailable(await through.register())
     read = await follower.http.get(f"/v1/jobs/{job}/status")
 
