@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from jobmanager.core.errors import PathNotAllowed
+from jobmanager.core.errors import InvalidJobGraph, PathNotAllowed
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
 from jobmanager.core.paths.allowed_paths import PathRules
 from jobmanager.core.plan.job_plan import plan_of
 from jobmanager.core.snapshots.storage_uri import local_path
-from jobmanager.files.resolved_places import place_fault
+from jobmanager.files.resolved_places import graph_faults, place_fault
 from jobmanager.protocol.messages import Run
 from taskrunner.barriers import BarrierThread, SnapshotSources
 from taskrunner.snapshots import durable
@@ -55,6 +55,8 @@ class Preparation:
         order = self.order
         graph = graph_document.parse(order.graph)
         rules = rules_of(order.allowed_paths, order.data_root)
+        if rules is not None and (faults := graph_faults(rules.graphs, graph)):
+            raise InvalidJobGraph(faults)  # a link was made, or the roots were changed
         fence = Fence(self.layout, self.attempt)
         fence.raise_epoch()
         past = self._past(graph, rules)
