@@ -112,18 +112,18 @@ def serve(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Where runners and other servers reach this server. [default: host and port]",
+            help="URL under which runners and other servers reach this server. [host and port]",
         ),
     ] = None,
     require_tokens: Annotated[
         bool | None,
-        typer.Option("--require-tokens", help="Let nobody in without a token, on loopback too."),
+        typer.Option("--require-tokens", help="Accept only requests with a token."),
     ] = None,
     insecure: Annotated[
         bool | None,
         typer.Option(
             "--insecure",
-            help="Let everybody in without a token, as admin, on any address.",
+            help="Need no tokens on any address: whoever reaches the server is admin.",
         ),
     ] = None,
     tls_cert: Annotated[
@@ -136,8 +136,8 @@ def serve(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="By which runners and other servers verify this server's certificate (PEM). "
-            "[default: the certificate itself, and the authorities that the machine trusts]",
+            help="PEM file of certificates that runners and other servers trust. "
+            "[default: the server's own certificate]",
         ),
     ] = None,
     trusted_proxy: Annotated[
@@ -145,6 +145,15 @@ def serve(
         typer.Option(
             metavar="ADDRESS",
             help="An address or network whose X-Forwarded-For is believed; repeatable.",
+        ),
+    ] = None,
+    allow_path: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROOT_OR_URI",
+            help="A directory or URI below which job graphs and savepoints may name places; "
+            "repeatable. The data root, and for savepoints the storage, always count. "
+            "[default: any path on loopback, none more on other addresses]",
         ),
     ] = None,
     stop_jobs: Annotated[
@@ -158,9 +167,10 @@ def serve(
     """Run a server, until Ctrl-C or SIGTERM.
 
     Each option can be set as an environment variable, such as HEADGATE_PORT or
-    HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS and --trusted-proxy as
-    HEADGATE_TRUSTED_PROXIES, separated by commas). An option on the command line wins over its
-    variable. The database password comes from a file or the environment, never from an option.
+    HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS, --allow-path as
+    HEADGATE_ALLOW_PATHS and --trusted-proxy as HEADGATE_TRUSTED_PROXIES, separated by commas). An
+    option on the command line wins over its variable. The database password comes from a file or
+    the environment, never from an option.
 
     On a loopback address no tokens are needed. On any other address every request needs a token;
     the first admin token is printed once, when the server starts.
@@ -184,6 +194,7 @@ def serve(
         warm_runners=warm_runners,
         node=node,
         allow_hosts=allow_host or None,
+        allow_paths=allow_path or None,
         advertise=advertise,
         require_tokens=require_tokens,
         insecure=insecure,
@@ -233,7 +244,7 @@ def _serve(as_json: bool, **given: Any) -> None:
         )
         raise HeadgateError(f"the settings are not valid: {faults}") from error
     try:
-        server.serve(settings, lambda ready: typer.echo(_ready(ready, as_json)))
+        server.serve(settings, lambda ready: typer.echo(ready_text(ready, as_json)))
     except server.CannotStart as error:
         raise HeadgateError(" ".join(str(error).split())) from error
 
@@ -257,9 +268,9 @@ def _without_password(url: str | None) -> str | None:
     return url
 
 
-def _ready(ready: "ServerReady", as_json: bool) -> str:
-    """The first admin token is told on the standard output and nowhere else: logs go to the
-    standard error.
+def ready_text(ready: "ServerReady", as_json: bool) -> str:
+    """Return the text for standard output. The first admin token appears there and nowhere else:
+    logs go to standard error.
     """
     if as_json:
         return json.dumps(asdict(ready))
@@ -268,7 +279,7 @@ def _ready(ready: "ServerReady", as_json: bool) -> str:
     lines = [f"Headgate {does} at {ready.url}", ready.access]
     if ready.first_admin_token:
         lines += [
-            "The first token, an admin's, told only now; HEADGATE_TOKEN takes it for the client:",
+            "The first admin token, for HEADGATE_TOKEN of a client. It is not shown again:",
             ready.first_admin_token,
         ]
     return "\n".join(lines)

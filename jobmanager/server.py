@@ -185,14 +185,17 @@ class Server:
             trust_env=False,
             verify=trust_in(self._settings.trusted_ca),
         ) as http:
-            app = make_app(host_names=self._host_names())
+            app = make_app(
+                host_names=self._host_names(),
+                most_upload_bytes=self._settings.most_artifact_bytes,
+            )
             app.state.context = self._context(http)
             await self._run(app, stop, announce)
 
     async def _run(
         self, app: FastAPI, stop: asyncio.Event, announce: Callable[[ServerReady], None]
     ) -> None:
-        http = _http(app, self._settings)
+        http = http_server(app, self._settings)
         # Before the first request, so that a single server leads from its first request on.
         await self._leadership.run_once()
         serving = asyncio.create_task(http.serve(sockets=[self._listener]), name="http")
@@ -272,6 +275,8 @@ class Server:
             storage=self._settings.storage_uri,
             data_root=str(self._settings.files_root),
             checkpoints=self._settings.checkpoints,
+            uploads=self._settings.upload_limits,
+            paths=self._settings.path_rules,
         )
         return ApiContext(
             units=units,
@@ -331,7 +336,7 @@ class Server:
         _log.warning("jobs are still running", waited_seconds=_STOP_JOBS_WITHIN)
 
 
-def _http(app: FastAPI, settings: Settings) -> uvicorn.Server:
+def http_server(app: FastAPI, settings: Settings) -> uvicorn.Server:
     return _Http(
         uvicorn.Config(
             app,

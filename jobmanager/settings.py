@@ -13,10 +13,13 @@ from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_valid
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from sqlalchemy.engine import URL
 
-from jobmanager.core.access.exposure import Exposure, exposure_of
+from jobmanager.core.access.exposure import Exposure, exposure_of, reached_from_elsewhere
+from jobmanager.core.artifact import UploadLimits
+from jobmanager.core.paths.allowed_paths import PathRules, root_fault, roots_of
 from jobmanager.core.snapshots.layout import DATA
 from jobmanager.core.snapshots.storage_uri import local_path, normal
 from jobmanager.files.open_storage import require_shared
+from jobmanager.files.resolved_places import path_rules
 from jobmanager.store.database import parse_url
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
@@ -76,23 +79,36 @@ class Settings(BaseSettings):
     keep_history: timedelta = Field(
         timedelta(days=30), description="How long the history of a job is kept after its end."
     )
-    require_tokens: bool = Field(False, description="Tokens are needed on loopback too.")
-    insecure: bool = Field(False, description="No tokens are needed, whatever the address.")
+    require_tokens: bool = Field(False, description="Require tokens on loopback, too.")
+    insecure: bool = Field(False, description="Require no tokens, whatever the address.")
     tls_cert: Path | None = Field(None, description="The server's certificate, PEM.")
     tls_key: Path | None = Field(None, description="The key of the certificate, PEM.")
     ca: Path | None = Field(
-        None, description="Certificates of authorities, PEM, by which runners and servers verify."
+        None, description="PEM file of certificates that runners and other servers trust."
     )
     trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Addresses or networks whose X-Forwarded-For is believed."
     )
     keep_audit: timedelta = Field(
-        timedelta(days=90), description="How long the audit is kept, and tokens that ended."
+        timedelta(days=90), description="How long the audit, and tokens that ended, are kept."
+    )
+    most_artifact_bytes: int = Field(UploadLimits.file_bytes, ge=1, description="Of one artifact.")
+    most_graph_artifact_bytes: int = Field(
+        UploadLimits.graph_bytes, ge=1, description="Of all artifacts of one job graph."
+    )
+    most_artifacts: int = Field(
+        UploadLimits.total_count, ge=1, description="Artifacts that the server keeps."
+    )
+    most_artifact_total_bytes: int = Field(
+        UploadLimits.total_bytes, ge=1, description="Of all artifacts that the server keeps."
     )
     advertise: str | None = Field(
         None, description="URL under which runners reach this server. None: host and port."
     )
 
+    allow_paths: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Paths and URIs below which graphs and savepoints may name places."
+    )
     allow_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Further names by which clients may call this server."
     )
@@ -133,6 +149,19 @@ class Settings(BaseSettings):
             password = _secret_in(self.database_password_file, "database_password_file")
             self._database = self._database.set(password=password)
         return self
+
+    @field_validator("allow_paths", mode="before")
+    @classmethod
+    def _paths_are_places(cls, value: object) -> tuple[str, ...]:
+        """As a variable they are separated by commas."""
+        given = value.split(",") if isinstance(value, str) else value
+        if not isinstance(given, list | tuple):
+            raise ValueError("a list of paths or URIs is needed")
+        roots = tuple(str(one).strip() for one in given if str(one).strip())
+        for one in roots:
+            if fault := root_fault(one):
+                raise ValueError(fault)
+        return roots
 
     @field_validator("trusted_proxies", mode="before")
     @classmethod
@@ -188,19 +217,22 @@ class Settings(BaseSettings):
 
     @property
     def exposure(self) -> Exposure:
-        """Whether tokens are needed, and why."""
-        advertised = urlsplit(self.advertise).hostname if self.advertise else None
+        """Whether tokens are needed, and the reason."""
         return exposure_of(
             self.host,
             require_tokens=self.require_tokens,
             insecure=self.insecure,
-            advertised_host=advertised,
+            advertised_host=self._advertised_host,
             trusts_proxies=bool(self.trusted_proxies),
         )
 
     @property
+    def _advertised_host(self) -> str | None:
+        return urlsplit(self.advertise).hostname if self.advertise else None
+
+    @property
     def trusted_ca(self) -> Path | None:
-        """By which runners and other servers verify: as told, else the server's own certificate."""
+        """The certificates that runners and other servers trust; by default the server's own."""
         file = self.ca or self.tls_cert
         return file.expanduser().resolve() if file else None
 
@@ -219,6 +251,26 @@ class Settings(BaseSettings):
         """
         shared = local_path(self.storage) if self.storage else self.directory
         return (self.data_root or shared / DATA).expanduser().resolve()
+
+    @property
+    def upload_limits(self) -> UploadLimits:
+        return UploadLimits(
+            file_bytes=self.most_artifact_bytes,
+            graph_bytes=self.most_graph_artifact_bytes,
+            total_bytes=self.most_artifact_total_bytes,
+            total_count=self.most_artifacts,
+        )
+
+    @property
+    def path_rules(self) -> PathRules | None:
+        """What clients may name; None: anything, as long as only this machine reaches us."""
+        storage = [self.storage_uri, *([self.checkpoints] if self.checkpoints else [])]
+        data_root = str(self.files_root)
+        elsewhere = reached_from_elsewhere(
+            self.host, self._advertised_host, bool(self.trusted_proxies)
+        )
+        roots = roots_of(self.allow_paths, data_root, storage, takes_any=elsewhere is None)
+        return None if roots is None else path_rules(*roots, data_root)
 
     @property
     def archives(self) -> Path:

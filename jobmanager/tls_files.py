@@ -1,6 +1,6 @@
-"""Whether a server's certificate, key and authorities will do: found out before it starts.
+"""Checks a server's certificate, key and trusted certificates before the server starts.
 
-Later nobody would say it: runners would not believe the server, and try again for ever.
+Without the check runners would fail to verify the server, and retry for ever.
 """
 
 import httpx
@@ -13,11 +13,11 @@ _log = structlog.get_logger(__name__)
 
 
 class UnusableTls(Exception):
-    """The server cannot start with these files; the message says why and what to do."""
+    """The server cannot use these files; the message says why and what to do."""
 
 
 def check_files(settings: Settings) -> None:
-    """Raises `UnusableTls`."""
+    """Check that the files can be read and belong together. Raises `UnusableTls`."""
     certificate, key = settings.tls_cert, settings.tls_key
     if certificate and key and (fault := fault_of_key(certificate, key)):
         raise UnusableTls(
@@ -33,17 +33,18 @@ def check_files(settings: Settings) -> None:
 
 
 def check_certificate(settings: Settings, url: str) -> None:
-    """Whether the certificate is for the address that runners are told. Raises `UnusableTls`."""
+    """Check that the certificate is valid for the server's address. Raises `UnusableTls`."""
     if not (settings.tls_cert and settings.tls_key and settings.trusted_ca):
         return
     host = httpx.URL(url).host
     fault = fault_of_certificate(settings.tls_cert, settings.tls_key, settings.trusted_ca, host)
     if fault is None:
         return
-    if settings.advertise:  # somebody else, a proxy, may be there
-        _log.warning("certificate does not fit", url=url, fault=fault)
+    if settings.advertise:  # a proxy with another certificate may answer there
+        _log.warning("certificate not valid for the advertised address", url=url, fault=fault)
         return
     raise UnusableTls(
-        f"runners would not believe the server at {url}: {fault}; name the address that the "
-        "certificate is for with --advertise https://NAME:PORT, and with --ca who issued it"
+        f"runners could not verify the server at {url}: {fault}; name the address that the "
+        "certificate is for with --advertise https://NAME:PORT, and the certificate of its issuer "
+        "with --ca"
     )

@@ -83,9 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--runner-id", type=UUID, required=True)
     parser.add_argument("--address-file", type=Path, required=True)
-    parser.add_argument(
-        "--ca", type=Path, help="certificates by which JobManagers are verified (PEM)"
-    )
+    parser.add_argument("--ca", type=Path, help="PEM file of certificates that are trusted")
     parser.add_argument("--warm", metavar="MASTER", help="start and prime Spark, and wait")
     parser.add_argument("--ready-file", type=Path, help="made when a warm runner is primed")
     return parser

@@ -1,10 +1,12 @@
-"""Lets a request in: who makes it, and whether that is enough for its route.
+"""Identifies the caller of each request, and refuses callers whose role is too small.
 
-Before the body is read, so that a stranger cannot make the server keep one; and on every server,
-also on one that passes the request on: the leader asks again. What a route needs is in
-`core/access/route_rules.py`, what a job graph needs beyond that in `core/access/graph_rules.py`.
+This happens before the body is read, so that a stranger cannot make the server hold a large body,
+and on every server: if a follower forwards a request, the leader checks the caller again.
+`core/access/route_rules.py` says which role a route needs, `core/access/graph_rules.py` which role
+a job graph needs in addition.
 """
 
+import asyncio
 from contextlib import suppress
 
 from starlette.datastructures import Headers
@@ -18,7 +20,10 @@ from jobmanager.core.access.callers import Caller, refusal_of_role
 from jobmanager.core.access.roles import Role
 from jobmanager.core.access.route_rules import rule_for
 from jobmanager.core.access.tokens import bearer_token
-from jobmanager.core.errors import DomainError, RoleTooSmall, TokenRefused
+from jobmanager.core.errors import DomainError, Forbidden, RoleTooSmall, TokenRefused
+
+ACCEPTED_FOR = 5.0
+"""Seconds after which the token of an answer that goes on is checked again."""
 
 
 class AccessGate:
@@ -39,11 +44,51 @@ class AccessGate:
             refusal = await _refusal(scope, context, caller, found)
         except DomainError as error:
             refusal = problems.response(scope, error)
-        if refusal is None:
+        if refusal is not None:
+            with suppress(OSError):
+                await refusal(scope, _nothing_more, send)
+        elif scope["method"] == "GET" and "authorization" in Headers(scope=scope):
+            await self._answer_while_accepted(context, scope, receive, send)
+        else:
             await self._app(scope, receive, send)
-            return
-        with suppress(OSError):
-            await refusal(scope, _nothing_more, send)
+
+    async def _answer_while_accepted(
+        self, context: ApiContext, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Let the route answer. A stream of events or a log that is followed ends when its token is
+        revoked or expires.
+        """
+        has_begun = False
+
+        async def send_noted(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        answering = asyncio.ensure_future(self._app(scope, receive, send_noted))
+        try:
+            while not (await asyncio.wait([answering], timeout=ACCEPTED_FOR))[0]:
+                if not await _is_still_accepted(scope, context):
+                    break
+            else:
+                await answering
+                return
+        finally:
+            if answering.cancel():
+                await asyncio.wait([answering])
+        if has_begun:
+            with suppress(OSError):
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _is_still_accepted(scope: Scope, context: ApiContext) -> bool:
+    try:
+        await _caller_of(scope, context)
+    except Forbidden:
+        return False
+    except DomainError:
+        return True  # Postgres is away: the question is asked again later
+    return True
 
 
 async def _caller_of(scope: Scope, context: ApiContext) -> Caller:
@@ -60,10 +105,10 @@ async def _caller_of(scope: Scope, context: ApiContext) -> Caller:
 async def _refusal(
     scope: Scope, context: ApiContext, caller: Caller, found: MatchedRule | None
 ) -> Response | None:
-    """The answer to who may not do this; None: the request may go on."""
+    """Return the answer that refuses the request; None: the request is allowed."""
     scope[CALLER], scope[RULE] = caller, found
     if found is None:
-        # What is not in the table is nobody's: an admin is told what there is instead.
+        # Fail closed: only an admin reaches a route that is missing from the table.
         return None if caller.role is Role.ADMIN else problems.no_such_route(scope)
     error: RoleTooSmall | None = refusal_of_role(caller, found[0])
     if error is None:

@@ -1,7 +1,8 @@
-"""Writes down every request that would change something: before, and its answer after.
+"""Writes every request that would change something into the audit.
 
-Where the server dies in between, the row stays without a status: it was begun, and nobody knows
-how it ended. On a server that passes a request on, the leader writes the row.
+The row is written before the request is carried out, and its status when the answer begins. If the
+server dies in between, the row stays without a status. If a follower forwards a request, the leader
+writes the row.
 """
 
 from contextlib import suppress
@@ -20,7 +21,7 @@ from jobmanager.services.ports.access import AuditEntry
 
 _log = structlog.get_logger(__name__)
 RULE = "headgate.rule"
-"""In the scope of a request: the rule of its route, and the parameters in its path."""
+"""Key of the request's scope: the rule of the route, and the parameters in the path."""
 MatchedRule = tuple[RouteRule, dict[str, str]]
 _LONGEST = 300
 
@@ -47,7 +48,7 @@ def entry_of(
 
 
 class AuditTrail:
-    """The innermost of all: only who carries a request out writes it down."""
+    """The innermost middleware, so that only the server that carries a request out records it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -70,8 +71,8 @@ class AuditTrail:
             subject = _text(scope.get(SUBJECT)) or entry.subject
             try:
                 await context.audit.end(number, status, subject)
-            except Exception as error:  # it is done, and the client is to be told so
-                _log.warning("answer not written down", audit=number, error=str(error))
+            except Exception as error:  # the change is made, and the client must hear of it
+                _log.warning("status not written to the audit", audit=number, error=str(error))
 
         async def send_after_end(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -86,5 +87,5 @@ class AuditTrail:
 
 
 def _text(value: str | None) -> str | None:
-    """As Postgres takes it, and not longer than it has to be."""
+    """Remove NUL characters, which Postgres refuses, and limit the length."""
     return None if value is None else value.replace("\0", "")[:_LONGEST]

@@ -29,9 +29,9 @@ from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
 from jobmanager.services.wakeups import Wakeups
 
 CALLER = "headgate.caller"
-"""In the scope of a request: who makes the request. Set before the request comes to its route."""
+"""Key of the request's scope: the caller. It is set before the route is called."""
 SUBJECT = "headgate.subject"
-"""In the scope of a request: what the request was about, where its path does not say it."""
+"""Key of the request's scope: the subject for the audit, if the path does not name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ async def _caller(request: Request) -> Caller:
 
 
 CurrentCaller = Annotated[Caller, Depends(_caller)]
-"""Who makes the request. On routes that need a role."""
+"""The caller of the request; only for routes that need a role."""
 
 
 async def _unit_of_work(context: Ctx, caller: CurrentCaller) -> UnitOfWork:

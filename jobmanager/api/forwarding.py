@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from jobmanager.api import problems
 from jobmanager.api.context import ApiContext
-from jobmanager.api.limits import is_read, is_runner_call
+from jobmanager.api.limits import is_read, is_runner_call, is_upload
 from jobmanager.core.errors import NotLeading
 
 FORWARDED_BY = "headgate-forwarded-by"
@@ -28,7 +28,7 @@ request.
 """
 
 _OF_PROXIES = ("forwarded", "x-forwarded-")
-"""What was to be believed of them is known by now: where the request came from."""
+"""Replaced by what this server knows itself: the address that the request came from."""
 
 
 class Forwarding:
@@ -52,7 +52,7 @@ class Forwarding:
 
 def _needs_leader(scope: Scope) -> bool:
     if scope["path"].removeprefix("/v1").startswith("/tokens"):
-        return False  # they are the same on every server, and no lease is needed to revoke one
+        return False  # every server can create and revoke tokens, also while no server leads
     return not is_read(scope) or is_runner_call(scope["path"])
 
 
@@ -68,7 +68,7 @@ async def _forward(context: ApiContext, request: Request) -> Response:
         context.to_leader.request(
             request.method,
             leader + _target(request.scope),
-            content=await request.body(),
+            content=request.stream() if is_upload(request.scope["path"]) else await request.body(),
             headers=_headers(request, context.me),
         )
     )
@@ -98,7 +98,7 @@ def _target(scope: Scope) -> str:
 
 
 def _headers(request: Request, me: UUID) -> list[tuple[str, str]]:
-    """The caller's token goes along: the leader asks again who the caller is."""
+    """Return the headers to forward. The leader checks the caller's token again."""
     kept = [
         (name, value)
         for name, value in request.headers.items()

@@ -26,7 +26,13 @@ from jobmanager.api.shapes.jobs import (
 from jobmanager.api.shapes.shape import ShapeResponse
 from jobmanager.api.shapes.status import StatusResponse
 from jobmanager.core.access.callers import Caller
-from jobmanager.core.errors import Fault, InvalidJobGraph, StateDoesNotFit, UnusableRestorePoint
+from jobmanager.core.errors import (
+    Fault,
+    InvalidJobGraph,
+    PathNotAllowed,
+    StateDoesNotFit,
+    UnusableRestorePoint,
+)
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import JobId, RegionId
 from jobmanager.core.life.records import RestorePoint
@@ -149,10 +155,7 @@ async def _check_artifacts(context: Ctx, graph: JobGraph) -> None:
 async def _analysed(
     context: Ctx, document: Mapping[str, Any], parallelism: int
 ) -> dict[RegionId, str]:
-    places = context.run_settings
-    return await analyses.plans_of(
-        context.inspector, document, parallelism, places.data_root, places.storage
-    )
+    return await analyses.plans_of(context.inspector, document, parallelism, context.run_settings)
 
 
 async def _dry_run(
@@ -175,7 +178,7 @@ async def _dry_run(
         await _restore_point(context, asked, graph)
     except (InvalidJobGraph, StateDoesNotFit) as error:
         return DryRun(plan=None, faults=[fault_shape(one) for one in error.faults])
-    except UnusableRestorePoint as error:
+    except (UnusableRestorePoint, PathNotAllowed) as error:
         field = "savepoint" if asked.savepoint else "checkpoint"
         return DryRun(plan=None, faults=[fault_shape(Fault(None, field, str(error)))])
     plan = JobPlan.model_validate(plan_document("0" * 32, graph, document, in_force, plans))

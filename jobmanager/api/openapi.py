@@ -45,7 +45,7 @@ def _leave_out_titles(schemas: dict[str, Any]) -> None:
 
 
 def _say_who_may(document: dict[str, Any]) -> None:
-    """Which operations need a token, and of which role."""
+    """Declare which operations need a token, and which role."""
     document["components"]["securitySchemes"] = {
         "token": {
             "type": "http",

@@ -19,6 +19,7 @@ from jobmanager.api.security_headers import ON_EVERY_ANSWER, POLICY, POLICY_OF_D
 from jobmanager.api.shapes.problems import FlinkErrors, GraphFault, Problem
 from jobmanager.api.shapes.shape import ref_of
 from jobmanager.core.errors import (
+    ArtifactTooLarge,
     BodyTooLarge,
     BodyTooSlow,
     Conflict,
@@ -67,6 +68,7 @@ _STATUS: Mapping[type[DomainError], HTTPStatus] = {
     FromAnotherSite: HTTPStatus.FORBIDDEN,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    ArtifactTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     BodyTooSlow: HTTPStatus.REQUEST_TIMEOUT,
     UnsupportedContentType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
 }
@@ -100,7 +102,7 @@ def response(scope: Scope, error: DomainError) -> JSONResponse:
 
 
 def no_such_route(scope: Scope) -> JSONResponse:
-    """The answer where no route has the path, in Flink's words."""
+    """Return the answer for a path that no route has, in Flink's words."""
     message = f"Unable to load requested file {Request(scope).url.path}."
     return JSONResponse({"errors": [message]}, HTTPStatus.NOT_FOUND)
 

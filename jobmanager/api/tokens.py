@@ -1,4 +1,4 @@
-"""Native routes about who may do what: the caller, tokens, the audit."""
+"""Native routes about access: the caller, tokens and the audit."""
 
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -28,14 +28,14 @@ _LONGEST_MS = 100 * 366 * 86_400_000
 class TokenRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(description="Of whoever uses the token: a person, a program.")
+    name: str = Field(description="The name of the person or program that uses the token.")
     role: Role
     expires_in_ms: int | None = Field(
         None, ge=1, le=_LONGEST_MS, description="None: the token never expires."
     )
 
 
-@router.get("/whoami", summary="Who makes this request, and what the caller may do")
+@router.get("/whoami", summary="The caller's name and role")
 async def whoami(context: Ctx, caller: CurrentCaller) -> WhoAmI:
     return WhoAmI(
         name=caller.name,
@@ -46,7 +46,7 @@ async def whoami(context: Ctx, caller: CurrentCaller) -> WhoAmI:
     )
 
 
-@router.post("/tokens", status_code=HTTPStatus.CREATED, summary="Make a token; told once")
+@router.post("/tokens", status_code=HTTPStatus.CREATED, summary="Create a token")
 async def create(request: Request, context: Ctx, body: TokenRequest) -> NewTokenResponse:
     lasts = None if body.expires_in_ms is None else timedelta(milliseconds=body.expires_in_ms)
     request.scope[SUBJECT] = body.name
@@ -54,7 +54,7 @@ async def create(request: Request, context: Ctx, body: TokenRequest) -> NewToken
     return NewTokenResponse(**_facts(made.token, context.clock()), token=made.text)
 
 
-@router.get("/tokens", summary="All tokens, the newest first, without the tokens themselves")
+@router.get("/tokens", summary="All tokens, the newest first, without their secret text")
 async def token_list(context: Ctx) -> TokenList:
     found, now = await context.access.tokens.all(), context.clock()
     return TokenList(items=[TokenResponse(**_facts(one, now)) for one in found], next=None)
@@ -65,7 +65,7 @@ async def revoke(name: Annotated[str, Path(max_length=255)], context: Ctx) -> To
     return TokenResponse(**_facts(await context.access.revoke(name), context.clock()))
 
 
-@router.get("/audit", summary="Requests that would have changed something, the newest first")
+@router.get("/audit", summary="The audit: requests that would change something, the newest first")
 async def audit(
     context: Ctx,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,

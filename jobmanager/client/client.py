@@ -371,13 +371,13 @@ class HeadgateClient:
     # ── who may do what ───────────────────────────────────────────────────────
 
     def whoami(self) -> answers.WhoAmI:
-        """Who the server takes us for, and what we may do."""
+        """Return the name and role of the caller."""
         return cast(answers.WhoAmI, self._ask("GET", "/whoami"))
 
     def create_token(
         self, name: str, role: str, *, expires: timedelta | None = None
     ) -> answers.NewTokenResponse:
-        """A token for somebody else: `token` is told only in this answer."""
+        """Create a token. Only this answer contains its secret text, `token`."""
         body: dict[str, Any] = {"name": name, "role": role}
         if expires is not None:
             body["expires_in_ms"] = milliseconds(expires)
@@ -391,7 +391,7 @@ class HeadgateClient:
         return cast(answers.TokenResponse, self._ask("DELETE", path))
 
     def audit(self, *, limit: int = 100, before: int | None = None) -> answers.AuditPage:
-        """What was changed or refused, the newest first."""
+        """Return the requests that changed something or were refused, the newest first."""
         params = _given(limit=limit, before=before)
         return cast(answers.AuditPage, self._ask("GET", "/audit", params=params))
 

@@ -1,4 +1,4 @@
-"""Commands of the client: each that asks a server has `--ca`, and need not name the option."""
+"""The client's commands: adds the option `--ca` to every command that has `--url`."""
 
 import inspect
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Ca = Annotated[
         "--ca",
         envvar="HEADGATE_CA",
         metavar="FILE",
-        help="Certificates (PEM) that an https:// server is verified by.",
+        help="PEM file of certificates that an https:// server is verified with.",
     ),
 ]
 

@@ -1,11 +1,11 @@
-"""By what a client shows who it is, and by what it knows the server: from the environment.
+"""The client's token, and the certificates it trusts, from environment variables.
 
     HEADGATE_TOKEN           the token
-    HEADGATE_TOKEN_COMMAND   a command that prints the token, run by the shell for each client
-    HEADGATE_CA              certificates of authorities (PEM) that the server is verified by
-    HEADGATE_TOKEN_OVER_HTTP 1: send the token over plain HTTP to another machine, too
+    HEADGATE_TOKEN_COMMAND   a shell command that prints the token
+    HEADGATE_CA              a PEM file of certificates that https:// servers are verified with
+    HEADGATE_TOKEN_OVER_HTTP 1: send the token over plain HTTP to other machines, too
 
-A token is never an option: command lines are for everybody on a machine to see.
+There is no option for a token, because other users of a machine can read command lines.
 """
 
 import os
@@ -27,7 +27,7 @@ _chosen_ca: ContextVar[Path | None] = ContextVar("chosen_ca", default=None)
 
 @contextmanager
 def trusting(ca: Path | None) -> Iterator[None]:
-    """Clients that are made meanwhile verify servers by this file; None: by the environment's."""
+    """Let clients that are created in this context trust this file; None: that of HEADGATE_CA."""
     before = _chosen_ca.set(ca)
     try:
         yield
@@ -36,21 +36,23 @@ def trusting(ca: Path | None) -> Iterator[None]:
 
 
 def token_for(url: str, environment: Mapping[str, str] = os.environ) -> str | None:
-    """The token of the environment; None: there is none. Raises `HeadgateError` where the token
-    would travel for everybody to read.
+    """Return the token for the server at `url`; None: no variable names a token. Raises
+    `HeadgateError` if the token would be sent unencrypted over the network.
     """
     token = environment.get("HEADGATE_TOKEN", "").strip() or _printed_token(environment)
     if token is None:
         return None
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise HeadgateError("the token has characters that no token has: look at HEADGATE_TOKEN")
+        raise HeadgateError(
+            "the token in HEADGATE_TOKEN or from HEADGATE_TOKEN_COMMAND is not valid: a token is "
+            "one word of ASCII characters"
+        )
     parts = urlsplit(url)
     is_safe = parts.scheme == "https" or is_loopback(parts.hostname or "")
     if not is_safe and environment.get("HEADGATE_TOKEN_OVER_HTTP") != "1":
         raise HeadgateError(
-            f"the token would be sent to {url} for everybody on the way to read: use https:// "
-            "(headgate serve --tls-cert), or set HEADGATE_TOKEN_OVER_HTTP=1 where the network is "
-            "trusted"
+            f"the token would be sent unencrypted to {url}: use https:// (headgate serve "
+            "--tls-cert), or set HEADGATE_TOKEN_OVER_HTTP=1 if the network is trusted"
         )
     return token
 
@@ -58,7 +60,7 @@ def token_for(url: str, environment: Mapping[str, str] = os.environ) -> str | No
 def verification(
     ca: Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> ssl.SSLContext:
-    """How a server's certificate is verified. Raises `HeadgateError`."""
+    """Return the TLS settings that verify servers. Raises `HeadgateError`."""
     named = environment.get("HEADGATE_CA")
     file = ca or _chosen_ca.get() or (Path(named) if named else None)
     try:

@@ -28,8 +28,8 @@ class ServerUnreachable(HeadgateError):
             super().__init__(f"the server at {url} did not answer in time")
         elif "CERTIFICATE_VERIFY_FAILED" in str(cause):
             super().__init__(
-                f"the certificate of {url} is not trusted: name the authority that issued it with "
-                f"--ca FILE or HEADGATE_CA ({_reason_of(cause)})"
+                f"the certificate of {url} is not trusted ({_reason_of(cause)}): name the "
+                "certificate of the authority that issued it with --ca FILE or HEADGATE_CA"
             )
         else:
             super().__init__(
@@ -97,7 +97,7 @@ def _invalid_fields(details: Sequence[Any]) -> str:
 
 
 def _reason_of(cause: Exception) -> str:
-    """Of OpenSSL's text the part that says what is wrong."""
+    """Return the part of OpenSSL's message that says what is wrong."""
     return str(cause).partition("verify failed: ")[2].partition(" (_ssl")[0] or str(cause)
 
 

@@ -1,4 +1,4 @@
-"""The commands about who may do what: tokens, whoami, audit."""
+"""The commands about access: tokens, whoami and audit."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -15,19 +15,21 @@ from jobmanager.core import durations
 from jobmanager.core.access.roles import Role
 
 tokens = ClientTyper(
-    help="Make, list and revoke the tokens by which clients are let in. For admins.",
+    help="Create, list and revoke the tokens of clients. Needs an admin token.",
     no_args_is_help=True,
 )
 app.add_typer(tokens, name="tokens")
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Of whoever uses the token.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Who uses the token: a person, a program.")
+]
 
 
 @tokens.command("create")
 def create(
     name: Name,
-    role: Annotated[Role, typer.Option(help="What its user may do.")],
+    role: Annotated[Role, typer.Option(help="What the token allows.")],
     expires: Annotated[
-        str | None, typer.Option(metavar="AGE", help="After which it ends: 90d. [never]")
+        str | None, typer.Option(metavar="AGE", help="When it expires, such as 90d. [never]")
     ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the token, and nothing else.")
@@ -35,7 +37,7 @@ def create(
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """Make a token. It is told once: the server keeps only its hash.
+    """Create a token and print it. It cannot be shown again: the server stores only its hash.
 
     \b
     Example:
@@ -49,8 +51,8 @@ def create(
     elif quiet:
         typer.echo(made["token"])
     else:
-        until = made["expires_at"] or "it is revoked"
-        typer.echo(f"the token {name}, for a {role}, until {until}; it is not shown again:")
+        until = f"expires at {made['expires_at']}" if made["expires_at"] else "never expires"
+        typer.echo(f"the token {name} has the role {role}, {until}, and cannot be shown again:")
         typer.echo(made["token"])
 
 
@@ -74,7 +76,7 @@ def list_tokens(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
 
 @tokens.command("revoke")
 def revoke(name: Name, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """Revoke a token: it opens nothing any more, on any server, within a second.
+    """Revoke a token. Every server refuses it within a second.
 
     \b
     Example:
@@ -90,7 +92,7 @@ def revoke(name: Name, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
 
 @app.command()
 def whoami(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """Say who the server takes us for, and what we may do.
+    """Show the name and role of the token in use.
 
     \b
     Example:
@@ -106,14 +108,16 @@ def whoami(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
 
 @app.command()
 def audit(
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The number of entries.")] = 50,
     before: Annotated[
-        int | None, typer.Option(min=1, metavar="ID", help="Older ones than this one.")
+        int | None, typer.Option(min=1, metavar="ID", help="Only entries older than this one.")
     ] = None,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
-    """List what was changed or refused, by whom and from where, the newest first. For admins.
+    """List the requests that changed something or were refused, the newest first.
+
+    Needs an admin token.
 
     \b
     Example:

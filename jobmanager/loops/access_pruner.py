@@ -1,4 +1,4 @@
-"""Forgets the audit of long ago, and tokens that ended long ago."""
+"""Deletes old rows of the audit, and tokens that were revoked or expired long ago."""
 
 import asyncio
 from datetime import timedelta
@@ -8,13 +8,11 @@ from jobmanager.services.ports.access import AuditLog, Tokens
 
 _BATCH = 1000
 _BATCHES = 100
-"""In one run. What is left waits for the next."""
+"""In one run. The rest is deleted by the next run."""
 _PAUSE_SECONDS = 0.05
 
 
 class AccessPruner:
-    """Runs beside the pruner of jobs, as often."""
-
     def __init__(self, audit: AuditLog, tokens: Tokens, clock: Clock, keep: timedelta) -> None:
         self._audit = audit
         self._tokens = tokens

@@ -80,6 +80,15 @@ class SavepointTarget(Message):
     """A URI: `file:`, or elsewhere, such as `s3://bucket/savepoints/savepoint-3f2a…`."""
 
 
+class PathRoots(Message):
+    """What a job may name: paths and URIs, each with all that is below."""
+
+    graphs: list[str]
+    """For what the graph names."""
+    snapshots: list[str]
+    """For savepoints and what the job starts from."""
+
+
 class Run(Message):
     kind: Literal["run"] = "run"
     token: str | None = Field(None, repr=False)
@@ -94,6 +103,8 @@ class Run(Message):
     """Root of all jobs' pools and checkpoints, a URI. None: they are in `storage`."""
     data_root: str
     """What relative paths in the graph are relative to."""
+    allowed_paths: PathRoots | None = None
+    """None: any path. The JobManager has looked; a symbolic link may have been made since."""
     checkpoint: CheckpointRef | None
     """The latest completed checkpoint, if there is one."""
     restore_point: RestorePointMessage | None = None

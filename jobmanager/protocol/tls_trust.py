@@ -1,25 +1,25 @@
-"""TLS between the parts of a cluster: whom a runner, a server or a client believes."""
+"""TLS between clients, servers and runners: which certificates are trusted."""
 
 import ssl
 from pathlib import Path
 
 CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
-"""Of TLS 1.2, which needs to be told; those of TLS 1.3 are all fine."""
+"""For TLS 1.2; all ciphers of TLS 1.3 are fine."""
 _ROUNDS = 8
 
 
 def trust_in(ca: Path | None) -> ssl.SSLContext:
-    """Believes certificates that the file has, or that an authority in it has issued; None: what
-    the machine believes. Raises OSError or ssl.SSLError.
+    """Return TLS settings that trust the certificates in the file and those issued by them; None:
+    those that the machine trusts. Raises OSError or ssl.SSLError.
     """
     context = ssl.create_default_context(cafile=ca)
-    # A server's own certificate will do, though it is no authority's.
+    # So that the file may contain a server's own certificate instead of its authority's.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     return context
 
 
 def fault_of_key(certificate: Path, key: Path) -> str | None:
-    """Why no server can use the two files."""
+    """Return why a server cannot use the two files; None: it can."""
     try:
         _server_side(certificate, key)
     except (OSError, ssl.SSLError) as error:
@@ -28,8 +28,8 @@ def fault_of_key(certificate: Path, key: Path) -> str | None:
 
 
 def fault_of_certificate(certificate: Path, key: Path, ca: Path, host: str) -> str | None:
-    """Why somebody who believes `ca` would not talk to a server with the certificate, at `host`;
-    None: all is well. The two are let talk to each other, without a network.
+    """Return why a client that trusts `ca` would not connect to a server with the certificate at
+    `host`; None: it would. A TLS handshake is tried in memory.
     """
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     server = _server_side(certificate, key).wrap_bio(to_server, to_client, server_side=True)

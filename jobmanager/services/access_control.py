@@ -1,4 +1,4 @@
-"""Who calls: a token is looked up, judged, and its use noted."""
+"""Use cases about tokens: identify the caller of a request, create and revoke tokens."""
 
 import asyncio
 import secrets
@@ -25,15 +25,15 @@ from jobmanager.services.clock import Clock
 from jobmanager.services.ports.access import Tokens
 
 KNOWN_FOR = timedelta(seconds=1)
-"""How long a token that was found is not looked up again: so long after it was revoked on
-another server it may still be accepted.
+"""For how long a token is not looked up again. A token that another server revoked may be accepted
+for that long.
 """
 _MOST_KNOWN = 1000
 _LOOKUPS_AT_ONCE = 4
-"""A flood of wrong tokens does not take the connections that the others work with."""
+"""So that a flood of wrong tokens does not use up the database connections."""
 _WHAT_TO_DO = (
     "send a token as 'Authorization: Bearer hg_...' (for the command line set HEADGATE_TOKEN, or "
-    "HEADGATE_TOKEN_COMMAND); an admin makes one with headgate tokens create NAME --role ROLE"
+    "HEADGATE_TOKEN_COMMAND); an admin creates tokens with headgate tokens create NAME --role ROLE"
 )
 
 
@@ -41,12 +41,12 @@ _WHAT_TO_DO = (
 class CreatedToken:
     token: AccessToken
     text: str
-    """Told once, and kept nowhere."""
+    """Returned once, and stored nowhere."""
 
 
 @dataclass
 class AccessControl:
-    """Whether a server needs tokens, and who the caller with a token is."""
+    """Identifies callers by their tokens, and manages tokens."""
 
     tokens: Tokens
     clock: Clock
@@ -59,23 +59,23 @@ class AccessControl:
         self._lookups = asyncio.Semaphore(_LOOKUPS_AT_ONCE)
 
     async def caller(self, text: str | None, origin: str | None) -> Caller:
-        """Who sends this token; None: no token. A token that is sent counts, also where none is
-        needed. Raises `TokenNeeded` or `TokenRefused`.
+        """Identify the caller who sent this token; None: no token was sent. A token that is sent is
+        checked even if the server needs none. Raises `TokenNeeded` or `TokenRefused`.
         """
         if text is None:
             if self.needs_tokens:
-                raise TokenNeeded(f"this server answers only who has a token: {_WHAT_TO_DO}")
+                raise TokenNeeded(f"this server accepts only requests with a token: {_WHAT_TO_DO}")
             return Caller(ANONYMOUS, Role.ADMIN, origin)
         found = await self._find(text)
         if found is None:
-            raise TokenRefused(f"the token is not known here: {_WHAT_TO_DO}")
+            raise TokenRefused(f"this server does not know the token: {_WHAT_TO_DO}")
         now = self.clock()
         if refusal := found.refusal(now):
             raise TokenRefused(f"{refusal}: {_WHAT_TO_DO}")
         return Caller(found.name, found.role, origin, found.expires_at)
 
     async def create(self, name: str, role: Role, lasts: timedelta | None) -> CreatedToken:
-        """Raises `InvalidToken` or `TokenNameTaken`."""
+        """Create a token. Raises `InvalidToken` or `TokenNameTaken`."""
         if fault := fault_of_name(name):
             raise InvalidToken(fault)
         made = self._made(name, role, lasts)
@@ -83,7 +83,9 @@ class AccessControl:
         return made
 
     async def create_first_admin(self) -> CreatedToken | None:
-        """Where tokens are needed and no admin has one; None: there is one, or no need."""
+        """Create an admin token if the server needs tokens and has no usable admin token; return
+        None otherwise.
+        """
         if not self.needs_tokens:
             return None
         made = self._made(FIRST_ADMIN, Role.ADMIN, None)
@@ -91,7 +93,7 @@ class AccessControl:
         return made if is_first else None
 
     async def revoke(self, name: str) -> AccessToken:
-        """From now on it opens nothing here; on other servers within `KNOWN_FOR`."""
+        """Revoke a token: at once on this server, within `KNOWN_FOR` on the others."""
         revoked = await self.tokens.revoke(name, self.clock())
         self._known.clear()
         return revoked
@@ -101,7 +103,7 @@ class AccessControl:
         try:
             expires_at = None if lasts is None else now + lasts
         except OverflowError:
-            raise InvalidToken("the token would expire after the end of all calendars") from None
+            raise InvalidToken("the token would expire after the year 9999: choose less") from None
         token = AccessToken(uuid4(), name, role, now, expires_at)
         return CreatedToken(token, token_text(self.random(RANDOM_BYTES)))
 

@@ -1,4 +1,4 @@
-"""The audit in Postgres: a row for every request that would change something."""
+"""The audit in Postgres: one row for every request that would change something."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from jobmanager.store.tables import AuditRow
 
 
 class PostgresAudit:
-    """Each method is a transaction of its own: a refusal is kept, whatever else is not."""
+    """Each method is a transaction of its own: the row stays if the request is rolled back."""
 
     def __init__(self, sessions: async_sessionmaker[AsyncSession]) -> None:
         self._sessions = sessions

@@ -449,7 +449,7 @@ class HistoryRow(Table):
 
 
 class TokenRow(Table):
-    """What is known of a token; the token itself is kept nowhere."""
+    """A token, without its secret text, which is stored nowhere."""
 
     __tablename__ = "tokens"
 
@@ -472,7 +472,7 @@ class TokenRow(Table):
 
 
 class AuditRow(Table):
-    """A request that would change something: who made the request, and what the answer was."""
+    """A request that would change something: the caller, and the status of the answer."""
 
     __tablename__ = "audit"
 
@@ -485,7 +485,7 @@ class AuditRow(Table):
     route: Mapped[str]
     subject: Mapped[str | None]
     status: Mapped[int | None]
-    """NULL: under way, or the server ended before its answer."""
+    """NULL: the request is under way, or the server ended before it answered."""
     forwarded_by: Mapped[str | None]
 
     __table_args__ = (_one_of("role", Role), Index("audit_at_idx", "at"))

@@ -1,4 +1,4 @@
-"""Tokens in Postgres: by the SHA-256 of each, never the token itself."""
+"""Tokens in Postgres, which stores the SHA-256 of each token and never the token itself."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -54,7 +54,7 @@ class PostgresTokens:
                 await session.execute(select(func.pg_advisory_xact_lock(_FIRST_ADMIN_LOCK)))
                 if await session.scalar(select(TokenRow.id).where(*usable).limit(1)):
                     return False
-                # One of the same name may have expired.
+                # An expired token may have the same name.
                 same_name = (TokenRow.name == token.name, TokenRow.revoked_at.is_(None))
                 await session.execute(update(TokenRow).where(*same_name).values(revoked_at=now))
                 await session.execute(insert(TokenRow).values(_values(token, token_hash)))
@@ -77,7 +77,7 @@ class PostgresTokens:
                 )
                 if row is None:
                     raise TokenNotFound(
-                        f"there is no token {name!r} that could be revoked: headgate tokens list"
+                        f"no token {name!r} can be revoked: headgate tokens list shows all tokens"
                     )
                 return _token(row)
 

@@ -60,7 +60,7 @@ class JobManagerClient:
     def __init__(
         self, runner: RunnerId, addresses: AddressFile, secret: str, ca: Path | None = None
     ) -> None:
-        """`ca`: the certificates by which JobManagers are verified; None: those of the machine."""
+        """`ca` is a file of trusted certificates; None: those that the machine trusts."""
         self._path = f"/v1/runners/{runner}"
         self._addresses = addresses
         self._secret = secret
@@ -202,12 +202,12 @@ class JobManagerClient:
         )
 
     def _trust_again(self, error: Exception) -> None:
-        """A JobManager that starts again may have a certificate that was renewed, and so may the
-        file that we read when we started.
+        """Read the trusted certificates again if verification failed and the file has changed: the
+        JobManager may have restarted with a renewed certificate.
         """
         if self._ca is None or "CERTIFICATE_VERIFY_FAILED" not in str(error):
             return
-        with suppress(OSError, ValueError), self._trusting:  # it may be written just now
+        with suppress(OSError, ValueError), self._trusting:  # the file may be incomplete
             if self._ca.stat().st_mtime_ns == self._trusted_since or self._closed.is_set():
                 return
             old, self._http = self._http, self._connections()

@@ -1,4 +1,4 @@
-"""Who may do what: tokens, the caller, the audit."""
+"""Shapes of tokens, of the caller and of the audit."""
 
 from datetime import datetime
 
@@ -7,7 +7,7 @@ from jobmanager.core.access.roles import Role
 
 
 class TokenResponse(Shape):
-    """A token without the token itself, which only its creation tells."""
+    """A token without its secret text, which only the answer to its creation contains."""
 
     name: str
     role: Role
@@ -23,7 +23,7 @@ class TokenResponse(Shape):
 
 class NewTokenResponse(TokenResponse):
     token: str
-    """Told once: the server keeps only its hash."""
+    """The secret text. The server stores only its hash, so no other answer contains it."""
 
 
 class TokenList(Shape):
@@ -33,14 +33,14 @@ class TokenList(Shape):
 
 class WhoAmI(Shape):
     name: str
-    """Of the token; `anonymous` without one."""
+    """The name of the token; `anonymous` for a caller without a token."""
     role: Role
     covers: list[Role]
     """The roles whose rights the caller has."""
     needs_token: bool
-    """Whether this server answers nobody without a token."""
+    """Whether this server accepts only requests with a token."""
     expires_at: datetime | None
-    """Of the token."""
+    """When the token expires; null: never, or no token was sent."""
 
 
 class AuditItem(Shape):
@@ -52,19 +52,21 @@ class AuditItem(Shape):
     """The name of the token, or `anonymous`."""
     role: Role
     origin: str | None
-    """The address that the request came from: of the client, or of its proxy."""
+    """The address that the request came from: that of the client, or of a proxy."""
     method: str
     route: str
-    """The route's template, without /v1."""
+    """The path template of the route, without /v1."""
     subject: str | None
-    """The job, savepoint, artifact or token that the request was about."""
+    """The id of the job, savepoint or artifact, or the name of the token, to be changed."""
     status: int | None
-    """Of the answer. Null: the request is under way, or the server ended before its answer."""
+    """The status of the answer. Null: the request is under way, or the server ended before it
+    answered.
+    """
     forwarded_by: str | None
-    """The JobManager that passed the request on to the leader, as the request said."""
+    """The id of the JobManager that forwarded the request to the leader, as its header says."""
 
 
 class AuditPage(Shape):
     items: list[AuditItem]
     next: int | None
-    """The `before` of the next page; null: there is none."""
+    """The `before` of the next page; null: this is the last page."""

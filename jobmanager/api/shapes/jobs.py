@@ -78,7 +78,7 @@ class HistoryItem(Shape):
     cause: str
     actor: Actor
     actor_name: str | None
-    """Of a client: the name of its token, or `anonymous`."""
+    """For a client: the name of its token, or `anonymous`."""
     attempt: int | None
     checkpoint: int | None
     detail: dict[str, Any]

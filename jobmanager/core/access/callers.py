@@ -1,4 +1,4 @@
-"""Who makes a request, and whether that is enough for a route."""
+"""The caller of a request, and whether the caller's role is enough for the route."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,15 +11,15 @@ from jobmanager.core.errors import RoleTooSmall
 @dataclass(frozen=True, slots=True)
 class Caller:
     name: str
-    """Of the token; `anonymous` for who sent none where none is needed."""
+    """The name of the token; `anonymous` for a caller without a token."""
     role: Role
     origin: str | None
-    """The address that the request came from."""
+    """The network address that the request came from."""
     token_expires_at: datetime | None = None
 
 
 def refusal_of_role(caller: Caller, rule: RouteRule) -> RoleTooSmall | None:
-    """Why the caller may not use the route; None: the caller may."""
+    """Return why the caller may not use the route; None: the caller may use it."""
     if not isinstance(rule.needs, Role) or caller.role.covers(rule.needs):
         return None
     return RoleTooSmall(

@@ -1,20 +1,20 @@
-"""Whether a server needs tokens: what follows from where it listens and what it was told."""
+"""Whether a server needs tokens, decided from its address and its settings."""
 
 import ipaddress
 from dataclasses import dataclass
 
 
 class ConflictingExposure(ValueError):
-    """The settings say two things; the message says which."""
+    """Two settings contradict each other; the message names them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """Who can reach a server, and whether the caller has to have a token."""
+    """Whether callers of a server need a token."""
 
     needs_tokens: bool
     why: str
-    """For the line that a server says when it starts."""
+    """The reason, for the line that the server prints when it starts."""
 
 
 def exposure_of(
@@ -25,10 +25,11 @@ def exposure_of(
     advertised_host: str | None = None,
     trusts_proxies: bool = False,
 ) -> Exposure:
-    """On loopback tokens are not needed unless asked for; elsewhere they are, unless refused.
+    """Decide whether a server needs tokens. On loopback it does if `require_tokens` is set; on any
+    other address it does unless `insecure` is set.
 
-    A server on loopback that is known by another address, or that trusts a proxy, is reached
-    from elsewhere. Raises `ConflictingExposure`.
+    A server on loopback that is advertised under another address, or that trusts a proxy, can be
+    reached from other machines. Raises `ConflictingExposure`.
     """
     if require_tokens and insecure:
         raise ConflictingExposure(
@@ -36,21 +37,21 @@ def exposure_of(
         )
     if require_tokens:
         return Exposure(True, "tokens are needed (--require-tokens)")
-    reached_from_elsewhere = _elsewhere(host, advertised_host, trusts_proxies)
-    if reached_from_elsewhere is None:
+    elsewhere = reached_from_elsewhere(host, advertised_host, trusts_proxies)
+    if elsewhere is None:
         return Exposure(False, "no tokens are needed on this machine: everybody is admin")
     if insecure:
         return Exposure(
             False,
-            f"NO TOKENS ARE NEEDED (--insecure) though {reached_from_elsewhere}: everybody who "
+            f"NO TOKENS ARE NEEDED (--insecure) although {elsewhere}: everybody who "
             "reaches this server is admin",
         )
-    return Exposure(True, f"tokens are needed: {reached_from_elsewhere}")
+    return Exposure(True, f"tokens are needed: {elsewhere}")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the address. A name other than localhost may be
-    anybody's.
+    """Return whether only this machine can reach the address. A name other than localhost counts
+    as reachable from elsewhere.
     """
     if host.lower().removesuffix(".") == "localhost":
         return True
@@ -60,7 +61,10 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _elsewhere(host: str, advertised_host: str | None, trusts_proxies: bool) -> str | None:
+def reached_from_elsewhere(
+    host: str, advertised_host: str | None, trusts_proxies: bool
+) -> str | None:
+    """How other machines reach the server; None: only this machine does."""
     if not is_loopback(host):
         return f"the server listens on {host}"
     if trusts_proxies:

@@ -1,10 +1,10 @@
-"""Which role a job graph needs: an operator's for built-in operators, a developer's for code.
+"""The role that a job graph needs: `operator` for built-in operators, `developer` for code.
 
-Code is whatever a user wrote that a job would run with the rights of its runner: artifacts,
-scripts, functions and classes of Python, `spark` vertices; and what makes Spark run code without
-looking like it: settings that name jars, classes or options of a JVM, SQL that calls Java
-methods, runs a program or is no query at all. The rules name what is known to be harmless, so
-that an operator, a connector or a setting that is new here needs a developer until it is listed.
+Code is everything that would run with the rights of the runner: artifacts, scripts, Python
+functions and classes, `spark` vertices; and what makes Spark run code in less obvious ways:
+settings that name jars, classes or JVM options, and SQL that calls Java methods, starts a program
+or is no query. The rules list what is harmless: an operator, connector or setting that is not
+listed needs a developer.
 """
 
 import re
@@ -33,7 +33,7 @@ BUILT_IN = frozenset(
     delta_iterate graph ml sink
     """.split()  # noqa: SIM905
 )
-"""The operators that run none, unless they name a function."""
+"""Operators that contain no code unless they name a function."""
 _BUILT_IN_CONNECTORS = (
     FilesSource,
     GeneratorSource,
@@ -45,7 +45,7 @@ _BUILT_IN_CONNECTORS = (
 )
 _QUERY = re.compile(r"[\s(]*(select|with|from|values)\b", re.IGNORECASE)
 _DANGEROUS_SQL = (
-    # A space or a comment may stand before the parenthesis, and quotes around the name.
+    # Spark accepts spaces and comments before the parenthesis, and quotes around the name.
     (
         re.compile(r"\b(reflect|try_reflect|java_method)\b`?\s*(\(|--|/\*)", re.IGNORECASE),
         "calls a method of Java",
@@ -57,7 +57,7 @@ _DANGEROUS_SQL = (
     (re.compile(r"\$\{"), "has a variable that Spark substitutes (${...})"),
 )
 _DANGEROUS_QUERY = (
-    # JOIN … USING (columns) is the one harmless use.
+    # Only JOIN … USING (columns) is harmless.
     (re.compile(r"\busing\b(?!\s*\()", re.IGNORECASE), "names a program or a class (USING)"),
     (re.compile(r"\binsert\b", re.IGNORECASE), "writes (INSERT)"),
 )
@@ -83,8 +83,8 @@ _HARMLESS_VALUE = re.compile(r"[\w.:/+-]*", re.ASCII)
 
 
 def role_of_graph(document: Mapping[str, Any], graph: JobGraph | None) -> tuple[Role, str]:
-    """The role that running the graph needs, and why. `graph` is None where the document has
-    faults: then it cannot run, and only what is done before that counts.
+    """Return the role that running the graph needs, and the reason. `graph` is None if the document
+    has faults: then the job cannot run, and only the artifacts matter, which are read before that.
     """
     code = next(_code_in(document, graph), None)
     if code is None:
@@ -95,7 +95,7 @@ def role_of_graph(document: Mapping[str, Any], graph: JobGraph | None) -> tuple[
 def check_role_for_graph(
     role: Role, name: str, document: Mapping[str, Any], graph: JobGraph | None
 ) -> None:
-    """Raises `RoleTooSmall`. `name` is that of the token."""
+    """Raise `RoleTooSmall` if the role is not enough to run the graph. `name` is the token's."""
     needed, why = role_of_graph(document, graph)
     if not role.covers(needed):
         raise RoleTooSmall(
@@ -141,7 +141,7 @@ def _code_of(vertex: Vertex) -> Iterator[str]:
 
 
 def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
-    """Every text in a part of the document, keys too: with where it stands."""
+    """Yield every text in a part of the document, including keys, and the vertex it belongs to."""
     if isinstance(value, str):
         yield where, value
     elif isinstance(value, Mapping):

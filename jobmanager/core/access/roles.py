@@ -1,4 +1,4 @@
-"""Roles: what a token allows. Each role may do what the roles before it may, and more.
+"""Roles: what a token allows. Each role has the rights of the roles before it.
 
 viewer < operator < developer < admin
 """
@@ -8,16 +8,16 @@ from enum import StrEnum
 
 class Role(StrEnum):
     VIEWER = "viewer"
-    """Reads: jobs, checkpoints, state, logs, metrics."""
+    """Reads jobs, checkpoints, state, logs and metrics."""
     OPERATOR = "operator"
     """Also runs jobs made of built-in operators, and stops, rescales and checkpoints any job."""
     DEVELOPER = "developer"
     """Also uploads code, and runs jobs that contain code."""
     ADMIN = "admin"
-    """Also tokens, the audit, the collection of garbage."""
+    """Also manages tokens, reads the audit and collects garbage."""
 
     def covers(self, needed: "Role") -> bool:
-        """Whether somebody with this role may do what needs the other role."""
+        """Return whether this role has the rights of the other role."""
         return _RANKS[self] >= _RANKS[needed]
 
 

@@ -1,7 +1,7 @@
-"""What every route needs: one table, in the order in which routes are tried.
+"""The role that each route needs: one table, in the order in which routes are matched.
 
-A route that is not in the table is nobody's but an admin's, and a test fails: it compares the
-table with the routes that there are. What a job graph needs beyond its route is in `graph_rules`.
+Only an admin reaches a route that is missing from the table. A test compares the table with the
+routes of the application. `graph_rules` says what a job graph needs in addition to its route.
 """
 
 import re
@@ -16,22 +16,22 @@ _VERSION = "/v1"
 
 
 class NoRole(StrEnum):
-    """Routes that look at no user's role."""
+    """Routes for which no user's role is checked."""
 
     OPEN = "open"
-    """Anybody: no data is told."""
+    """Anybody may use the route: its answers contain no data."""
     RUNNER = "runner"
-    """Only runners, each with the token of its own that it was launched with."""
+    """Only runners may use the route, each with the token it was launched with."""
 
 
 @dataclass(frozen=True, slots=True)
 class RouteRule:
     method: str
     path: str
-    """The template, without /v1."""
+    """The path template, without /v1."""
     needs: Role | NoRole
     what: str
-    """In words, to begin a sentence that goes on with "needs the role"."""
+    """What the route does, as the beginning of a sentence: "… needs the role admin"."""
 
     @property
     def is_write(self) -> bool:
@@ -41,7 +41,7 @@ class RouteRule:
 def rule_for(
     method: str, path: str, rules: Sequence[RouteRule] | None = None
 ) -> tuple[RouteRule, dict[str, str]] | None:
-    """The rule of a request, and the parameters in its path; None: there is no such route."""
+    """Return the rule of a request and the parameters in its path; None: no route matches."""
     bare = path[len(_VERSION) :] if path.startswith(f"{_VERSION}/") else path
     asked = "GET" if method == "HEAD" else method
     for rule in ROUTE_RULES if rules is None else rules:
@@ -52,7 +52,7 @@ def rule_for(
 
 @cache
 def _pattern(template: str) -> re.Pattern[str]:
-    """As Starlette reads a template: a parameter has no slash, but for one of kind path."""
+    """Compile a template as Starlette does: only a parameter of kind `path` may contain slashes."""
     parts = re.split(r"\{(\w+)(:path)?\}", template)
     pattern = re.escape(parts[0])
     for name, kind, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):

@@ -1,6 +1,6 @@
-"""Tokens: how a client proves who it is. Only the SHA-256 of a token is kept.
+"""Tokens, by which clients prove who they are. Only the SHA-256 of a token is stored.
 
-A token has 32 random bytes, so a fast hash is enough: there is nothing to guess.
+A token has 32 random bytes and cannot be guessed, so a fast hash is enough.
 """
 
 import base64
@@ -18,14 +18,14 @@ _TOKEN = re.compile(r"hg_[A-Za-z0-9_-]{43}", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
 _USE_NOTED_EVERY = timedelta(minutes=1)
 FIRST_ADMIN = "first-admin"
-"""The name of the token that a server makes by itself."""
+"""The name of the token that a server creates when it starts without an admin token."""
 ANONYMOUS = "anonymous"
-"""Whoever calls a server that needs no tokens, without one."""
+"""The name of a caller without a token, on a server that needs none."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """What is known of a token: everything but the token itself."""
+    """A token without its secret text."""
 
     id: UUID
     name: str
@@ -41,7 +41,7 @@ class AccessToken:
         return self.refusal(now) is None
 
     def refusal(self, now: datetime) -> str | None:
-        """Why the token opens nothing; None: the token is fine."""
+        """Return why the token is not accepted; None: it is usable."""
         if self.revoked_at is not None:
             return f"the token {self.name!r} was revoked at {_shown(self.revoked_at)}"
         if self.expires_at is not None and self.expires_at <= now:
@@ -49,17 +49,19 @@ class AccessToken:
         return None
 
     def is_use_worth_noting(self, now: datetime) -> bool:
-        """`last_used_at` is exact to a minute: not every request is a write."""
+        """Return whether to write `last_used_at`, which is exact to a minute: a write for every
+        request would be too many.
+        """
         return self.last_used_at is None or now - self.last_used_at >= _USE_NOTED_EVERY
 
 
 def token_text(random: bytes) -> str:
-    """The token that is made of random bytes."""
+    """Return the text of a token that consists of these random bytes."""
     return _PREFIX + base64.urlsafe_b64encode(random).decode("ascii").rstrip("=")
 
 
 def has_form_of_a_token(text: str) -> bool:
-    """What has not cannot be a token of ours, and need not be looked for."""
+    """Return whether the text can be a token at all; if not, the database need not be asked."""
     return _TOKEN.fullmatch(text) is not None
 
 
@@ -68,19 +70,19 @@ def token_hash(text: str) -> str:
 
 
 def fault_of_name(name: str) -> str | None:
-    """Why a token cannot have this name."""
+    """Return why a token cannot have this name; None: it can."""
     if name == ANONYMOUS:
-        return f"{name!r} is what callers without a token are called: choose another name"
+        return f"{name!r} is the name of callers without a token: choose another name"
     if _NAME.fullmatch(name) is None:
         return (
-            f"{name!r} is no name of a token: up to 64 letters, digits, '.', '_', '-' and '@', "
-            "beginning with a letter or digit"
+            f"a token cannot be named {name!r}: use 1 to 64 letters, digits, '.', '_', '-' and "
+            "'@', beginning with a letter or digit"
         )
     return None
 
 
 def bearer_token(authorization: str | None) -> str | None:
-    """The token in an Authorization header; None: the header names none."""
+    """Return the token in an Authorization header; None: the header contains no token."""
     scheme, _, token = (authorization or "").strip().partition(" ")
     return token.strip() if scheme.lower() == "bearer" and token.strip() else None
 

@@ -18,15 +18,17 @@ pass it to the port in `jobmanager.files`.
         lineage.json                      the jobs it was started from, if any: its lineage
         outputs.json                      all directories it ever wrote to
         attempts/<n>/<region>/            Spark checkpoint directory of that attempt
-        attempts/<n>/.<region>.clone/     the same before it is complete
-        attempts/<n>/<region>.drain       the batch after which a stop began to drain
-        attempts/<n>/.rounds/<loop>/      in a batch job: results of the rounds of a loop
+        attempts/<n>/.<region>.clone/     the same before it is whole
+        attempts/<n>/<region>.restored.json  what the directory was made of, written before it has
+                                          its name and before any output is withdrawn
+        attempts/<n>/<region>.drain       the batch that a stop began to drain after
+        attempts/<n>/.rounds/<loop>/      of a batch job: what a round of a loop gave
         attempts/<n>/result.json          how the attempt ended
         inputs/<vertex>/rows.json         the rows of a `table` source, the same for all attempts
 
     <root>/jobs/<job>/                    in the same directory, or below a root of its own in
                                           any storage that fsspec reaches
-        pool/<region>/…                   immutable files that checkpoints share
+        pool/<region>/…~<sha256>          immutable files that checkpoints share, by content
         checkpoints/<n>/manifest.json     written last
         checkpoints/<n>/<region>/…        on a file system: the small files of that checkpoint
 
@@ -127,6 +129,11 @@ def clone_draft(number: AttemptNumber, region: RegionId) -> str:
     return f"{attempt(number)}/.{region}.clone"
 
 
+def restored(number: AttemptNumber, region: RegionId) -> str:
+    """What a region's Spark checkpoint directory was made of."""
+    return f"{attempt(number)}/{region}.restored.json"
+
+
 def drain(number: AttemptNumber, region: RegionId) -> str:
     return f"{attempt(number)}/{region}.drain"
 
@@ -166,13 +173,12 @@ def pooled(region: RegionId, path: str) -> str:
     return f"{POOL}/{region}/{path}"
 
 
-def pooled_beside(location: str, sha256: str) -> Iterator[str]:
-    """Yield possible locations of a file in the pool; the first that is free, or holds the same
-    bytes, is used.
+def pooled_places(location: str, sha256: str) -> Iterator[str]:
+    """Where the pool may keep a file with this content: the first place that is free, or holds the
+    same bytes. Attempts that know nothing of each other never want one place for two contents.
     """
-    yield location
-    yield f"{location}~{sha256[:16]}"
-    yield from (f"{location}~{sha256[:16]}~{number}" for number in count(2))
+    yield f"{location}~{sha256[:32]}"
+    yield from (f"{location}~{sha256[:32]}~{number}" for number in count(2))
 
 
 def is_pooled(location: str) -> bool:

@@ -1,7 +1,7 @@
-"""Tokens, and the audit of what was done with them.
+"""Tokens, and the audit.
 
-Both are outside of units of work: neither depends on who leads, and a refusal is written down
-though nothing else is.
+Both are outside of units of work: neither depends on the lease, and the audit row of a request
+stays if the request's own transaction is rolled back.
 """
 
 from collections.abc import Sequence
@@ -19,19 +19,19 @@ class Tokens(Protocol):
         """Raises `TokenNameTaken`."""
 
     async def add_first_admin(self, token: AccessToken, token_hash: str) -> bool:
-        """Adds the token unless a usable one of an admin is there; whether it did. Of several
-        servers that start at the same time one does.
+        """Add the token unless a usable admin token exists; return whether it was added. If several
+        servers start at the same time, only one of them adds its token.
         """
 
     async def all(self) -> Sequence[AccessToken]:
-        """The newest first, also those that are revoked or expired."""
+        """Return all tokens, the newest first, including revoked and expired tokens."""
 
     async def revoke(self, name: str, now: datetime) -> AccessToken:
         """Raises `TokenNotFound`."""
 
     async def note_use(self, token: AccessToken, now: datetime) -> None: ...
     async def prune(self, before: datetime) -> int:
-        """Forgets those that were revoked or expired before that; how many."""
+        """Delete tokens that were revoked or expired before that time; return how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +45,25 @@ class AuditEntry:
     origin: str | None
     method: str
     route: str
-    """The template of the route."""
+    """The path template of the route."""
     subject: str | None
-    """What it was about: the id of a job, savepoint or artifact, the name of a token."""
+    """The id of the job, savepoint or artifact, or the name of the token, to be changed."""
     status: int | None = None
-    """Of the answer. None: not known, the request was under way when the server ended."""
+    """The status of the answer. None: not known, because the request is under way or the server
+    ended before it answered.
+    """
     forwarded_by: str | None = None
-    """The JobManager that passed the request on, as the request says."""
+    """The id of the JobManager that forwarded the request, as its header says."""
     id: int | None = None
 
 
 class AuditLog(Protocol):
     async def begin(self, entry: AuditEntry) -> int:
-        """Written before the request is carried out, or refused; the id."""
+        """Write a row, before the request is carried out; return its id."""
 
     async def end(self, entry_id: int, status: int, subject: str | None) -> None: ...
     async def before(self, before: int | None, limit: int) -> Sequence[AuditEntry]:
-        """The newest first."""
+        """Return the entries before the given id, the newest first."""
 
     async def prune(self, before: datetime, limit: int) -> int:
-        """Forgets old entries; how many."""
+        """Delete old entries; return how many."""

@@ -34,7 +34,7 @@ class Recorded:
     """The job's present state, not its state at the time of the entry."""
     actor: Actor
     actor_name: str | None
-    """Of a client: the name of its token."""
+    """For a client: the name of its token."""
     entry: HistoryEntry
 
 

@@ -9,12 +9,16 @@ from typing import Any
 import httpx
 import pytest
 
+from jobmanager.api import access as access_gate
 from jobmanager.api.context import ApiContext
 from jobmanager.core.access.roles import Role
 from jobmanager.core.access.route_rules import ROUTE_RULES, NoRole, RouteRule
 from jobmanager.services.access_control import AccessControl
+from jobmanager.settings import Settings
+from jobmanager.store.database import Database
 from tests.support.builders import a_document
 from tests.support.cluster import Cluster
+from tests.support.streams import StreamEnded, awake, context_of, reading, served
 
 pytestmark = pytest.mark.anyio
 Tokens = dict[Role, str]
@@ -142,6 +146,30 @@ async def test_streams_are_for_who_may_read(guarded: Cluster, tokens: Tokens, pa
     refused = await guarded.http.get(path.format(job), params={"follow": "true"})
 
     assert refused.status_code == 401
+
+
+async def test_a_stream_ends_when_its_token_does(
+    guarded: Cluster, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access_gate, "ACCEPTED_FOR", 0.05)
+    access: AccessControl = guarded.app.state.context.access
+    short = await access.create("short-lived", Role.VIEWER, timedelta(minutes=1))
+    lasting = await access.create("lasting", Role.OPERATOR, None)
+
+    async with (
+        awake(context_of(guarded.app).events, database),
+        served(guarded.app) as url,
+        reading(url, token=short.text) as ending,
+        reading(url, token=lasting.text) as going_on,
+    ):
+        await submitted(guarded, lasting.text)
+        assert (await ending.next("job_submitted"))["data"]["name"] == "revenue"
+        guarded.clock.pass_time(60)
+        with pytest.raises(StreamEnded):
+            await ending.next("never")
+        await submitted(guarded, lasting.text)
+        assert await going_on.next("job_submitted")
+        assert await going_on.next("job_submitted")
 
 
 async def test_tokens_that_are_wrong_revoked_or_expired(guarded: Cluster) -> None:
@@ -396,3 +424,22 @@ async def test_what_a_server_did_not_live_to_answer_stays_in_the_audit(cluster: 
 
     [line] = (await cluster.http.get("/v1/audit?limit=1")).json()["items"]
     assert (line["route"], line["status"]) == ("/jobs", None)
+
+
+@pytest.mark.parametrize(
+    ("trusted", "origin"),
+    [((), "127.0.0.1"), (("10.0.0.0/8",), "127.0.0.1"), (("127.0.0.0/8",), "203.0.113.7")],
+)
+async def test_only_a_trusted_proxy_says_where_a_request_came_from(
+    cluster: Cluster, trusted: tuple[str, ...], origin: str
+) -> None:
+    told = {"X-Forwarded-For": "203.0.113.7"}
+
+    async with (
+        served(cluster.app, Settings(trusted_proxies=trusted)) as url,
+        httpx.AsyncClient(base_url=url, trust_env=False) as http,
+    ):
+        assert (await http.post("/v1/gc?dry_run=true", headers=told)).status_code == 200
+
+    [line] = (await cluster.http.get("/v1/audit?limit=1")).json()["items"]
+    assert line["origin"] == origin

@@ -1,6 +1,8 @@
 """Every route has its entry in the table of who may do what, in the order of the routes."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,3 +81,15 @@ def test_only_calls_of_one_runner_are_left_to_runners_tokens() -> None:
 
     assert runners
     assert all(path.startswith("/runners/{runner_id}/") for path in runners)
+
+
+def test_the_documentation_has_the_same_table() -> None:
+    text = (Path(__file__).parents[3] / "docs/security.md").read_text()
+    section = text.split("### Routes")[1].split("\n## ")[0]
+    told = {
+        (method, path): needs
+        for needs, routes in re.findall(r"^\| `(\w+)` \| (.+) \|$", section, re.MULTILINE)
+        for method, path in re.findall(r"`(\w+) (\S+)`", routes)
+    }
+
+    assert told == {(rule.method, rule.path): str(rule.needs) for rule in ROUTE_RULES}

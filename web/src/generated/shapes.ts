@@ -187,24 +187,27 @@ export interface components {
             actor: string;
             /** Format: date-time */
             at: string;
-            /** @description The JobManager that passed the request on to the leader, as the request said. */
+            /** @description The id of the JobManager that forwarded the request to the leader, as its header says. */
             forwarded_by: string | null;
             id: number;
             method: string;
-            /** @description The address that the request came from: of the client, or of its proxy. */
+            /** @description The address that the request came from: that of the client, or of a proxy. */
             origin: string | null;
             role: components["schemas"]["Role"];
-            /** @description The route's template, without /v1. */
+            /** @description The path template of the route, without /v1. */
             route: string;
-            /** @description Of the answer. Null: the request is under way, or the server ended before its answer. */
+            /**
+             * @description The status of the answer. Null: the request is under way, or the server ended before it
+             *     answered.
+             */
             status: number | null;
-            /** @description The job, savepoint, artifact or token that the request was about. */
+            /** @description The id of the job, savepoint or artifact, or the name of the token, to be changed. */
             subject: string | null;
         };
         /** AuditPage */
         AuditPage: {
             items: components["schemas"]["AuditItem"][];
-            /** @description The `before` of the next page; null: there is none. */
+            /** @description The `before` of the next page; null: this is the last page. */
             next: number | null;
         };
         /** BarrierDecline */
@@ -570,7 +573,7 @@ export interface components {
          */
         HistoryEvent: {
             actor: components["schemas"]["Actor"];
-            /** @description Of a client: the name of its token, or `anonymous`. */
+            /** @description For a client: the name of its token, or `anonymous`. */
             actor_name: string | null;
             /** Format: date-time */
             at: string;
@@ -592,7 +595,7 @@ export interface components {
         /** HistoryItem */
         HistoryItem: {
             actor: components["schemas"]["Actor"];
-            /** @description Of a client: the name of its token, or `anonymous`. */
+            /** @description For a client: the name of its token, or `anonymous`. */
             actor_name: string | null;
             /** Format: date-time */
             at: string;
@@ -920,7 +923,7 @@ export interface components {
             name: string;
             revoked_at: string | null;
             role: components["schemas"]["Role"];
-            /** @description Told once: the server keeps only its hash. */
+            /** @description The secret text. The server stores only its hash, so no other answer contains it. */
             token: string;
         };
         /**
@@ -1657,13 +1660,13 @@ export interface components {
         TokenRequest: {
             /** @description None: the token never expires. */
             expires_in_ms?: number | null;
-            /** @description Of whoever uses the token: a person, a program. */
+            /** @description The name of the person or program that uses the token. */
             name: string;
             role: components["schemas"]["Role"];
         };
         /**
          * TokenResponse
-         * @description A token without the token itself, which only its creation tells.
+         * @description A token without its secret text, which only the answer to its creation contains.
          */
         TokenResponse: {
             /** Format: date-time */
@@ -1760,11 +1763,11 @@ export interface components {
         WhoAmI: {
             /** @description The roles whose rights the caller has. */
             covers: components["schemas"]["Role"][];
-            /** @description Of the token. */
+            /** @description When the token expires; null: never, or no token was sent. */
             expires_at: string | null;
-            /** @description Of the token; `anonymous` without one. */
+            /** @description The name of the token; `anonymous` for a caller without a token. */
             name: string;
-            /** @description Whether this server answers nobody without a token. */
+            /** @description Whether this server accepts only requests with a token. */
             needs_token: boolean;
             role: components["schemas"]["Role"];
         };
