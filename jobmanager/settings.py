@@ -1,20 +1,28 @@
 """The settings of a server: by options, or by HEADGATE_* environment variables."""
 
+import ipaddress
 import os
 import re
 import socket
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from sqlalchemy.engine import URL
 
+from jobmanager.core.access.exposure import Exposure, exposure_of, reached_from_elsewhere
+from jobmanager.core.artifact import UploadLimits
+from jobmanager.core.paths.allowed_paths import PathRules, root_fault, roots_of
 from jobmanager.core.snapshots.layout import DATA
 from jobmanager.core.snapshots.storage_uri import local_path, normal
 from jobmanager.files.log_rotation import LogLimits
 from jobmanager.files.open_storage import require_shared
+from jobmanager.files.resolved_places import path_rules
 from jobmanager.loops.pruner import PruningLimits
+from jobmanager.store.database import parse_url
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 
@@ -25,7 +33,11 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: int = Field(8081, ge=0, le=65535, description="0: any free port.")
     data_dir: Path = Path(".headgate")
-    database_url: str | None = Field(None, description="None: the embedded Postgres.")
+    database_url: SecretStr | None = Field(None, description="None: the embedded Postgres.")
+    database_url_file: Path | None = Field(None, description="A file that holds the URL.")
+    database_password_file: Path | None = Field(
+        None, description="A file that holds the password, where the URL has none."
+    )
     storage: str | None = Field(None, description="A file: URI. None: inside the data directory.")
     checkpoints: str | None = Field(
         None, description="A URI, such as s3://bucket/headgate. None: in the storage."
@@ -90,10 +102,36 @@ class Settings(BaseSettings):
     runner_log_files: int = Field(
         3, ge=0, le=100, description="How many rotated logs of a runner are kept."
     )
+    require_tokens: bool = Field(False, description="Require tokens on loopback, too.")
+    insecure: bool = Field(False, description="Require no tokens, whatever the address.")
+    tls_cert: Path | None = Field(None, description="The server's certificate, PEM.")
+    tls_key: Path | None = Field(None, description="The key of the certificate, PEM.")
+    ca: Path | None = Field(
+        None, description="PEM file of certificates that runners and other servers trust."
+    )
+    trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Addresses or networks whose X-Forwarded-For is believed."
+    )
+    keep_audit: timedelta = Field(
+        timedelta(days=90), description="How long the audit, and tokens that ended, are kept."
+    )
+    most_artifact_bytes: int = Field(UploadLimits.file_bytes, ge=1, description="Of one artifact.")
+    most_graph_artifact_bytes: int = Field(
+        UploadLimits.graph_bytes, ge=1, description="Of all artifacts of one job graph."
+    )
+    most_artifacts: int = Field(
+        UploadLimits.total_count, ge=1, description="Artifacts that the server keeps."
+    )
+    most_artifact_total_bytes: int = Field(
+        UploadLimits.total_bytes, ge=1, description="Of all artifacts that the server keeps."
+    )
     advertise: str | None = Field(
         None, description="URL under which runners reach this server. None: host and port."
     )
 
+    allow_paths: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Paths and URIs below which graphs and savepoints may name places."
+    )
     allow_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Further names by which clients may call this server."
     )
@@ -113,6 +151,66 @@ class Settings(BaseSettings):
                     "such as headgate.example.com"
                 )
         return names
+
+    _database: URL | None = PrivateAttr(None)
+
+    @model_validator(mode="after")
+    def _database_is_named(self) -> Self:
+        url = self.database_url.get_secret_value() if self.database_url else None
+        if self.database_url_file is not None:
+            if url is not None:
+                raise ValueError("database_url and database_url_file: give one of them")
+            url = _secret_in(self.database_url_file, "database_url_file")
+        if url is not None:
+            try:
+                self._database = parse_url(url)
+            except ValueError as error:
+                raise ValueError(f"the database URL: {error}") from None
+        if self.database_password_file is not None:
+            if self._database is None:
+                raise ValueError("database_password_file needs a database_url")
+            password = _secret_in(self.database_password_file, "database_password_file")
+            self._database = self._database.set(password=password)
+        return self
+
+    @field_validator("allow_paths", mode="before")
+    @classmethod
+    def _paths_are_places(cls, value: object) -> tuple[str, ...]:
+        """As a variable they are separated by commas."""
+        given = value.split(",") if isinstance(value, str) else value
+        if not isinstance(given, list | tuple):
+            raise ValueError("a list of paths or URIs is needed")
+        roots = tuple(str(one).strip() for one in given if str(one).strip())
+        for one in roots:
+            if fault := root_fault(one):
+                raise ValueError(fault)
+        return roots
+
+    @field_validator("trusted_proxies", mode="before")
+    @classmethod
+    def _proxies_are_networks(cls, value: object) -> tuple[str, ...]:
+        """As a variable they are separated by commas."""
+        given = value.split(",") if isinstance(value, str) else value
+        if not isinstance(given, list | tuple):
+            raise ValueError("a list of addresses is needed")
+        networks = tuple(str(one).strip() for one in given if str(one).strip())
+        for one in networks:
+            try:
+                ipaddress.ip_network(one)
+            except ValueError:
+                raise ValueError(
+                    f"{one!r} is neither an IP address nor a network such as 10.0.0.0/8"
+                ) from None
+        return networks
+
+    @model_validator(mode="after")
+    def _access_is_told_once(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("--tls-cert and --tls-key belong together: give both or none")
+        if self.advertise and self.tls_cert and not self.advertise.startswith("https://"):
+            raise ValueError(f"a server with TLS is not at {self.advertise}: advertise https://")
+        _ = self.exposure  # raises where --require-tokens and --insecure are both given
+        return self
 
     @field_validator("storage")
     @classmethod
@@ -151,6 +249,32 @@ class Settings(BaseSettings):
         )
 
     @property
+    def database(self) -> URL | None:
+        """With its password. None: the embedded Postgres."""
+        return self._database
+
+    @property
+    def exposure(self) -> Exposure:
+        """Whether tokens are needed, and the reason."""
+        return exposure_of(
+            self.host,
+            require_tokens=self.require_tokens,
+            insecure=self.insecure,
+            advertised_host=self._advertised_host,
+            trusts_proxies=bool(self.trusted_proxies),
+        )
+
+    @property
+    def _advertised_host(self) -> str | None:
+        return urlsplit(self.advertise).hostname if self.advertise else None
+
+    @property
+    def trusted_ca(self) -> Path | None:
+        """The certificates that runners and other servers trust; by default the server's own."""
+        file = self.ca or self.tls_cert
+        return file.expanduser().resolve() if file else None
+
+    @property
     def directory(self) -> Path:
         return self.data_dir.expanduser().resolve()
 
@@ -167,9 +291,40 @@ class Settings(BaseSettings):
         return (self.data_root or shared / DATA).expanduser().resolve()
 
     @property
+    def upload_limits(self) -> UploadLimits:
+        return UploadLimits(
+            file_bytes=self.most_artifact_bytes,
+            graph_bytes=self.most_graph_artifact_bytes,
+            total_bytes=self.most_artifact_total_bytes,
+            total_count=self.most_artifacts,
+        )
+
+    @property
+    def path_rules(self) -> PathRules | None:
+        """What clients may name; None: anything, as long as only this machine reaches us."""
+        storage = [self.storage_uri, *([self.checkpoints] if self.checkpoints else [])]
+        data_root = str(self.files_root)
+        elsewhere = reached_from_elsewhere(
+            self.host, self._advertised_host, bool(self.trusted_proxies)
+        )
+        roots = roots_of(self.allow_paths, data_root, storage, takes_any=elsewhere is None)
+        return None if roots is None else path_rules(*roots, data_root)
+
+    @property
     def archives(self) -> Path:
         return (self.class_archives or self.directory / "classes").expanduser().resolve()
 
     @property
     def address_file(self) -> Path:
         return self.directory / "address.json"
+
+
+def _secret_in(path: Path, setting: str) -> str:
+    """The only line of the file."""
+    try:
+        secret = path.expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{setting}: {path} cannot be read: {type(error).__name__}") from None
+    if not secret or "\n" in secret:
+        raise ValueError(f"{setting}: {path} has to hold one line")
+    return secret

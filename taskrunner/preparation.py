@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from jobmanager.core.errors import PathNotAllowed
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
+from jobmanager.core.paths.allowed_paths import PathRules
 from jobmanager.core.plan.job_plan import plan_of
 from jobmanager.core.snapshots.storage_uri import local_path
+from jobmanager.files.resolved_places import place_fault
 from jobmanager.protocol.messages import Run
 from taskrunner.barriers import BarrierThread, SnapshotSources
-from taskrunner.core.restore import FromScratch
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import Clones, Past, read_manifest
 from taskrunner.snapshots.fence import Fence
@@ -18,7 +20,7 @@ from taskrunner.snapshots.layout import JobLayout, layout_of
 from taskrunner.snapshots.restore_source import open_restore_source, read_lineage, write_lineage
 from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
 from taskrunner.spark.run.job import SPARK_VERSION, SparkJob
-from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.run.job_paths import JobPaths, rules_of
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
 from taskrunner.spark.session.session import WarmSession, settings
 from taskrunner.spark.session.shipped_artifacts import shipped
@@ -50,9 +52,10 @@ class Preparation:
         """
         order = self.order
         graph = graph_document.parse(order.graph)
+        rules = rules_of(order.allowed_paths, order.data_root)
         fence = Fence(self.layout, self.attempt)
         fence.raise_epoch()
-        past = self._past(graph)
+        past = self._past(graph, rules)
         context = AttemptContext(
             self.job,
             self.attempt,
@@ -69,21 +72,22 @@ class Preparation:
                 master=order.spark_master,
                 parallelism=order.parallelism,
                 extra=graph.spark,
+                restricts_paths=rules is not None,
             )
         )
         shipped.become(spark, local_path(order.storage), graph.artifacts)
-        paths = JobPaths(self.layout, local_path(order.data_root))
+        paths = JobPaths(self.layout, local_path(order.data_root), rules=rules)
         spark_job = SparkJob(spark, context, paths, fence, past)
         spark_job.prepare(check)
-        snapshots = Snapshots(context, self.layout, fence)
+        snapshots = Snapshots(context, self.layout, fence, rules)
         if past.completed is not None:
             snapshots.learn(past.completed)
         self.barriers.can_snapshot(_sources(context, snapshots, spark_job))
         return spark_job
 
-    def _past(self, graph: JobGraph) -> Past:
+    def _past(self, graph: JobGraph, rules: PathRules | None) -> Past:
         """The state that the attempt may start from. The restore point is opened only if a region
-        has no newer state.
+        has no newer state. Raises `PathNotAllowed`.
         """
         checkpoint, point = self.order.checkpoint, self.order.restore_point
         completed = (
@@ -91,10 +95,11 @@ class Preparation:
         )
         past = Past(completed, None, AttemptNumber(self.order.base_attempt))
         clones = Clones(self.layout, self.attempt, past)
-        choices = [clones.choose(region.id) for region in plan_of(graph).regions]
-        if point is None or not any(isinstance(one, FromScratch) for one in choices):
+        if point is None or not any(clones.wants_origin(one.id) for one in plan_of(graph).regions):
             return past
-        origin = open_restore_source(point, graph)
+        if rules is not None and (fault := place_fault(rules.snapshots, point.root)):
+            raise PathNotAllowed(f"{point.name}: {fault}")
+        origin = open_restore_source(point, graph, rules)
         write_lineage(self.layout, self.job, origin)
         return replace(past, origin=origin)
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from jobmanager.api.context import Ctx, Uow
+from jobmanager.api.context import SUBJECT, Ctx, Uow
 from jobmanager.api.shapes.artifacts import ArtifactDetails, ArtifactPage, ArtifactResponse
 from jobmanager.core.artifact import Artifact, is_id
 from jobmanager.core.errors import MalformedRequest
@@ -42,10 +42,12 @@ async def upload(
     found, is_new = await artifacts.upload(
         context.units,
         context.storage.artifacts,
+        context.run_settings.uploads,
         name,
-        await request.body(),
+        request.stream(),
         context.clock(),
     )
+    request.scope[SUBJECT] = found.id
     if not is_new:
         response.status_code = HTTPStatus.OK
     return ArtifactResponse(**_facts(found))

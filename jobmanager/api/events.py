@@ -60,7 +60,7 @@ class EventStream(StreamingResponse):
         try:
             await super().__call__(scope, receive, send_in_time)
         except TimeoutError:
-            _log.info("event stream let go", reason="the client does not read")
+            _log.info("event stream closed", reason="the client does not read")
         finally:
             self._subscription.close()
 

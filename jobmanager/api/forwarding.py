@@ -4,14 +4,13 @@ import asyncio
 from uuid import UUID
 
 import httpx
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from jobmanager.api import problems
 from jobmanager.api.context import ApiContext
-from jobmanager.api.limits import is_read, is_runner_call
+from jobmanager.api.limits import is_read, is_runner_call, is_upload
 from jobmanager.core.errors import NotLeading
 
 FORWARDED_BY = "headgate-forwarded-by"
@@ -27,6 +26,9 @@ _OF_THE_PAGE = ("origin", "referer", "sec-fetch-")
 """Headers about the browser's page, not forwarded: they are checked by the server that got the
 request.
 """
+
+_OF_PROXIES = ("forwarded", "x-forwarded-")
+"""Replaced by what this server knows itself: the address that the request came from."""
 
 
 class Forwarding:
@@ -49,6 +51,8 @@ class Forwarding:
 
 
 def _needs_leader(scope: Scope) -> bool:
+    if scope["path"].removeprefix("/v1").startswith("/tokens"):
+        return False  # every server can create and revoke tokens, also while no server leads
     return not is_read(scope) or is_runner_call(scope["path"])
 
 
@@ -64,8 +68,8 @@ async def _forward(context: ApiContext, request: Request) -> Response:
         context.to_leader.request(
             request.method,
             leader + _target(request.scope),
-            content=await request.body(),
-            headers=_headers(request.headers, context.me),
+            content=request.stream() if is_upload(request.scope["path"]) else await request.body(),
+            headers=_headers(request, context.me),
         )
     )
     try:
@@ -93,10 +97,12 @@ def _target(scope: Scope) -> str:
     return f"{path}?{query}" if query else path
 
 
-def _headers(given: Headers, me: UUID) -> list[tuple[str, str]]:
+def _headers(request: Request, me: UUID) -> list[tuple[str, str]]:
+    """Return the headers to forward. The leader checks the caller's token again."""
     kept = [
         (name, value)
-        for name, value in given.items()
-        if name not in _OF_ONE_HOP and not name.startswith(_OF_THE_PAGE)
+        for name, value in request.headers.items()
+        if name not in _OF_ONE_HOP and not name.startswith((*_OF_THE_PAGE, *_OF_PROXIES))
     ]
-    return [*kept, (FORWARDED_BY, str(me))]
+    origin = [("X-Forwarded-For", request.client.host)] if request.client else []
+    return [*kept, *origin, (FORWARDED_BY, str(me))]

@@ -8,7 +8,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Header, Query, Request
 
 from jobmanager.api import status as statuses
-from jobmanager.api.context import Ctx, JobIdPath, Uow
+from jobmanager.api.context import SUBJECT, Ctx, CurrentCaller, JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import plan_document
 from jobmanager.api.graph_body import GRAPH_BODY, resolved_document
 from jobmanager.api.problems import GRAPH_FAULTS, fault_shape
@@ -25,7 +25,14 @@ from jobmanager.api.shapes.jobs import (
 )
 from jobmanager.api.shapes.shape import ShapeResponse
 from jobmanager.api.shapes.status import StatusResponse
-from jobmanager.core.errors import Fault, InvalidJobGraph, StateDoesNotFit, UnusableRestorePoint
+from jobmanager.core.access.callers import Caller
+from jobmanager.core.errors import (
+    Fault,
+    InvalidJobGraph,
+    PathNotAllowed,
+    StateDoesNotFit,
+    UnusableRestorePoint,
+)
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import JobId, RegionId
 from jobmanager.core.life.records import RestorePoint
@@ -46,6 +53,7 @@ router = APIRouter(tags=["jobs"])
 async def submit(
     request: Request,
     context: Ctx,
+    caller: CurrentCaller,
     uow: Uow,
     parallelism: Annotated[int | None, Query(ge=1, le=32_768)] = None,
     dry_run: bool = False,
@@ -59,9 +67,9 @@ async def submit(
     """The body is the job graph itself, as JSON or YAML. A dry run stores nothing."""
     asked = RestoreRequest(savepoint, checkpoint, restore_mode == "claim", allow_non_restored_state)
     if dry_run:
-        found = await _dry_run(request, context, parallelism, asked, analyse=analyse)
+        found = await _dry_run(request, context, caller, parallelism, asked, analyse=analyse)
         return ShapeResponse(found, HTTPStatus.OK)
-    document = await resolved_document(request, context)
+    document = await resolved_document(request, context, caller)
     if analyse:
         graph, in_force = jobs.check(document, parallelism)
         await _check_artifacts(context, graph)
@@ -73,6 +81,7 @@ async def submit(
     job_id = await jobs.submit(
         uow, JobId(uuid4()), document, parallelism, idempotency_key, context.clock(), point
     )
+    request.scope[SUBJECT] = job_id.hex
     return JobSubmitted(jobid=job_id.hex)
 
 
@@ -146,15 +155,13 @@ async def _check_artifacts(context: Ctx, graph: JobGraph) -> None:
 async def _analysed(
     context: Ctx, document: Mapping[str, Any], parallelism: int
 ) -> dict[RegionId, str]:
-    places = context.run_settings
-    return await analyses.plans_of(
-        context.inspector, document, parallelism, places.data_root, places.storage
-    )
+    return await analyses.plans_of(context.inspector, document, parallelism, context.run_settings)
 
 
 async def _dry_run(
     request: Request,
     context: Ctx,
+    caller: Caller,
     parallelism: int | None,
     asked: RestoreRequest,
     *,
@@ -163,7 +170,7 @@ async def _dry_run(
     """Answer a submission without storing anything; reasons to refuse it are returned as faults."""
     plans: dict[RegionId, str] = {}
     try:
-        document = await resolved_document(request, context)
+        document = await resolved_document(request, context, caller)
         graph, in_force = jobs.check(document, parallelism)
         await _check_artifacts(context, graph)
         if analyse:
@@ -171,7 +178,7 @@ async def _dry_run(
         await _restore_point(context, asked, graph)
     except (InvalidJobGraph, StateDoesNotFit) as error:
         return DryRun(plan=None, faults=[fault_shape(one) for one in error.faults])
-    except UnusableRestorePoint as error:
+    except (UnusableRestorePoint, PathNotAllowed) as error:
         field = "savepoint" if asked.savepoint else "checkpoint"
         return DryRun(plan=None, faults=[fault_shape(Fault(None, field, str(error)))])
     plan = JobPlan.model_validate(plan_document("0" * 32, graph, document, in_force, plans))

@@ -19,6 +19,7 @@ from jobmanager.api.security_headers import ON_EVERY_ANSWER, POLICY, POLICY_OF_D
 from jobmanager.api.shapes.problems import FlinkErrors, GraphFault, Problem
 from jobmanager.api.shapes.shape import ref_of
 from jobmanager.core.errors import (
+    ArtifactTooLarge,
     BodyTooLarge,
     BodyTooSlow,
     Conflict,
@@ -30,9 +31,11 @@ from jobmanager.core.errors import (
     Malformed,
     NotFound,
     Rejected,
+    RoleTooSmall,
     StateDoesNotFit,
     Unavailable,
     UnsupportedContentType,
+    WrongAttemptToken,
 )
 
 FLINK = "flink"
@@ -60,9 +63,12 @@ _STATUS: Mapping[type[DomainError], HTTPStatus] = {
     Rejected: HTTPStatus.UNPROCESSABLE_ENTITY,
     Malformed: HTTPStatus.BAD_REQUEST,
     Forbidden: HTTPStatus.UNAUTHORIZED,
+    WrongAttemptToken: HTTPStatus.FORBIDDEN,
+    RoleTooSmall: HTTPStatus.FORBIDDEN,
     FromAnotherSite: HTTPStatus.FORBIDDEN,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    ArtifactTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     BodyTooSlow: HTTPStatus.REQUEST_TIMEOUT,
     UnsupportedContentType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
 }
@@ -93,6 +99,12 @@ def fault_shape(fault: Fault) -> GraphFault:
 def response(scope: Scope, error: DomainError) -> JSONResponse:
     """Answer a request that was refused before it reached its route."""
     return _of_domain_error(Request(scope), error)
+
+
+def no_such_route(scope: Scope) -> JSONResponse:
+    """Return the answer for a path that no route has, in Flink's words."""
+    message = f"Unable to load requested file {Request(scope).url.path}."
+    return JSONResponse({"errors": [message]}, HTTPStatus.NOT_FOUND)
 
 
 async def _on_domain_error(request: Request, error: Exception) -> JSONResponse:
@@ -126,8 +138,7 @@ async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
     if status is HTTPStatus.NOT_FOUND:
-        message = f"Unable to load requested file {request.url.path}."
-        return JSONResponse({"errors": [message]}, status)
+        return no_such_route(request.scope)
     detail = str(error.detail)
     return _answer(request, status, status.phrase.replace(" ", ""), status.phrase, detail, {})
 
@@ -150,6 +161,8 @@ def _answer(
     more: Mapping[str, Any],
 ) -> JSONResponse:
     headers = {}
+    if status is HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = 'Bearer realm="headgate"'
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     if _is_flinks(request.scope):

@@ -14,12 +14,12 @@ from jobmanager.core.errors import MalformedRequest
 from jobmanager.core.ids import (
     AttemptNumber,
     CheckpointNumber,
-    RunnerId,
 )
 from jobmanager.core.life.checkpoint import AbortReason, BarrierDeclined
 from jobmanager.protocol import messages
-from jobmanager.services import checkpoints, runners
+from jobmanager.services import checkpoints, runner_tokens, runners
 from jobmanager.services.ports.runners import Runner
+from jobmanager.services.runner_tokens import Credentials
 
 router = APIRouter(tags=["runners"])
 runner_calls.add_to(router)
@@ -45,20 +45,22 @@ async def runner_list(
     return RunnerPage(items=[_item(runner) for runner in found], next=None)
 
 
-async def _authenticated(
-    runner_id: UUID, uow: RunnerUow, authorization: Annotated[str, Header()] = ""
-) -> Runner:
-    token = runner_calls.token_of(authorization)
-    return await runners.authenticate(uow, RunnerId(runner_id), token)
+def _shown(
+    runner_id: UUID,
+    authorization: Annotated[str, Header()] = "",
+    attempt_token: Annotated[str | None, Header(alias=messages.ATTEMPT_TOKEN)] = None,
+) -> Credentials:
+    return runner_calls.credentials(runner_id, authorization, attempt_token)
 
 
-Caller = Annotated[Runner, Depends(_authenticated)]
+Shown = Annotated[Credentials, Depends(_shown)]
 
 
 @router.post("/runners/{runner_id}/register")
 async def register(
-    caller: Caller, hello: messages.RunnerHello, context: Ctx, uow: RunnerUow
+    shown: Shown, hello: messages.RunnerHello, context: Ctx, uow: RunnerUow
 ) -> messages.RunnerWelcome:
+    caller = await runner_tokens.authenticate(uow, shown)
     if hello.protocol != messages.PROTOCOL_VERSION:
         raise MalformedRequest(
             f"this server speaks version {messages.PROTOCOL_VERSION} of the runner protocol, "
@@ -74,9 +76,9 @@ async def register(
 
 @router.post("/runners/{runner_id}/declines")
 async def declines(
-    caller: Caller, said: messages.BarrierDecline, context: Ctx, uow: RunnerUow
+    shown: Shown, said: messages.BarrierDecline, context: Ctx, uow: RunnerUow
 ) -> messages.BarrierReply:
-    runner_calls.check_attempt(caller, said.job, said.attempt)
+    caller = await runner_tokens.authenticate_for(uow, shown, said.job, said.attempt)
     detail = f"region {said.region}: {said.detail}" if said.region else said.detail
     event = BarrierDeclined(
         context.clock(), AttemptNumber(said.attempt), _DECLINES[said.reason], detail
@@ -88,9 +90,9 @@ async def declines(
 
 @router.post("/runners/{runner_id}/attempt")
 async def attempt(
-    caller: Caller, said: messages.AttemptReport, context: Ctx, uow: RunnerUow
+    shown: Shown, said: messages.AttemptReport, context: Ctx, uow: RunnerUow
 ) -> messages.AttemptReply:
-    runner_calls.check_attempt(caller, said.job, said.attempt)
+    caller = await runner_tokens.authenticate_for(uow, shown, said.job, said.attempt)
     superseded = await runners.report(uow, caller, said, context.clock())
     return messages.AttemptReply(superseded=superseded)
 

@@ -50,6 +50,42 @@ class ArtifactDetails(TypedDict):
     """Jobs that have not ended and use the artifact."""
 
 
+Role = Literal[
+    "viewer",
+    "operator",
+    "developer",
+    "admin",
+]
+
+
+class AuditItem(TypedDict):
+    """A request that would have changed something."""
+
+    id: int
+    at: str
+    actor: str
+    """The name of the token, or `anonymous`."""
+    role: Role
+    origin: str | None
+    """The address that the request came from: that of the client, or of a proxy."""
+    method: str
+    route: str
+    """The path template of the route, without /v1."""
+    subject: str | None
+    """The id of the job, savepoint or artifact, or the name of the token, to be changed."""
+    status: int | None
+    """The status of the answer. Null: the request is under way, or the server ended before it
+    answered."""
+    forwarded_by: str | None
+    """The id of the JobManager that forwarded the request to the leader, as its header says."""
+
+
+class AuditPage(TypedDict):
+    items: list[AuditItem]
+    next: int | None
+    """The `before` of the next page; null: this is the last page."""
+
+
 WebFeatures = TypedDict(
     "WebFeatures",
     {
@@ -484,7 +520,7 @@ class CheckpointLine(TypedDict):
 
 
 class RestoredRegion(TypedDict):
-    """Where a region's new attempt started from, and why there."""
+    """What a region was restored from in a new attempt, and why."""
 
     region: str
     origin: Literal["scratch", "attempt", "checkpoint", "savepoint"]
@@ -703,6 +739,8 @@ class HistoryItem(TypedDict):
     kind: str
     cause: str
     actor: Actor
+    actor_name: str | None
+    """For a client: the name of its token, or `anonymous`."""
     attempt: int | None
     checkpoint: int | None
     detail: dict[str, Any]
@@ -1029,14 +1067,14 @@ class AccumulatorValue(TypedDict):
 
 
 class LoopProgress(TypedDict):
-    """How far a loop inside of a batch job is."""
+    """The progress of a loop in a batch job."""
 
     vertex: str
     iteration: int
     """Rounds done."""
     max_iterations: int
     rows: int
-    """That the last round gave or, where a loop only touches what changed, that it left to do."""
+    """Rows that the last round produced or, in a `delta_iterate`, left in the workset."""
     duration_ms: int
     """Of the last round."""
     is_converged: bool
@@ -1044,25 +1082,25 @@ class LoopProgress(TypedDict):
 
 
 class SourceProgress(TypedDict):
-    """What Spark says of one source of a region, in its last report."""
+    """What Spark last reported about a source of a region."""
 
     vertex: str
     input_rows_per_second: float
     processed_rows_per_second: float
     backlog_rows: int | None
-    """Rows that are there and not read; None: the source does not say."""
+    """Rows that are available and not read yet; None: the source does not report it."""
 
 
 class OperatorProgress(TypedDict):
-    """What Spark says of one stateful operator of a region, in its last report."""
+    """What Spark last reported about a stateful operator of a region."""
 
     vertex: str
     operator: str
-    """Spark's name for what it does."""
+    """Spark's name of the operator."""
     updated_rows: int
     """In the last batch."""
     dropped_rows: int
-    """In the last batch: they came later than the watermark allows."""
+    """Rows dropped in the last batch, because they were later than the watermark allows."""
     state_rows: int
     """0 where Spark does not count them."""
     state_bytes: int
@@ -1071,20 +1109,20 @@ class OperatorProgress(TypedDict):
 
 
 class RegionProgress(TypedDict):
-    """How far a region is, and what it has done since its attempt began."""
+    """The progress of a region, and what it has done since its attempt began."""
 
     region: str
     batch: int | None
     """The last committed batch."""
     batches: int
-    """Committed by this attempt."""
+    """Batches that this attempt has committed."""
     is_active: bool
     is_idle: bool
-    """It has looked for input since its last batch, and found none."""
+    """Whether the region has looked for input since its last batch and found none."""
     input_rows: int
-    """Read by this attempt so far."""
+    """Rows that this attempt has read so far."""
     output_rows: int
-    """Given to the sink by this attempt so far."""
+    """Rows that this attempt has given to the sink so far."""
     input_rows_per_second: float
     processed_rows_per_second: float
     batch_duration_ms: int
@@ -1092,30 +1130,30 @@ class RegionProgress(TypedDict):
     state_rows: int
     state_bytes: int
     offsets: dict[str, Any]
-    """Source vertex to Spark's offset of it."""
+    """Spark's offset of each source vertex."""
     progressed_at: str | None
     """When the last batch was committed."""
     input_waiting: bool | None
-    """Whether there is input that no committed batch has; None: unknown."""
+    """Whether there is input that is in no committed batch; None: unknown."""
     batch_started_at: str | None
-    """When the batch under way began; None: there is none."""
+    """When the current batch began; None: no batch is running."""
     unmoved_ms: int | None
-    """How long nothing was committed though there was something to do. 0: it moves, or it is idle.
-    A duration, so that clocks that differ do not matter."""
+    """How long the region had work and committed nothing; 0: it makes progress, or is idle. A
+    duration, so that differences between clocks do not matter."""
     median_batch_ms: int
-    """Of the last batches with input."""
+    """Durations of the last batches with input."""
     accumulators: dict[str, dict[str, AccumulatorValue]]
-    """Vertex to name to what users' code added up in committed batches, of all attempts."""
+    """By vertex and name, what users' code added up in committed batches of all attempts."""
     activity: str | None
-    """What Spark says it is doing."""
+    """What Spark reports that it is doing."""
     loops: list[LoopProgress]
     """Of a batch job."""
     busy_ms: int
-    """Spent on batches by this attempt so far."""
+    """Time that this attempt has spent on batches so far."""
     measured_batches: int
-    """How many batches `phases_ms` is about."""
+    """How many batches `phases_ms` covers."""
     phases_ms: dict[str, int]
-    """What these batches spent their time on, by Spark's names: `addBatch`, `walCommit` …"""
+    """Time that these batches spent in each phase, by Spark's names: `addBatch`, `walCommit` …"""
     sources: list[SourceProgress]
     operators: list[OperatorProgress]
 
@@ -1295,3 +1333,50 @@ class SavepointPage(TypedDict):
 class ScriptResponse(TypedDict):
     graph: dict[str, Any]
     """For `POST /jobs`."""
+
+
+class TokenResponse(TypedDict):
+    """A token without its secret text, which only the answer to its creation contains."""
+
+    name: str
+    role: Role
+    created_at: str
+    expires_at: str | None
+    """Null: never."""
+    revoked_at: str | None
+    last_used_at: str | None
+    """Exact to a minute."""
+    is_usable: bool
+    """Neither revoked nor expired."""
+
+
+class TokenList(TypedDict):
+    items: list[TokenResponse]
+    next: str | None
+
+
+class NewTokenResponse(TypedDict):
+    name: str
+    role: Role
+    created_at: str
+    expires_at: str | None
+    """Null: never."""
+    revoked_at: str | None
+    last_used_at: str | None
+    """Exact to a minute."""
+    is_usable: bool
+    """Neither revoked nor expired."""
+    token: str
+    """The secret text. The server stores only its hash, so no other answer contains it."""
+
+
+class WhoAmI(TypedDict):
+    name: str
+    """The name of the token; `anonymous` for a caller without a token."""
+    role: Role
+    covers: list[Role]
+    """The roles whose rights the caller has."""
+    needs_token: bool
+    """Whether this server accepts only requests with a token."""
+    expires_at: str | None
+    """When the token expires; null: never, or no token was sent."""

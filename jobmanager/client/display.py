@@ -138,7 +138,7 @@ def checkpoint(one: answers.CheckpointResponse) -> Iterable[Table]:
         ("batches", ", ".join(f"{region} {batch}" for region, batch in one["batch"].items())),
         ("bytes", f"{size(one['bytes'])}, new {size(one['new_bytes'])}"),
         ("failure", failure(one)),
-        ("awaited", ", ".join(subtask(awaited) for awaited in one["awaited"]) or "nobody"),
+        ("awaited", ", ".join(subtask(awaited) for awaited in one["awaited"]) or "none"),
     )
     if one["acks"]:
         yield _acks(one["acks"])

@@ -1,4 +1,4 @@
-"""What a runner reports of its regions: the same types on the wire, in the database, and on the
+"""What a runner reports about its regions: the same types on the wire, in the database, and on the
 page of a job.
 """
 
@@ -18,14 +18,14 @@ class AccumulatorValue:
 
 @dataclass(frozen=True, slots=True)
 class LoopProgress:
-    """How far a loop inside of a batch job is."""
+    """The progress of a loop in a batch job."""
 
     vertex: str
     iteration: int
     """Rounds done."""
     max_iterations: int
     rows: int
-    """That the last round gave or, where a loop only touches what changed, that it left to do."""
+    """Rows that the last round produced or, in a `delta_iterate`, left in the workset."""
     duration_ms: int
     """Of the last round."""
     is_converged: bool
@@ -34,26 +34,26 @@ class LoopProgress:
 
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
-    """What Spark says of one source of a region, in its last report."""
+    """What Spark last reported about a source of a region."""
 
     vertex: str
     input_rows_per_second: float = 0.0
     processed_rows_per_second: float = 0.0
     backlog_rows: int | None = None
-    """Rows that are there and not read; None: the source does not say."""
+    """Rows that are available and not read yet; None: the source does not report it."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorProgress:
-    """What Spark says of one stateful operator of a region, in its last report."""
+    """What Spark last reported about a stateful operator of a region."""
 
     vertex: str
     operator: str
-    """Spark's name for what it does."""
+    """Spark's name of the operator."""
     updated_rows: int = 0
     """In the last batch."""
     dropped_rows: int = 0
-    """In the last batch: they came later than the watermark allows."""
+    """Rows dropped in the last batch, because they were later than the watermark allows."""
     state_rows: int = 0
     """0 where Spark does not count them."""
     state_bytes: int = 0
@@ -63,20 +63,20 @@ class OperatorProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegionProgress:
-    """How far a region is, and what it has done since its attempt began."""
+    """The progress of a region, and what it has done since its attempt began."""
 
     region: str
     batch: int | None
     """The last committed batch."""
     batches: int = 0
-    """Committed by this attempt."""
+    """Batches that this attempt has committed."""
     is_active: bool
     is_idle: bool = False
-    """It has looked for input since its last batch, and found none."""
+    """Whether the region has looked for input since its last batch and found none."""
     input_rows: int = 0
-    """Read by this attempt so far."""
+    """Rows that this attempt has read so far."""
     output_rows: int = 0
-    """Given to the sink by this attempt so far."""
+    """Rows that this attempt has given to the sink so far."""
     input_rows_per_second: float = 0.0
     processed_rows_per_second: float = 0.0
     batch_duration_ms: int = 0
@@ -84,37 +84,38 @@ class RegionProgress:
     state_rows: int = 0
     state_bytes: int = 0
     offsets: dict[str, Any] = field(default_factory=dict)
-    """Source vertex to Spark's offset of it."""
+    """Spark's offset of each source vertex."""
     progressed_at: datetime | None = None
     """When the last batch was committed."""
     input_waiting: bool | None = None
-    """Whether there is input that no committed batch has; None: unknown."""
+    """Whether there is input that is in no committed batch; None: unknown."""
     batch_started_at: datetime | None = None
-    """When the batch under way began; None: there is none."""
+    """When the current batch began; None: no batch is running."""
     unmoved_ms: int | None = None
-    """How long nothing was committed though there was something to do. 0: it moves, or it is
-    idle. A duration, so that clocks that differ do not matter."""
+    """How long the region had work and committed nothing; 0: it makes progress, or is idle.
+    A duration, so that differences between clocks do not matter.
+    """
     median_batch_ms: int = 0
-    """Of the last batches with input."""
+    """Durations of the last batches with input."""
     accumulators: dict[str, dict[str, AccumulatorValue]] = field(default_factory=dict)
-    """Vertex to name to what users' code added up in committed batches, of all attempts."""
+    """By vertex and name, what users' code added up in committed batches of all attempts."""
     activity: str | None = None
-    """What Spark says it is doing."""
+    """What Spark reports that it is doing."""
     loops: list[LoopProgress] = field(default_factory=list)
     """Of a batch job."""
     busy_ms: int = 0
-    """Spent on batches by this attempt so far."""
+    """Time that this attempt has spent on batches so far."""
     measured_batches: int = 0
-    """How many batches `phases_ms` is about."""
+    """How many batches `phases_ms` covers."""
     phases_ms: dict[str, int] = field(default_factory=dict)
-    """What these batches spent their time on, by Spark's names: `addBatch`, `walCommit` …"""
+    """Time that these batches spent in each phase, by Spark's names: `addBatch`, `walCommit` …"""
     sources: list[SourceProgress] = field(default_factory=list)
     operators: list[OperatorProgress] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class RestoredRegion:
-    """Where a region's new attempt started from, and why there."""
+    """What a region was restored from in a new attempt, and why."""
 
     region: str
     origin: Literal["scratch", "attempt", "checkpoint", "savepoint"]
@@ -125,13 +126,13 @@ class RestoredRegion:
 
 
 def lag_ms(progress: RegionProgress) -> int | None:
-    """Milliseconds between a region's watermark and its last batch; None: unknown."""
+    """Return the milliseconds between a region's watermark and its last batch; None: unknown."""
     if progress.watermark is None or progress.progressed_at is None:
         return None
     return milliseconds(progress.progressed_at - progress.watermark)
 
 
 def largest_lag_ms(regions: Iterable[RegionProgress]) -> int | None:
-    """The lag of the region that is furthest behind; None: unknown."""
+    """Return the lag of the region that is furthest behind; None: unknown."""
     lags = [lag for one in regions if (lag := lag_ms(one)) is not None]
     return max(lags) if lags else None

@@ -1,8 +1,8 @@
-"""What a region did between two looks at it: a sample, from which history is drawn.
+"""Samples: what a region did between two readings of its progress, for charts over time.
 
-A runner counts from the start of its attempt: rows, batches, time. Two readings of the same
-attempt make a sample of the time between them. Samples add up, so that older ones can be
-summed over longer spans and no rate comes out wrong.
+A runner counts rows, batches and time from the start of its attempt. Two readings of the same
+attempt make a sample of the time between them. Samples can be added, so older samples are summed
+over longer spans, and rates stay correct.
 """
 
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ PHASES = {
     "addBatch": "add_batch_ms",
     "commitOffsets": "commit_offsets_ms",
 }
-"""Spark's names for the parts of a batch, and ours."""
+"""Spark's names of the phases of a batch, and ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a runner last said of one region."""
+    """What a runner last reported about a region."""
 
     attempt: int
     at: datetime
@@ -38,12 +38,12 @@ class Reading:
     state_rows: int = 0
     state_bytes: int = 0
     lag_ms: int | None = None
-    """By how much its watermark was behind its last batch."""
+    """How far the watermark was behind the last batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What was added in `span_ms` up to `at`, and how large things were then."""
+    """What was counted in `span_ms` up to `at`, and the sizes at that time."""
 
     at: datetime
     span_ms: int
@@ -74,7 +74,7 @@ def reading_of(progress: RegionProgress, attempt: int, at: datetime) -> Reading:
 
 
 def between(before: Reading, after: Reading) -> Sample | None:
-    """None: they are not of one attempt, or no time has passed."""
+    """Make the sample between two readings; None: of different attempts, or at the same time."""
     span = milliseconds(after.at - before.at)
     if before.attempt != after.attempt or span <= 0:
         return None
@@ -96,5 +96,5 @@ def between(before: Reading, after: Reading) -> Sample | None:
 
 
 def _added(before: int, after: int) -> int:
-    """A count that went back began anew."""
+    """Return the increase of a count; a count that decreased has restarted from 0."""
     return after - before if after >= before else after

@@ -1,5 +1,5 @@
-"""Storage of any kind behind one port, and what both programs keep in it.
+"""Storage of any kind behind one port, and what both programs store there.
 
-`storage_port` states the operations, `open_storage` gives the implementation that a URI means.
-The runner keeps and fetches files, the JobManager verifies and deletes them.
+`storage_port` defines the operations, `open_storage` returns the implementation for a URI. The
+runner keeps and fetches files, the JobManager verifies and deletes them.
 """

@@ -1,13 +1,13 @@
-"""Locks between processes in storage that has no locks, made of conditional writes.
+"""Locks between processes in storage that has no locks, built on conditional writes.
 
-    <lock>.<n>             made by the n-th holder, who writes a sign of life into it
-    <lock>.<n>.released    made by the n-th holder when it lets go
+    <lock>.<n>             created by the n-th holder, which rewrites it as a sign of life
+    <lock>.<n>.released    created by the n-th holder when it releases the lock
 
-The lock belongs to the holder with the highest number. Whoever finds the highest number
-released creates the next one, and of several who do so at once one succeeds. A holder that
-gives no sign of life for `DEAD_AFTER`, by the clock of whoever waits, is taken for dead. As
-with any lease, a holder that was only frozen may wake up believing that it has the lock: who
-writes under a lock checks the job's epoch before anything counts.
+The lock belongs to the holder with the highest number. A process that finds the highest number
+released creates the next number; of several that do so at once, one succeeds. A holder that gives
+no sign of life for `DEAD_AFTER`, by the clock of the waiting process, counts as dead. As with any
+lease, a holder that was only frozen may wake up and believe that it still has the lock: a process
+that writes under a lock checks the job's epoch before its writes count.
 """
 
 import threading
@@ -27,7 +27,7 @@ _RETRY_SECONDS = 0.05
 
 
 class Files(Protocol):
-    """The part of `Storage` that the locks are made of."""
+    """The part of `Storage` that the locks use."""
 
     uri: str
 
@@ -40,7 +40,7 @@ class Files(Protocol):
 
 @contextmanager
 def held(files: Files, location: str, wait: timedelta) -> Iterator[None]:
-    """Holds the lock, exclusively, for the length of the block."""
+    """Hold the lock exclusively inside the block."""
     number = _acquired(files, location, wait)
     done = threading.Event()
     alive = threading.Thread(
@@ -56,7 +56,7 @@ def held(files: Files, location: str, wait: timedelta) -> Iterator[None]:
 
 
 def break_lock(files: Files, location: str, wait: timedelta) -> None:
-    """Releases the lock in the holder's name, if the holder does not within `wait`."""
+    """Release the lock in the holder's place, if the holder does not within `wait`."""
     try:
         with held(files, location, wait):
             return
@@ -87,12 +87,12 @@ def _acquired(files: Files, location: str, wait: timedelta) -> int:
 
 
 def _is_taken(files: Files, location: str, number: int) -> bool:
-    """Tries to become the holder with this number."""
+    """Try to become the holder with this number."""
     if not files.create(layout.lock_holder(location, number), uuid4().hex):
         return False
     newest, _ = _newest(files, location)
     if newest != number:
-        # The list was old: later holders have come and gone, and deleted the number meanwhile.
+        # The list was out of date: later holders have come and gone, and deleted the number.
         files.delete([layout.lock_holder(location, number)])
         return False
     old = [
@@ -105,7 +105,7 @@ def _is_taken(files: Files, location: str, number: int) -> bool:
 
 
 def _newest(files: Files, location: str) -> tuple[int, bool]:
-    """The number of the last holder, and whether it has let go; 0: there was none yet."""
+    """Return the number of the last holder (0: none), and whether it released the lock."""
     names = files.list_names(layout.directory_of(location))
     numbers = [layout.lock_number(location, name) for name in names]
     newest = max((number for number in numbers if number is not None), default=0)
@@ -125,4 +125,4 @@ def _give_signs_of_life(files: Files, location: str, number: int, done: threadin
         try:
             files.write(layout.lock_holder(location, number), uuid4().hex)
         except OSError:
-            continue  # the store may take the next one
+            continue  # the next sign of life may succeed

@@ -1,7 +1,7 @@
-"""Writing to a file system so that what is there after a crash is whole.
+"""Writes to a file system so that files are complete after a crash.
 
-A file appears under its name only when all of it is on disk, and a name is on disk
-only when its directory was synced.
+A file appears under its name only when its whole content is on disk, and a name is on disk only
+when its directory was synced.
 """
 
 import errno
@@ -14,38 +14,31 @@ from uuid import uuid4
 
 from jobmanager.core.snapshots.layout import temporary_name
 
-# another file system, one that has no links, or too many links
-_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
+# another file system, one that has no links, somebody else's file (protected_hardlinks), too many
+_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Writes or replaces `path` in one step."""
+    """Write or replace `path` atomically."""
     temporary = _write_aside(path, content)
     temporary.replace(path)
     sync(path.parent)
 
 
 def create(path: Path, content: str | bytes) -> bool:
-    """Writes `path` in one step if nothing is there; False: something was, and is left alone."""
+    """Writes `path` in one step if nothing is there; False: something was, and is left alone.
+
+    Two who create it on a file system without links at the same time may both be told True.
+    """
     temporary = _write_aside(path, content)
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
+    if not _named(temporary, path):
         return False
-    finally:
-        temporary.unlink()
     sync(path.parent)
     return True
 
 
-def link(source: Path, target: Path) -> None:
-    """Makes `target` another name of the file `source`. The parent is not synced."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    os.link(source, target)
-
-
 def link_or_copy(source: Path, target: Path) -> None:
-    """Makes `target` the same file as `source`, or a synced copy where no link can be."""
+    """Make `target` a link to `source`, or a synced copy where links are not possible."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source, target)
@@ -56,8 +49,35 @@ def link_or_copy(source: Path, target: Path) -> None:
         sync(target)
 
 
+def link_or_copy_new(source: Path, target: Path) -> bool:
+    """As `link_or_copy`, in one step if nothing is there; False: something was, and is left alone.
+
+    Two who copy to a file system without links at the same time may both be told True.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(temporary_name(target.name, uuid4().hex))
+    link_or_copy(source, aside)
+    return _named(aside, target)
+
+
+def move(source: Path, target: Path) -> None:
+    """Gives the synced file `source` another name in one step, replacing what has it: also on
+    another file system. Repeated after a crash it goes on. The parent is not synced.
+    """
+    try:
+        source.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        aside = target.with_name(temporary_name(target.name, "moved"))
+        shutil.copyfile(source, aside)
+        sync(aside)
+        aside.replace(target)
+        source.unlink()
+
+
 def sync(path: Path) -> None:
-    """Forces a file, or the names in a directory, to disk."""
+    """Force a file, or the names in a directory, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -65,18 +85,18 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def sync_all(paths: Iterable[Path]) -> None:
-    """Syncs files, then their directories, each once."""
-    directories: set[Path] = set()
+def sync_all(paths: Iterable[Path], inside: Path) -> None:
+    """Syncs files, then their directories up to and with `inside`, each once."""
+    directories = {inside}
     for path in paths:
         sync(path)
-        directories.add(path.parent)
+        directories.update(one for one in path.parents if one.is_relative_to(inside))
     for directory in directories:
         sync(directory)
 
 
 def make_directory(path: Path) -> None:
-    """Makes a directory and its parents, durably."""
+    """Make a directory and its parents, durably."""
     missing = []
     while not path.exists():
         missing.append(path)
@@ -99,3 +119,20 @@ def _write_aside(path: Path, content: str | bytes) -> Path:
         file.flush()
         os.fsync(file.fileno())
     return temporary
+
+
+def _named(temporary: Path, path: Path) -> bool:
+    """Gives a file its name if nothing has it; False: something has, and the file is deleted."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        if path.exists():
+            return False
+        temporary.rename(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True

@@ -1,8 +1,8 @@
-"""Storage in a store that fsspec reaches: a file is uploaded once, and fetched to be used.
+"""Storage in a store that fsspec reaches: a file is uploaded once, and fetched when it is used.
 
-An object store has no links, no rename and no sync: what was uploaded without an error is
-there. Nothing is believed all the same: sizes are looked at after the uploads, and bytes
-when they are fetched. Its locks are made of conditional writes (`created_locks`).
+An object store has no links, no rename and no sync: a file that was uploaded without an error
+exists. It is checked all the same: sizes after uploads, and bytes when files are fetched. Locks are
+built on conditional writes (`created_locks`).
 """
 
 import errno
@@ -39,7 +39,7 @@ _AT_ONCE = 8
 _MOST_WORDS = 500
 _TAKEN_WORDS = ("PreconditionFailed", "pre-conditions", "ConditionalRequestConflict")
 _EXTRAS = {"s3": "s3", "s3a": "s3"}
-"""Scheme to the extra of ours that brings its driver."""
+"""The extra of this package that installs the driver, by scheme."""
 
 
 class FsspecStorage:
@@ -47,11 +47,11 @@ class FsspecStorage:
     renames = False
 
     def __init__(self, uri: str) -> None:
-        """Raises `UnsupportedStorage` where nothing on this machine can reach it."""
+        """Raises `UnsupportedStorage` if no driver on this machine can reach it."""
         self.uri = uri.rstrip("/")
         require_driver(self.uri)
         with _asking(self.uri):
-            # Two programs change the store: neither may believe what it saw earlier.
+            # Two programs change the store, so listings must not be cached.
             self._store, root = url_to_fs(self.uri, use_listings_cache=False)
         self._root = str(root).rstrip("/")
 
@@ -92,15 +92,25 @@ class FsspecStorage:
         return False
 
     def keep(self, source: Path, location: str) -> Digest:
-        with source.open("rb") as reader, _asking(self._uri(location), writes=True):
-            writer = self._store.open(self._path(location), "wb")
+        with _asking(self._uri(location), writes=True):
+            return _uploaded(source, self._store.open(self._path(location), "wb"))
+
+    def keep_new(self, source: Path, location: str) -> Digest | None:
+        with _asking(self._uri(location), writes=True):
             try:
-                kept = _pass_on(reader, writer.write)
-                writer.close()
-            except BaseException:
-                _abandon(writer)
+                return _uploaded(source, self._new_file(self._path(location)))
+            except OSError as error:
+                if isinstance(error, FileExistsError) or _is_taken(error):
+                    return None
                 raise
-        return kept
+
+    def _new_file(self, path: str) -> Any:
+        """A file to write to that gets its name only if nothing has the name when it is closed."""
+        with suppress(ValueError, TypeError, NotImplementedError):  # drivers without such a mode
+            return self._store.open(path, "xb")
+        if self._store.exists(path):
+            raise FileExistsError(path)
+        return self._store.open(path, "wb")
 
     def make_durable(self, files: Iterable[SnapshotFile]) -> None:
         expected = {file.location: file.bytes for file in files}
@@ -109,7 +119,7 @@ class FsspecStorage:
             there.update(self.list_files(top))
         for location, size in expected.items():
             if there.get(location) != size:
-                said = f"has {there[location]} bytes" if location in there else "is not there"
+                said = f"has {there[location]} bytes" if location in there else "is missing"
                 raise StoreFailed(f"{self._uri(location)} {said} after {size} were uploaded")
 
     def write(self, location: str, content: str | bytes) -> None:
@@ -117,7 +127,7 @@ class FsspecStorage:
             with _asking(self._uri(location), writes=True):
                 self._store.pipe_file(self._path(location), _as_bytes(content))
         except OSError:
-            with suppress(OSError):  # some stores have the half of it now
+            with suppress(OSError):  # some stores now have a part of the file
                 self.delete([location])
             raise
 
@@ -172,7 +182,9 @@ class FsspecStorage:
         created_locks.break_lock(self, location, wait)
 
     def _has_conditional_writes(self) -> bool:
-        """fsspec's own `pipe_file` looks first and then writes, which two can do at once."""
+        """Whether the driver has atomic conditional writes: fsspec's own `pipe_file` checks first
+        and then writes, so two writers could both succeed.
+        """
         driver = type(self._store)
         if getattr(driver, "async_impl", False):
             return "mode" in inspect.signature(driver._pipe_file).parameters
@@ -193,7 +205,7 @@ class FsspecStorage:
 
 
 def require_driver(uri: str) -> None:
-    """Raises `UnsupportedStorage`, with what to install. Asks nobody outside of this process."""
+    """Raise `UnsupportedStorage`, with what to install, if the driver is missing."""
     scheme = scheme_of(uri)
     try:
         fsspec.get_filesystem_class(scheme)
@@ -210,9 +222,9 @@ def require_driver(uri: str) -> None:
 
 @contextmanager
 def _asking(uri: str, *, writes: bool = False) -> Iterator[None]:
-    """Drivers raise whatever they like: here it becomes one kind, that names the place.
+    """Turn any exception of a driver into one kind of error that names the location.
 
-    Whoever reads is told that a file is not there; whoever writes, that the bucket is not.
+    For a read it says that the file does not exist; for a write, that the bucket does not.
     """
     try:
         yield
@@ -226,7 +238,7 @@ def _asking(uri: str, *, writes: bool = False) -> Iterator[None]:
 
 
 def _is_taken(error: OSError) -> bool:
-    """Whether a store said that the file exists: S3 has two ways to say it."""
+    """Whether a store reported that the file exists, for which S3 has two error codes."""
     said = str(error)
     return error.errno == errno.EEXIST or any(word in said for word in _TAKEN_WORDS)
 
@@ -244,8 +256,19 @@ def _pass_on(reader: IO[bytes], take: Callable[[bytes], object]) -> Digest:
     return Digest(size, digest.hexdigest())
 
 
+def _uploaded(source: Path, writer: Any) -> Digest:
+    try:
+        with source.open("rb") as reader:
+            kept = _pass_on(reader, writer.write)
+        writer.close()
+    except BaseException:
+        _abandon(writer)
+        raise
+    return kept
+
+
 def _abandon(writer: Any) -> None:
-    """Closing it would give the half of a file its name."""
+    """Abandon an upload: closing the writer would publish a part of the file under its name."""
     with suppress(Exception):
         writer.discard()
     with suppress(Exception):

@@ -1,6 +1,6 @@
-"""Modules that are installed beside this program, looked up without importing any of them.
+"""Looks up installed modules without importing them.
 
-Runners are started with the same interpreter, so what is found here is found there.
+Runners are started with the same interpreter, so they find the same modules.
 """
 
 import importlib.machinery
@@ -10,14 +10,14 @@ from pathlib import Path
 from jobmanager.core.graph.module_names import ModuleNames, names_in
 
 _ANYTHING = ModuleNames(is_open=True)
-"""Of a module without text: it is built in, or compiled."""
+"""The names of a module without source text, which is built in or compiled: unknown."""
 
 
 def installed_module(name: str) -> ModuleNames | None:
-    """The names of an installed module; None where there is none of that name."""
+    """Return the names of an installed module; None: no module of that name is installed."""
     top, *inner = name.split(".")
     try:
-        # only of a name without dots: of others Python would import the package
+        # only for a name without dots: otherwise Python would import the package
         spec = importlib.util.find_spec(top)
     except (ImportError, ValueError, AttributeError):
         return None

@@ -1,4 +1,4 @@
-"""Storage on a file system: files are kept as hard links where that can be, locks are `flock`."""
+"""Storage on a file system: files are kept as hard links where possible, locks are `flock`."""
 
 import errno
 import os
@@ -8,7 +8,9 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import Self
+from uuid import uuid4
 
+from jobmanager.core.snapshots.layout import temporary_name
 from jobmanager.core.snapshots.manifest import SnapshotFile
 from jobmanager.files import durable, locks
 from jobmanager.files.storage_port import BREAK_WAIT, LOCK_WAIT, DamagedFile, Digest, MissingFile
@@ -28,7 +30,7 @@ class LocalStorage:
         return type(self)(self.path(directory))
 
     def path(self, location: str) -> Path:
-        """For Spark, which works by paths."""
+        """Return the path of a location, for Spark, which needs paths."""
         return self._root / location
 
     def list_files(self, below: str = "") -> Mapping[str, int]:
@@ -63,16 +65,30 @@ class LocalStorage:
         return durable.create(self._root / location, content)
 
     def keep(self, source: Path, location: str) -> Digest:
-        """Spark replaces its files, it never changes one, so a link is a copy."""
+        """Keep a file by a link: Spark replaces its files and never changes them, so a link is as
+        good as a copy.
+        """
         path = self._root / location
         durable.make_directory(path.parent)
-        path.unlink(missing_ok=True)
-        durable.link_or_copy(source, path)
+        aside = path.with_name(temporary_name(path.name, uuid4().hex))
+        try:
+            durable.link_or_copy(source, aside)
+            durable.sync(aside)
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)  # a rename to another link of the same file does nothing
+        return self.digest(location)
+
+    def keep_new(self, source: Path, location: str) -> Digest | None:
+        path = self._root / location
+        durable.make_directory(path.parent)
+        if not durable.link_or_copy_new(source, path):
+            return None
         durable.sync(path)
         return self.digest(location)
 
     def make_durable(self, files: Iterable[SnapshotFile]) -> None:
-        """They were synced as they came in; here their names."""
+        """Sync the names of files; their contents were synced when they were kept."""
         directories = set()
         for file in files:
             path = self._root / file.location
@@ -97,7 +113,7 @@ class LocalStorage:
             durable.sync(directory)
 
     def fetch(self, file: SnapshotFile, target: Path) -> None:
-        """A link: only its size is looked at."""
+        """Fetch a file by a link; only its size is checked."""
         path = self._root / file.location
         if not path.is_file():
             raise MissingFile(f"{file.location} is missing")

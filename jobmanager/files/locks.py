@@ -1,4 +1,4 @@
-"""Locks between processes, on files. A dead process holds none."""
+"""Locks between processes, on files. A process that has died holds no lock."""
 
 import fcntl
 import os
@@ -20,7 +20,7 @@ class LockUnavailable(Exception):
 
 @contextmanager
 def held(path: Path, wait: timedelta = timedelta(minutes=2)) -> Iterator[None]:
-    """Holds the lock on `path`, exclusively, for the length of the block."""
+    """Hold the lock on `path` exclusively inside the block."""
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + wait.total_seconds()
     while (descriptor := _locked(path)) is None:
@@ -36,9 +36,9 @@ def held(path: Path, wait: timedelta = timedelta(minutes=2)) -> Iterator[None]:
 
 
 def break_lock(path: Path, wait: timedelta = timedelta(seconds=10)) -> None:
-    """Sees to it that the lock on `path` can be had, although its holder does not let go: it may
-    be frozen on a machine out of reach. Only for who has made sure that the holder can do no
-    harm: it goes on believing that it has the lock.
+    """Make the lock on `path` available although its holder does not release it: the holder may be
+    frozen on a machine out of reach. The caller must have made sure that the holder can do no harm,
+    since it still believes that it has the lock.
     """
     try:
         with held(path, wait):
@@ -50,7 +50,7 @@ def break_lock(path: Path, wait: timedelta = timedelta(seconds=10)) -> None:
 
 
 def _locked(path: Path) -> int | None:
-    """A descriptor that has the lock of the file that is there now; None: another has it."""
+    """Return a descriptor with the lock of the present file; None: another process has it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""From a URI to the files below it."""
+"""Opens the storage at a URI."""
 
 from jobmanager.core.snapshots.storage_uri import (
     UnsupportedStorage,
@@ -14,12 +14,12 @@ _IN_ONE_PROCESS = "memory"
 
 
 def open_storage(uri: str) -> Storage:
-    """Raises `UnsupportedStorage` if it cannot be reached from here."""
+    """Open the storage at `uri`. Raises `UnsupportedStorage` if no driver can reach it."""
     return LocalStorage(local_path(uri)) if is_local(uri) else FsspecStorage(uri)
 
 
 def require_shared(uri: str) -> None:
-    """Raises `UnsupportedStorage` if a server and its runners cannot both use it."""
+    """Raise `UnsupportedStorage` if a server and its runners cannot both use the storage."""
     if scheme_of(uri) == _IN_ONE_PROCESS:
         raise UnsupportedStorage(
             f"{uri!r} cannot be used: it is the memory of one process, and ends with it"

@@ -13,10 +13,10 @@ _WAIT = timedelta(minutes=2)
 
 @contextmanager
 def pool_locked(work: Storage) -> Iterator[None]:
-    """Holds the lock of the job with this working directory. Blocks: not for the event loop.
+    """Hold the pool lock of the job with this working directory. Blocks: not for the event loop.
 
-    Raises `StorageUnavailable` if a checkpoint is under way for too long, as it may be where
-    it has to be uploaded.
+    Raises `StorageUnavailable` if a checkpoint is under way for too long, which may happen while it
+    is uploaded.
     """
     with ExitStack() as stack:
         try:

@@ -1,9 +1,9 @@
 """Snapshots as the JobManager sees them: working directories and locks on a local (or
 mounted) file system, checkpoints and savepoints there or anywhere fsspec reaches.
 
-The runner writes; this side verifies and deletes. Both hold `pool.lock` while
-they change the pool or the set of manifests, so that a file which a checkpoint
-under way is about to name is never taken from under it.
+The runner writes; the JobManager verifies and deletes. Both hold `pool.lock` while they change the
+pool or the set of manifests, so that a file which a checkpoint under way is about to name is never
+deleted.
 """
 
 import asyncio
@@ -44,11 +44,11 @@ class FileSnapshotStorage:
         return await asyncio.to_thread(lambda: _verify(self._snapshots(job_id), manifest))
 
     async def verify_at(self, root: str, manifest: str) -> Verification:
-        # Opened in the thread as well: to load a driver takes seconds.
+        # Opened in the thread as well: loading a driver takes seconds.
         return await asyncio.to_thread(lambda: _verify(_open(root), manifest))
 
     async def read_manifest(self, root: str, manifest: str) -> manifests.Manifest:
-        """Raises `UnusableRestorePoint` if there is none that can be read."""
+        """Read a manifest. Raises `UnusableRestorePoint` if it does not exist or cannot be read."""
         try:
             text = await asyncio.to_thread(lambda: open_storage(root).read(manifest))
             return manifests.from_json(text.decode())
@@ -72,14 +72,15 @@ class FileSnapshotStorage:
         )
 
     def _job(self, job_id: JobId) -> LocalStorage:
-        """The job's working directory."""
+        """Return the job's working directory."""
         return self._work.inside(layout.job_directory(job_id))
 
     def _snapshots(self, job_id: JobId) -> Storage:
         return open_storage(below(self._checkpoints, layout.job_directory(job_id)))
 
     def _discard_checkpoint(self, job_id: JobId, number: CheckpointNumber) -> None:
-        """The manifest goes first, then its own files, then those nobody else names."""
+        """Delete the manifest, then the checkpoint's own files, then pool files that nothing
+        names."""
         files, manifest = self._snapshots(job_id), layout.checkpoint_manifest(number)
         with pool_locked(self._job(job_id)):
             pooled = pooled_by(files, manifest)
@@ -122,7 +123,7 @@ def _verify(files: Storage, location: str) -> Verification:
 
 
 def _dispose(files: Storage) -> None:
-    """The manifest goes first: what is left without one is no savepoint any more."""
+    """Delete the manifest first: without a manifest, the rest is no savepoint any more."""
     if layout.MANIFEST in files.list_files():
         files.delete([layout.MANIFEST])
         files.delete_directory()

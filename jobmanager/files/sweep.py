@@ -1,7 +1,7 @@
-"""Looking through storage for garbage, and deleting it.
+"""Looks for garbage in storage, and deletes it.
 
-A job's pool and checkpoints are looked at and swept with its `pool.lock` held: no
-checkpoint is under way then, so a pool file that no manifest names is needed by nobody.
+A job's pool and checkpoints are listed and swept with its `pool.lock` held: no checkpoint is under
+way then, so nothing needs a pool file that no manifest names.
 """
 
 import asyncio
@@ -101,7 +101,7 @@ class StorageSweep:
             try:
                 found = _look(files, work, facts)
             except InvalidManifest as error:
-                why = f"left alone, since it is unknown what a manifest names: {error}"
+                why = f"kept, since a manifest cannot be read and may name it: {error}"
                 left = Garbage(f"{files.uri}/{layout.POOL}", GarbageKind.POOL_FILE, 0, why)
                 return Judgement(left=(left,))
             judged = garbage.judge(facts, found, limits)
@@ -129,9 +129,9 @@ class StorageSweep:
 
 
 def pooled_by(files: Storage, manifest: str) -> set[str]:
-    """The pool files a manifest names; none where there is no manifest.
+    """Return the pool files that a manifest names; none if there is no manifest.
 
-    A manifest that cannot be understood stops the deletion: what it names is unknown.
+    A manifest that cannot be read stops the deletion, because it is unknown what it names.
     """
     try:
         text = files.read(manifest).decode()
@@ -170,7 +170,7 @@ def _look(files: Storage, work: Storage, facts: JobFacts) -> JobFound:
 def _named(
     files: Storage, number: CheckpointNumber, there: Mapping[str, int], facts: JobFacts
 ) -> Set[str] | None:
-    """Of a checkpoint that goes nobody needs to know it."""
+    """Return the pool files that a checkpoint names; None if it is to be deleted."""
     manifest = layout.checkpoint_manifest(number)
     if number in facts.over or manifest not in there:
         return None
@@ -178,7 +178,7 @@ def _named(
 
 
 def _sweep(files: Storage, work: Storage, found: Iterable[Garbage]) -> None:
-    """The manifests first: whatever is left after a crash is garbage, and named by nothing."""
+    """Delete garbage, manifests first: after a crash nothing names the remaining files."""
     gone: dict[GarbageKind, list[str]] = {kind: [] for kind in GarbageKind}
     for one in found:
         gone[one.kind].append(one.path)

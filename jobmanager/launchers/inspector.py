@@ -1,9 +1,9 @@
-"""The inspector as a child process: started by the first question, kept warm, ended when idle.
+"""The inspector as a child process: started by the first question, ended after it was idle.
 
     STOPPED ──asked──▶ STARTING ──its session is there──▶ READY ──idle, closed──▶ STOPPED
                            └────────────it died, it was too slow────────────┘ (and killed)
 
-One question at a time; those that come meanwhile wait for their turn, within their time.
+It answers one question at a time; other questions wait for their turn, within their time limit.
 When this process dies, even by SIGKILL, the end of its standard input ends the inspector.
 """
 
@@ -20,8 +20,10 @@ import structlog
 from pydantic import ValidationError
 
 from jobmanager.core.errors import InspectorUnavailable
+from jobmanager.core.redaction import Secrets
 from jobmanager.files.log_rotation import LogLimits, rotate
 from jobmanager.launchers import processes, temporary
+from jobmanager.launchers.environment import without_secrets
 from jobmanager.launchers.temporary import Temporary
 from jobmanager.protocol.inspection import (
     Answer,
@@ -35,7 +37,7 @@ from jobmanager.services.ports.inspection import InspectorStatus
 _log = structlog.get_logger(__name__)
 _LONGEST_LINE = 256 * 1024 * 1024
 _GRACE = timedelta(seconds=10)
-"""Beyond a question's time, for the inspector to give up by itself."""
+"""Time beyond a question's limit in which the inspector can give up by itself."""
 _END_SECONDS = 15.0
 
 
@@ -47,8 +49,10 @@ class LocalInspector:
         class_archives: Path,
         idle: timedelta,
         start_timeout: timedelta,
+        secrets: Secrets | None = None,
         log_limits: LogLimits | None = None,
     ) -> None:
+        self._secrets = secrets or Secrets()
         self._log_limits = log_limits or LogLimits()
         self._class_archives = class_archives
         self._directory = directory
@@ -74,7 +78,7 @@ class LocalInspector:
         return InspectorStatus(state, pid, spark_version, str(self.log_path))
 
     async def ask(self, question: QuestionBody, within: timedelta) -> AnswerBody:
-        """The answer to a question. Raises `InspectorUnavailable`."""
+        """Return the answer to a question. Raises `InspectorUnavailable`."""
         try:
             await asyncio.wait_for(self._turn.acquire(), within.total_seconds())
         except TimeoutError:
@@ -85,7 +89,7 @@ class LocalInspector:
             process = await self._running()
             return await self._ask(process, question, within)
         except BaseException as error:
-            # Whatever it was about to say is nobody's answer any more.
+            # The caller has gone: its answer must not reach the next question.
             if not isinstance(error, InspectorUnavailable):
                 await self._kill()
             raise
@@ -94,11 +98,11 @@ class LocalInspector:
             self._end_when_idle()
 
     async def close(self) -> None:
-        """Ends the inspector, if there is one."""
+        """End the inspector, if it is running."""
         if self._ending is not None:
             self._ending.cancel()
         if self._turn.locked():
-            await self._kill()  # nobody is there to hear the answer
+            await self._kill()  # nobody waits for the answer
         async with self._turn:
             await self._end()
 
@@ -122,7 +126,7 @@ class LocalInspector:
             raise await self._death(process) from None
 
     async def _running(self) -> Process:
-        """The inspector's process, with its Spark session open."""
+        """Return the inspector's process, with its Spark session open."""
         if self._process is not None and self._process.returncode is None and self._ready:
             return self._process
         await self._kill()
@@ -151,7 +155,10 @@ class LocalInspector:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "taskrunner.inspector", "--scratch", str(self._scratch)),
                 cwd=self._directory,
-                env=_environment(self._mark, self._temporary, self._class_archives),
+                env={
+                    **without_secrets(os.environ, self._secrets),
+                    **_environment(self._mark, self._temporary, self._class_archives),
+                },
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=log,
@@ -169,7 +176,7 @@ class LocalInspector:
         rotate(self.log_path, self._log_limits)
 
     async def _answer(self, process: Process, question: int) -> Answer:
-        """The next answer with that id. Raises `EOFError` where none comes any more."""
+        """Return the next answer with that id. Raises `EOFError` if there will be none."""
         assert process.stdout is not None
         while line := await process.stdout.readline():
             with contextlib.suppress(ValidationError):
@@ -179,14 +186,14 @@ class LocalInspector:
         raise EOFError
 
     async def _death(self, process: Process) -> InspectorUnavailable:
-        """What to say of an inspector that ended without an answer."""
+        """Make the message about an inspector that ended without an answer."""
         code = await process.wait()
         said = await asyncio.to_thread(processes.last_line, self.log_path)
         await self._kill()
         how = processes.describe_exit(code)
         last = f"; last line of {self.log_path}: {said}" if said and code > 0 else ""
         return InspectorUnavailable(
-            f"the inspector ended ({how}): ask again, and another starts{last}"
+            f"the inspector ended ({how}): repeat the request, which starts a new one{last}"
         )
 
     def _end_when_idle(self) -> None:
@@ -200,7 +207,7 @@ class LocalInspector:
             await self._end()
 
     async def _end(self) -> None:
-        """Lets it end by itself, and sees to it that it does."""
+        """Let the inspector end by itself, and kill it if it does not."""
         if self._process is None:
             return
         if self._process.stdin is not None:
@@ -210,7 +217,7 @@ class LocalInspector:
         await self._kill()
 
     async def _kill(self) -> None:
-        """Nothing of it runs any more when this returns."""
+        """Kill the inspector; on return, none of its processes runs any more."""
         process, self._process, self._ready = self._process, None, None
         if process is None:
             return
@@ -222,7 +229,6 @@ class LocalInspector:
 
 def _environment(mark: str, own: Temporary, class_archives: Path) -> dict[str, str]:
     return {
-        **os.environ,
         processes.MARKER: mark,
         "PYTHONUNBUFFERED": "1",
         **own.environment(),

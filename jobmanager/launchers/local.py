@@ -1,11 +1,14 @@
 """Runs each runner as a process of this machine, in a session of its own.
 
-A runner outlives the server that started it. The next server watches it through
-a pidfd, which works for a process that is not one's child.
+A runner outlives the server that started it. The next server watches it through a pidfd, which also
+works for a process that is not a child.
 
-Some are kept warm: processes with a primed Spark session that wait for their token on
-their standard input. With the token one of them is a runner like any other; without, it
-ends with this server, however that ends.
+A runner reads its secret from its standard input, where no other process can read it. Arguments of
+a process are visible to everybody, and its environment is inherited by user code.
+
+Warm runners are processes with a primed Spark session that wait for their secret. A process that
+gets a secret is a runner like any other; without a secret it ends with this server, however the
+server ends.
 """
 
 import asyncio
@@ -22,8 +25,10 @@ from uuid import uuid4
 import structlog
 
 from jobmanager.core.ids import RunnerId
+from jobmanager.core.redaction import Secrets
 from jobmanager.files.log_rotation import LogLimits
 from jobmanager.launchers import processes, temporary
+from jobmanager.launchers.environment import without_secrets
 from jobmanager.launchers.temporary import Temporary
 from jobmanager.services.ports.runners import Launched, Runner
 
@@ -44,8 +49,12 @@ class LocalLauncher:
         class_archives: Path,
         node: str,
         spark_master: str = "local[2]",
+        ca: Path | None = None,
+        secrets: Secrets | None = None,
         log_limits: LogLimits | None = None,
     ) -> None:
+        self._ca = ca
+        self._secrets = secrets or Secrets()
         self._log_limits = log_limits or LogLimits()
         self._class_archives = class_archives
         self._node = node
@@ -58,7 +67,7 @@ class LocalLauncher:
         self._on_exit: OnExit | None = None
 
     def on_exit(self, callback: OnExit) -> None:
-        """Who is told that a runner's process is gone. Until then nobody is."""
+        """Set the callback for the exit of a runner's process."""
         self._on_exit = callback
 
     def host(self) -> str:
@@ -67,28 +76,26 @@ class LocalLauncher:
     def log_path(self, runner_id: RunnerId) -> str:
         return str(self._directory / str(runner_id) / "runner.log")
 
-    async def launch(self, runner_id: RunnerId, token: str) -> Launched:
+    async def launch(self, runner_id: RunnerId, secret: str) -> Launched:
         _require_java()
-        warm = self._warm.pop(runner_id, None)
-        if warm is not None:
-            child = warm
-            await asyncio.to_thread(_hand_over, child, token)
-        else:
-            child = await asyncio.to_thread(self._start, runner_id, token)
+        child = self._warm.pop(runner_id, None)
+        if child is None:
+            child = await asyncio.to_thread(self._start, runner_id, is_warm=False)
+        await asyncio.to_thread(_hand_over, child, secret)
         self._children[runner_id] = child
         started_at = processes.started_at(child.pid)
         _log.info("runner launched", runner=str(runner_id), pid=child.pid)
         return Launched(self.host(), child.pid, started_at, self.log_path(runner_id))
 
     def reserve(self) -> RunnerId | None:
-        """A warm process that the next launch may be given to; one that is primed, if possible."""
+        """Reserve a warm process for the next launch, if possible one that is primed."""
         alive = [one for one, child in self._warm.items() if child.poll() is None]
         return next(
             (one for one in alive if self._ready_file(one).exists()), next(iter(alive), None)
         )
 
     def warm(self) -> int:
-        """How many wait, or will when they are primed."""
+        """Return how many warm processes wait, or will wait when they are primed."""
         return len(self._warm)
 
     def warm_states(self) -> dict[str, int]:
@@ -97,7 +104,7 @@ class LocalLauncher:
         return {"primed": primed, "starting": len(alive) - primed}
 
     async def keep_warm(self, wanted: int) -> None:
-        """Starts or ends one warm process, if there are not as many as wanted."""
+        """Start or end one warm process, if there are not as many as wanted."""
         for runner_id, child in list(self._warm.items()):
             if child.poll() is not None:
                 del self._warm[runner_id]
@@ -105,12 +112,13 @@ class LocalLauncher:
                 await asyncio.to_thread(self._temporary(runner_id).delete)
         if len(self._warm) < wanted:
             runner_id = RunnerId(uuid4())
-            self._warm[runner_id] = await asyncio.to_thread(self._start, runner_id, None)
+            warm = await asyncio.to_thread(self._start, runner_id, is_warm=True)
+            self._warm[runner_id] = warm
         elif len(self._warm) > wanted:
             await self._end_warm(next(iter(self._warm)))
 
     async def end_warm(self) -> None:
-        """Ends all that wait."""
+        """End all waiting warm processes."""
         for runner_id in list(self._warm):
             await self._end_warm(runner_id)
 
@@ -132,7 +140,7 @@ class LocalLauncher:
         return None
 
     async def watch(self, runner: Runner) -> None:
-        """Sees to it that the runner's end is reported, whoever started it."""
+        """Watch the runner's process, whoever started it, and report its exit."""
         if runner.host != self.host() or runner.id in self._watching:
             return
         task = asyncio.create_task(self._await_exit(runner), name=f"watch {runner.id}")
@@ -140,21 +148,21 @@ class LocalLauncher:
         task.add_done_callback(lambda _: self._watching.pop(runner.id, None))
 
     async def kill(self, runner: Runner) -> str:
-        """Ends the runner and all it started. Returns when none of them can run any more."""
+        """Kill the runner and all processes it started. Returns when none can run any more."""
         if runner.host != self.host():
-            return f"runner {runner.id} is on {runner.host}, out of reach"
+            return f"runner {runner.id} is on {runner.host}, which this server cannot reach"
         killed = await asyncio.to_thread(processes.kill_all_of, str(runner.id))
         _log.info("runner killed", runner=str(runner.id), processes=killed)
         return f"{killed} processes killed"
 
     async def close(self) -> None:
-        """Stops watching, until it is told to watch again. The runners go on."""
+        """Stop watching, until `watch` is called again. The runners go on."""
         for task in list(self._watching.values()):
             task.cancel()
         await asyncio.gather(*self._watching.values(), return_exceptions=True)
 
     def reap(self) -> None:
-        """Lets go of children that have ended while nobody watched."""
+        """Collect child processes that ended while they were not watched."""
         for runner_id, child in list(self._children.items()):
             if runner_id not in self._watching and child.poll() is not None:
                 del self._children[runner_id]
@@ -196,15 +204,16 @@ class LocalLauncher:
     def _ready_file(self, runner_id: RunnerId) -> Path:
         return self._directory / str(runner_id) / "ready"
 
-    def _start(self, runner_id: RunnerId, token: str | None) -> subprocess.Popen[bytes]:
-        """Without a token it is to wait, warm."""
+    def _start(self, runner_id: RunnerId, *, is_warm: bool) -> subprocess.Popen[bytes]:
         home = self._directory / str(runner_id)
         home.mkdir(parents=True, exist_ok=True)
         own = self._temporary(runner_id)
         own.create()
         command = [sys.executable, "-m", "taskrunner", "--runner-id", str(runner_id)]
         command += ["--address-file", str(self._address_file)]
-        if token is None:
+        if self._ca is not None:
+            command += ["--ca", str(self._ca)]
+        if is_warm:
             command += ["--warm", self._spark_master]
             command += ["--ready-file", str(self._ready_file(runner_id))]
         with Path(self.log_path(runner_id)).open("ab") as log:
@@ -212,10 +221,11 @@ class LocalLauncher:
                 command,
                 cwd=home,
                 env={
-                    **_environment(runner_id, token, own, self._class_archives),
+                    **without_secrets(os.environ, self._secrets),
+                    **_environment(runner_id, own, self._class_archives),
                     **self._log_limits.environment(),
                 },
-                stdin=subprocess.DEVNULL if token else subprocess.PIPE,
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -230,10 +240,10 @@ class LocalLauncher:
         child = self._children.pop(runner.id, None)
         code = await asyncio.to_thread(child.wait) if child else None
         description = processes.describe_exit(code)
-        # Only one that gave up by itself had something to say at the end.
+        # Only the log of a runner that exited by itself ends with a reason.
         if code and code > 0 and (said := processes.last_line(Path(runner.log_path))):
             description += f"; last line of its log: {said}"
-        # What it started must not live on: Spark's JVM or its Python workers.
+        # Processes that it started must not survive: Spark's JVM or its Python workers.
         await asyncio.to_thread(processes.kill_all_of, str(runner.id))
         _log.info("runner exited", runner=str(runner.id), how=description)
         if self._on_exit is not None:
@@ -257,11 +267,11 @@ def _is_unused(home: Path) -> bool:
     return time.time() - changed > _UNUSED_SECONDS
 
 
-def _hand_over(child: subprocess.Popen[bytes], token: str) -> None:
-    """A warm process becomes a runner: from here on it does not depend on this server."""
+def _hand_over(child: subprocess.Popen[bytes], secret: str) -> None:
+    """Make a process a runner: from now on it does not depend on this server."""
     assert child.stdin is not None
-    with contextlib.suppress(BrokenPipeError), child.stdin as stdin:  # its exit will be seen
-        stdin.write(f"{token}\n".encode())
+    with contextlib.suppress(BrokenPipeError), child.stdin as stdin:  # its exit will be noticed
+        stdin.write(f"{secret}\n".encode())
 
 
 async def _wait_for_end(pid: int, born: float) -> None:
@@ -283,13 +293,9 @@ async def _wait_for_end(pid: int, born: float) -> None:
         os.close(descriptor)
 
 
-def _environment(
-    runner_id: RunnerId, token: str | None, own: Temporary, class_archives: Path
-) -> dict[str, str]:
+def _environment(runner_id: RunnerId, own: Temporary, class_archives: Path) -> dict[str, str]:
     return {
-        **os.environ,
         processes.MARKER: str(runner_id),
-        **({"HEADGATE_RUNNER_TOKEN": token} if token else {}),
         "PYTHONUNBUFFERED": "1",
         **own.environment(),
         "HEADGATE_CLASS_ARCHIVES": str(class_archives),

@@ -1,4 +1,4 @@
-"""Processes of this machine: which one is which, whether it lives, and its end."""
+"""Processes of this machine: identifies them, checks whether they live, and kills them."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ def started_at(pid: int) -> float:
 
 
 def is_same(pid: int, process_started_at: float) -> bool:
-    """Whether `pid` is still the process that started then, and not another or a zombie."""
+    """Whether `pid` is still the process that started then, not another process or a zombie."""
     try:
         process = psutil.Process(pid)
         same = abs(process.create_time() - process_started_at) < 1.0
@@ -29,7 +29,7 @@ def is_same(pid: int, process_started_at: float) -> bool:
 
 
 def find(runner_id: str) -> int | None:
-    """The runner's own process: not its JVM, nor a worker."""
+    """Find the runner's own process, not its JVM or a worker."""
     for pid in _marked(runner_id):
         with contextlib.suppress(OSError):
             arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -39,7 +39,7 @@ def find(runner_id: str) -> int | None:
 
 
 def kill_all_of(runner_id: str) -> int:
-    """Kills whatever carries the runner's mark: Spark's workers leave its process group."""
+    """Kill all processes with the runner's mark: Spark's workers leave its process group."""
     killed = 0
     for pid in _marked(runner_id):
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -81,7 +81,7 @@ def describe_exit(code: int | None) -> str:
 
 
 def last_line(log: Path) -> str | None:
-    """The last line of a log that says something."""
+    """Return the last line of a log that is not empty."""
     with contextlib.suppress(OSError), log.open("rb") as stream:
         stream.seek(max(0, log.stat().st_size - 4096))
         lines = [line.strip() for line in stream.read().decode(errors="replace").splitlines()]

@@ -14,4 +14,4 @@ class CheckpointTimer:
         await batched_checkpoints.trigger_due(self._units(), self._clock())
 
     def failed(self) -> None:
-        """Nothing is remembered between two runs."""
+        """Nothing to do: the loop keeps nothing between two runs."""

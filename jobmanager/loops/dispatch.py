@@ -1,4 +1,4 @@
-"""Carries out the outbox: what was decided, and is not known to be done."""
+"""Carries out the effects in the outbox."""
 
 from datetime import timedelta
 from typing import get_args
@@ -26,7 +26,7 @@ class DispatchLoop:
     async def run_once(self) -> None:
         async with self._units() as uow:
             entries = await uow.outbox.due(self._clock(), limit=100)
-        # Forgotten together: whoever is killed in between carries some of them out again.
+        # Deleted together: after a crash in between, some effects are carried out again.
         done = [entry.id for entry in entries if await self._carry_out(entry)]
         if done:
             async with self._units() as uow:
@@ -34,10 +34,10 @@ class DispatchLoop:
                 await uow.commit()
 
     def failed(self) -> None:
-        """Nothing is remembered between two runs."""
+        """Nothing to do: the loop keeps nothing between two runs."""
 
     async def _carry_out(self, entry: OutboxEntry) -> bool:
-        """Whether that is done."""
+        """Carry out an effect; return whether it succeeded."""
         assert isinstance(entry.effect, _FOR_US)
         try:
             await self._dispatcher.carry_out(entry.job_id, entry.effect, self._clock())

@@ -1,7 +1,7 @@
-"""One JobManager's part in who leads: takes the lease, renews it, notices that it is lost.
+"""Leadership of one JobManager: takes the lease, renews it, and notices that it is lost.
 
-`core.life.lease` decides; this asks Postgres and tells who has to know. While Postgres does not
-answer, a leader leads on until its time is over by its own clock, and then stops.
+`core.life.lease` decides; this loop asks Postgres and notifies the listener. While Postgres does
+not answer, a leader continues until its lease has expired by its own clock, and then stops.
 """
 
 import asyncio
@@ -42,12 +42,12 @@ class Timing:
 
     @property
     def counts_as_live(self) -> timedelta:
-        """How long after it was last heard of a JobManager is taken to be there."""
+        """How long after its last report a JobManager counts as alive."""
         return 5 * self.renew_every
 
 
 class Listener(Protocol):
-    """Who is told. Each call returns soon: nothing is renewed meanwhile."""
+    """Is notified of changes. Calls must return soon: the lease is not renewed meanwhile."""
 
     async def lead(self, term: Term) -> None: ...
     async def follow(self) -> None: ...
@@ -55,7 +55,7 @@ class Listener(Protocol):
 
 
 def _seconds() -> float:
-    """Goes on while the machine sleeps, as the lease does."""
+    """Read a clock that goes on while the machine sleeps, as the lease does."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -71,7 +71,7 @@ class Leadership:
         warm: Callable[[], Mapping[str, int] | None] = lambda: None,
     ) -> None:
         self._warm = warm
-        """What is said of warm runners, to who asks any JobManager."""
+        """The state of the warm runners, which every JobManager can report."""
         self._store = store
         self._myself = myself
         self._candidate = Candidate(myself.id, myself.url, predecessor)
@@ -86,13 +86,13 @@ class Leadership:
 
     @property
     def term(self) -> Term | None:
-        """The term in which this JobManager leads, at this very moment; None: it does not."""
+        """The term in which this JobManager leads at this moment; None: it does not lead."""
         standing = leases.transition(self._standing, LeaseTimePassed(self._clock()))
         return standing.term if isinstance(standing, Leading) else None
 
     @property
     def leader_url(self) -> str | None:
-        """As far as is known: None while nobody leads."""
+        """The leader's URL, as far as known; None: no JobManager leads."""
         if self.term is not None:
             return self._myself.url
         seen = self._seen
@@ -102,7 +102,7 @@ class Leadership:
 
     @property
     def urls(self) -> Sequence[str]:
-        """Where JobManagers are reached: the leader first, then those that were heard of."""
+        """The URLs of the JobManagers: the leader first, then those that reported lately."""
         live = [one.url for one in self._live()]
         found = [self.leader_url, *live, self._myself.url]
         return list(dict.fromkeys(url for url in found if url is not None))
@@ -121,7 +121,7 @@ class Leadership:
                 await asyncio.wait_for(stop.wait(), pause)
 
     async def run_once(self) -> float:
-        """Runs once; returns the seconds until the next run is due."""
+        """Run once; return the seconds until the next run is due."""
         self._standing = leases.transition(self._standing, LeaseTimePassed(self._clock()))
         try:
             # A leader does not wait for an answer beyond the end of its lease.
@@ -141,12 +141,12 @@ class Leadership:
         return self._pause()
 
     async def resign(self) -> None:
-        """Leaves: the next one may lead at once."""
+        """Give up leadership, so that another JobManager can lead at once."""
         term, self._standing = self.term, Following()
         if term is not None:
             _log.info("resigning", term=term, url=self._myself.url)
         await self._tell(is_meant=True)
-        with suppress(Exception):  # it expires by itself
+        with suppress(Exception):  # the lease expires by itself
             async with asyncio.timeout(self._timing.renew_every.total_seconds()):
                 if term is not None:
                     await self._store.release(term)
@@ -161,7 +161,7 @@ class Leadership:
         self._standing = leases.transition(self._standing, event)
 
     async def _stand(self) -> None:
-        """Takes the lease where nobody leads."""
+        """Take the lease if no JobManager leads."""
         seen = self._seen = await self._store.look()
         if not leases.may_take(seen.lease, self._candidate, seen.at):
             return
@@ -176,7 +176,7 @@ class Leadership:
         self._seen = await self._store.look()
 
     async def _tell(self, *, is_meant: bool = False) -> None:
-        """Tells what has changed since it was last told."""
+        """Notify the listener of what has changed since the last notification."""
         term, url = self.term, self._myself.url
         if self._told_term is not None and self._told_term != term:
             if not is_meant:

@@ -65,7 +65,7 @@ class Pruner:
         await self._prune_jobs()
 
     def failed(self) -> None:
-        """Nothing is remembered between two runs."""
+        """Nothing to do: the loop keeps nothing between two runs."""
 
     async def _batches(self, prune: Callable[[Pruning], Awaitable[int]]) -> None:
         gone = _BATCH

@@ -1,4 +1,4 @@
-"""Notices what did not happen in time: acks, heartbeats, restarts, an end."""
+"""Acts on what is overdue: acks, heartbeats, restarts, operations and exits of runners."""
 
 from datetime import datetime, timedelta
 
@@ -10,7 +10,7 @@ from jobmanager.services.ports.runners import Launcher, Runner
 from jobmanager.services.ports.unit_of_work import UnitsOfWork
 
 LINGER = timedelta(seconds=20)
-"""How long a runner may take to leave after its attempt has ended."""
+"""How long a runner may take to exit after its attempt has ended."""
 
 
 class Reaper:
@@ -50,7 +50,7 @@ class Reaper:
             await self._look_after(one.runner, one.attempt, now)
 
     def failed(self) -> None:
-        """While we could not hear, silence meant nothing."""
+        """Restart the measuring of silence: heartbeats could not be received during the failure."""
         self._listening_since = self._clock()
 
     async def _look_after(self, runner: Runner, attempt: Attempt, now: datetime) -> None:
@@ -64,7 +64,7 @@ class Reaper:
             await runners.went_silent(self._units(), runner.id, silence, now)
 
     async def _see_off(self, runner: Runner, ended_ago: timedelta, now: datetime) -> None:
-        """A runner whose attempt has ended leaves by itself, or is made to."""
+        """End a runner whose attempt has ended, if it does not exit by itself."""
         if runner.host != self._launcher.host():
             if ended_ago > LINGER + self._heartbeat_timeout:
                 await runners.given_up(self._units(), runner.id, now)

@@ -1,4 +1,4 @@
-"""Writes down what every running job did since the last look, and sums up what is old."""
+"""Stores a sample of what every running job did since the last run, and sums up old samples."""
 
 from datetime import datetime, timedelta
 
@@ -13,7 +13,7 @@ _KEPT = (
     (0, 60, timedelta(hours=2)),
     (60, 600, timedelta(days=2)),
 )
-"""Samples of this resolution are summed up to that one when they are so old."""
+"""Resolution of samples, the coarser resolution they are summed up to, and at which age."""
 _COARSEST_S = 600
 _KEEP = timedelta(days=30)
 
@@ -43,11 +43,11 @@ class Sampler:
         self._read = found
 
     def failed(self) -> None:
-        """What was read stays: the next sample spans the time since then."""
+        """Keep the last readings: the next sample covers the time since then."""
 
 
 class SampleAging:
-    """A loop of its own, and a slow one."""
+    """Sums up old samples, in a slow loop of its own."""
 
     def __init__(self, units: UnitsOfWork, clock: Clock) -> None:
         self._units = units
@@ -64,10 +64,10 @@ class SampleAging:
             await uow.commit()
 
     def failed(self) -> None:
-        """Nothing is remembered between two runs."""
+        """Nothing to do: the loop keeps nothing between two runs."""
 
 
 def _floor(moment: datetime, seconds: int) -> datetime:
-    """The end of the last bin that is whole: a bin is summed up once."""
+    """Return the end of the last complete bin: a bin is summed up once."""
     whole = int(moment.timestamp()) // seconds * seconds
     return datetime.fromtimestamp(whole, moment.tzinfo)

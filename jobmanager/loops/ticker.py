@@ -14,7 +14,7 @@ _PAUSE_AFTER_ERROR = 1.0
 class BackgroundLoop(Protocol):
     async def run_once(self) -> None: ...
     def failed(self) -> None:
-        """A run broke off: forget what was measured across runs."""
+        """Called after a run failed, to drop what was measured across runs."""
 
 
 async def tick(
@@ -25,8 +25,8 @@ async def tick(
     wake: asyncio.Event | None = None,
     share: float = 1.0,
 ) -> None:
-    """A run each `every` seconds, and at once when `wake` is set. Errors end that run only.
-    Runs take at most a `share` of the time: where there are many jobs there are fewer runs.
+    """Run the loop every `every` seconds, and at once when `wake` is set. An error ends only that
+    run. Runs take at most a `share` of the time: with many jobs there are fewer runs.
     """
     while not stop.is_set():
         if wake is not None:
@@ -43,7 +43,7 @@ async def tick(
 
 
 def pause_after(took: float, every: float, share: float) -> float:
-    """So long that a run like the last has its share of the time, and no more."""
+    """Return a pause after which a run as long as the last takes at most its share of the time."""
     return max(every, took * (1 / share - 1))
 
 

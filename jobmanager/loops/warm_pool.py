@@ -1,4 +1,4 @@
-"""Keeps processes warm for the jobs that will come."""
+"""Keeps warm runner processes ready for future jobs."""
 
 from datetime import timedelta
 from typing import Protocol
@@ -6,7 +6,7 @@ from typing import Protocol
 from jobmanager.services.clock import Clock
 
 PAUSE = timedelta(seconds=10)
-"""After one was taken: the job that took it goes first."""
+"""Pause after a warm process was taken, so that the new job starts first."""
 
 
 class ProcessPool(Protocol):
@@ -31,5 +31,5 @@ class WarmPool:
         self._had = self._pool.warm()
 
     def failed(self) -> None:
-        """A process that cannot be started now may start later; the machine gets a rest."""
+        """Wait before the next try: a process that cannot be started now may start later."""
         self._refill_at = self._clock() + PAUSE

@@ -1,4 +1,4 @@
-"""Sees whether running jobs really run: progress, heartbeats, checkpoints."""
+"""Checks the health of running jobs: progress, heartbeats, checkpoints."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ class Watchdog:
         self._listening_since = clock()
 
     async def run_once(self) -> None:
-        """One query for all jobs; a lock only where something is to be written."""
+        """Examine all jobs with one query; lock only jobs whose health has changed."""
         now, since = self._clock(), self._listening_since
         async with self._units() as uow:
             running = await uow.jobs.running()
@@ -32,5 +32,5 @@ class Watchdog:
                 await health.note(self._units(), one.stored.id, self._limits, since, now)
 
     def failed(self) -> None:
-        """While we could not hear, silence meant nothing."""
+        """Restart the measuring of silence: heartbeats could not be received during the failure."""
         self._listening_since = self._clock()

@@ -14,7 +14,7 @@ class NotYaml(ValueError):
 
 
 class GraphLoader(yaml.SafeLoader):
-    """YAML with the scalars of JSON: `on` is a word and `2026-11-16` a text, as written."""
+    """YAML with the scalars of JSON: `on` and `2026-11-16` are strings."""
 
 
 GraphLoader.yaml_implicit_resolvers = {
@@ -25,7 +25,7 @@ GraphLoader.add_implicit_resolver(_BOOL, re.compile(r"^(?:true|false)$"), list("
 
 
 def parse_yaml(text: str | bytes) -> Any:
-    """What `text` holds. Raises `NotYaml`."""
+    """Parse `text`. Raises `NotYaml`."""
     try:
         return yaml.load(text, GraphLoader)
     except (yaml.YAMLError, RecursionError, ValueError) as error:

@@ -1,7 +1,7 @@
-"""The wire between a JobManager and its inspector: one line of JSON a message.
+"""The protocol between a JobManager and its inspector: each message is a line of JSON.
 
-The inspector is a child process with a small Spark session of its own. It reads the
-state in checkpoints and savepoints, which the JobManager, without Spark, cannot.
+The inspector is a child process with a small Spark session of its own. It reads the state in
+checkpoints and savepoints, which the JobManager cannot do without Spark.
 
     JobManager ── Question ──▶ standard input      one at a time, each with its id
     standard output ── Answer ──▶ JobManager       the same id; first `InspectorReady`, id 0
@@ -14,17 +14,17 @@ from uuid import UUID
 
 from pydantic import Field
 
-from jobmanager.protocol.messages import Message
+from jobmanager.protocol.messages import Message, PathRoots
 
 MOST_ROWS = 1000
-"""That one answer may hold."""
+"""The most rows in one answer."""
 
 
 class Place(Message):
     """A checkpoint or a savepoint, and the job graph it belongs to."""
 
     root: str
-    """file: URI that the locations in its manifest are relative to."""
+    """The file: URI that the locations in its manifest are relative to."""
     manifest: str
     """The manifest, relative to `root`."""
     graph: dict[str, Any]
@@ -35,7 +35,7 @@ class Place(Message):
 
 
 class ListStates(Message):
-    """Which states there are, and what is in them."""
+    """List the states, with their columns."""
 
     kind: Literal["list_states"] = "list_states"
     place: Place
@@ -50,7 +50,7 @@ class StateRef(Message):
 
 
 class ReadRows(Message):
-    """Rows of a state in the order of subtask and key, those of one key or all."""
+    """Read rows of a state, ordered by subtask and key: the rows of one key, or all."""
 
     kind: Literal["read_rows"] = "read_rows"
     place: Place
@@ -58,13 +58,13 @@ class ReadRows(Message):
     key: str | None = None
     """The value of the only key column, or a JSON object of key columns; None: all keys."""
     subtask: int = 0
-    """Where to go on: the subtask, and how many of its rows were seen already."""
+    """Where to continue: the subtask, and how many of its rows were read already."""
     skip: int = 0
     limit: int = Field(100, ge=1, le=MOST_ROWS)
 
 
 class CountKeyGroups(Message):
-    """How many rows and bytes of a state are in each key group."""
+    """Count the rows and bytes of a state in each key group."""
 
     kind: Literal["count_key_groups"] = "count_key_groups"
     place: Place
@@ -72,7 +72,7 @@ class CountKeyGroups(Message):
 
 
 class TryGraph(Message):
-    """Whether Spark would go on from a snapshot with another job graph: tried on a copy, with a
+    """Try whether Spark can continue from a snapshot with another job graph: on a copy, with a
     batch that reads nothing and writes nothing.
     """
 
@@ -85,10 +85,12 @@ class TryGraph(Message):
     """What relative paths in the graph are relative to."""
     storage: str | None = None
     """Where the graph's artifacts are, a file: URI."""
+    allowed_paths: PathRoots | None = None
+    """What the graph may name; None: anything."""
 
 
 class AnalyseGraph(Message):
-    """What Spark says to a job graph: every fault, and the physical plans."""
+    """Let Spark analyse a job graph, for its faults and physical plans."""
 
     kind: Literal["analyse_graph"] = "analyse_graph"
     graph: dict[str, Any]
@@ -97,6 +99,8 @@ class AnalyseGraph(Message):
     """What relative paths in the graph are relative to."""
     storage: str | None = None
     """Where the graph's artifacts are, a file: URI."""
+    allowed_paths: PathRoots | None = None
+    """What the graph may name; None: anything."""
 
 
 class AdoptCheckpoint(Message):
@@ -106,7 +110,7 @@ class AdoptCheckpoint(Message):
     path: str
     """The checkpoint directory: a file: URI or an absolute path."""
     graph: dict[str, Any]
-    """The job-graph document that is to go on from it."""
+    """The job-graph document that shall continue from it."""
     parallelism: int
     data_root: str
     """What relative paths in the graph are relative to."""
@@ -115,10 +119,12 @@ class AdoptCheckpoint(Message):
     """The directory of the savepoint, a file: URI. It does not exist yet."""
     storage: str | None = None
     """Where the graph's artifacts are, a file: URI."""
+    allowed_paths: PathRoots | None = None
+    """What the graph may name; None: anything."""
 
 
 class DescribeScript(Message):
-    """Run a script up to where it waits for its queries, and say what they are. None starts."""
+    """Run a script up to where it waits for its queries, and describe them. No query is started."""
 
     kind: Literal["describe_script"] = "describe_script"
     script: str
@@ -148,7 +154,7 @@ QuestionBody = Annotated[
 class Question(Message):
     id: int
     within_ms: int
-    """An answer that takes longer is of no use any more."""
+    """Time limit: a later answer is not used."""
     body: QuestionBody
 
 
@@ -156,7 +162,7 @@ class Question(Message):
 
 
 class InspectorReady(Message):
-    """The Spark session is there."""
+    """The Spark session is open."""
 
     kind: Literal["ready"] = "ready"
     spark_version: str
@@ -165,9 +171,9 @@ class InspectorReady(Message):
 class StateColumn(Message):
     name: str
     type: str
-    """As Spark's DDL has it."""
+    """The type in Spark's DDL."""
     spark_name: str
-    """What Spark calls it in its state."""
+    """Spark's name of the column in its state."""
 
 
 class StateDescription(StateRef):
@@ -187,16 +193,16 @@ class StateRow(Message):
     key: dict[str, Any]
     value: dict[str, Any]
     key_group: int | None
-    """None: the vertex has no key, or Spark does not spread this state by one."""
+    """None: the vertex has no key, or Spark does not partition this state by key."""
     subtask: int
-    """The state partition that Spark found it in."""
+    """The state partition in which Spark found the row."""
 
 
 class Rows(Message):
     kind: Literal["rows"] = "rows"
     rows: list[StateRow]
     next_subtask: int | None
-    """None: there are no more."""
+    """None: there are no more rows."""
     next_skip: int = 0
 
 
@@ -205,18 +211,18 @@ class KeyGroupCount(Message):
     subtask: int
     rows: int
     bytes: int
-    """Of the keys and values as Spark serialises them."""
+    """Size of keys and values as Spark serialises them."""
 
 
 class KeyGroupCounts(Message):
     kind: Literal["key_group_counts"] = "key_group_counts"
     max_parallelism: int
     groups: list[KeyGroupCount]
-    """Those that have rows."""
+    """The key groups that have rows."""
 
 
 class StateSchema(Message):
-    """What Spark keeps, as DDL, under the names that Spark gives."""
+    """The columns that Spark keeps, as DDL, with Spark's names."""
 
     key: str
     value: str
@@ -234,20 +240,21 @@ class StateChange(Message):
 class TriedRegion(Message):
     region: str
     is_new: bool
-    """The snapshot has nothing of it: it was planned, and there was nothing to go on from."""
+    """The snapshot has no state of the region, so it was only planned."""
     drops_state: bool = False
-    """The snapshot has keyed state of it, and the graph has no keyed vertex in it any more: it
-    was tried without that state."""
+    """The snapshot has keyed state of the region, but the graph has no keyed vertex in it any more:
+    it was tried without that state.
+    """
     accepted: bool
     error: str | None = None
     """Spark's reason, in one line."""
     vertex: str | None = None
-    """The vertex that the error is about, where that is known."""
+    """The vertex that the error is about, if known."""
     states: list[StateChange]
 
 
 class Tried(Message):
-    """Every region of the graph, in the order of its sinks."""
+    """The results for every region of the graph, in the order of its sinks."""
 
     kind: Literal["tried"] = "tried"
     regions: list[TriedRegion]
@@ -256,7 +263,7 @@ class Tried(Message):
 class AnalysisFault(Message):
     vertex: str | None
     field: str
-    """Empty: the whole vertex."""
+    """Empty: the fault is in the vertex as a whole."""
     message: str
 
 
@@ -269,7 +276,7 @@ class Analysed(Message):
     kind: Literal["analysed"] = "analysed"
     faults: list[AnalysisFault]
     plans: list[SparkPlan]
-    """Of the regions without a fault."""
+    """The plans of the regions without a fault."""
 
 
 class Adopted(Message):
@@ -277,17 +284,17 @@ class Adopted(Message):
 
     kind: Literal["adopted"] = "adopted"
     batch: int
-    """The last committed one of the query."""
+    """The last committed batch of the query."""
     provider: str
-    """The class that kept its state."""
+    """The state store provider of the query."""
     partitions: int | None
-    """State partitions it had."""
+    """The number of state partitions of the query."""
     was_rewritten: bool
-    """False: its state was as ours is, and was copied."""
+    """Whether the state was rewritten; False: it already had the right form, and was copied."""
 
 
 class ScriptQuerySink(Message):
-    """What a query writes to, in Spark's words."""
+    """What a query writes to, in Spark's terms."""
 
     format: str
     path: str | None

@@ -1,6 +1,6 @@
-"""The wire between a JobManager and its runners, version 1.
+"""The protocol between a JobManager and its runners, version 1.
 
-A runner only ever calls outward:
+All calls are made by the runner:
 
     POST /v1/runners/{runner}/register     RunnerHello      -> RunnerWelcome
     GET  /v1/runners/{runner}/directives?after=N&wait_ms=M  -> Directives (long poll)
@@ -9,11 +9,11 @@ A runner only ever calls outward:
     POST /v1/runners/{runner}/declines     BarrierDeclined  -> BarrierReply
     POST /v1/runners/{runner}/attempt      AttemptReport    -> AttemptReply
 
-Every call carries `Authorization: Bearer <runner token>`, and every message
-about a job its attempt: the fencing token. All of them may be repeated: a
-repetition changes nothing and gets the same answer. Directives are numbered in
-one ascending sequence a runner; `after` is the last one it has taken, so a lost
-answer is simply asked for again.
+Every call carries `Authorization: Bearer <the runner's secret>`. Every message about a job carries
+its attempt, the fencing token, and with it `Headgate-Attempt-Token: <token>`, the token that came
+with the directive to run that attempt. Every call may be repeated: a repetition changes nothing and
+gets the same answer. Directives of a runner have ascending numbers; `after` is the number of the
+last directive that the runner has taken, so the runner just repeats a poll whose answer was lost.
 """
 
 from typing import Annotated, Any, Literal
@@ -24,6 +24,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from jobmanager.core.progress import RegionProgress, RestoredRegion
 
 PROTOCOL_VERSION = 1
+ATTEMPT_TOKEN = "Headgate-Attempt-Token"
+"""The header."""
 
 
 class Message(BaseModel):
@@ -43,14 +45,14 @@ class RunnerWelcome(Message):
     heartbeat_interval_ms: int
     poll_wait_ms: int
     urls: list[str] = []
-    """Where JobManagers are reached, the leader first. Any of them will do."""
+    """The URLs of the JobManagers, the leader first. A runner can use any of them."""
 
 
 # ── directives ────────────────────────────────────────────────────────────────
 
 
 class CheckpointRef(Message):
-    """A completed checkpoint an attempt may start from."""
+    """A completed checkpoint that an attempt may start from."""
 
     number: int
     manifest: str
@@ -61,25 +63,36 @@ class RestorePointMessage(Message):
     """A savepoint, or a checkpoint of another job, that a job starts from."""
 
     root: str
-    """URI that the locations in its manifest are relative to."""
+    """The URI that the locations in its manifest are relative to."""
     manifest: str
     """The manifest, relative to `root`."""
     name: str
-    """What to call it in texts: `savepoint 3f2a…`, `checkpoint 7 of job 9c1b…`."""
+    """Its name in messages: `savepoint 3f2a…`, `checkpoint 7 of job 9c1b…`."""
     allow_non_restored_state: bool = False
-    """Whether state of vertices that the graph no longer has may be left behind."""
+    """Whether state of vertices that the graph no longer has may be dropped."""
 
 
 class SavepointTarget(Message):
-    """Where a savepoint is to be written: a directory that does not exist yet."""
+    """Where to write a savepoint: a directory that does not exist yet."""
 
     id: UUID
     directory: str
     """A URI: `file:`, or elsewhere, such as `s3://bucket/savepoints/savepoint-3f2a…`."""
 
 
+class PathRoots(Message):
+    """What a job may name: paths and URIs, each with all that is below."""
+
+    graphs: list[str]
+    """For what the graph names."""
+    snapshots: list[str]
+    """For savepoints and what the job starts from."""
+
+
 class Run(Message):
     kind: Literal["run"] = "run"
+    token: str | None = Field(None, repr=False)
+    """What is said of the attempt carries it. None: by a JobManager of an older version."""
     graph: dict[str, Any]
     """The job-graph document as submitted: the runner parses it as the JobManager did."""
     parallelism: int
@@ -90,15 +103,19 @@ class Run(Message):
     """Root of all jobs' pools and checkpoints, a URI. None: they are in `storage`."""
     data_root: str
     """What relative paths in the graph are relative to."""
+    allowed_paths: PathRoots | None = None
+    """None: any path. The JobManager has looked; a symbolic link may have been made since."""
     checkpoint: CheckpointRef | None
-    """The latest completed one, if any."""
+    """The latest completed checkpoint, if there is one."""
     restore_point: RestorePointMessage | None = None
-    """What the job was started from, or last rescaled or upgraded from. Only looked at while no
-    attempt from `base_attempt` on has a committed batch or a checkpoint: the job never goes
-    back to it silently. Where it has another parallelism its state is repartitioned."""
+    """What the job was started from, or last rescaled or upgraded from. It is used only while no
+    attempt from `base_attempt` on has a committed batch or a checkpoint: the job never goes back
+    to it silently. If it has another parallelism, its state is repartitioned.
+    """
     base_attempt: int = 1
-    """What attempts before this one left behind is not gone back to: the job was rescaled,
-    upgraded or rolled back since, and `restore_point` is where that was."""
+    """State of attempts before this attempt is not used for a restore: the job was rescaled,
+    upgraded or rolled back since, from `restore_point`.
+    """
 
 
 class Barrier(Message):
@@ -106,15 +123,15 @@ class Barrier(Message):
     checkpoint: int
     expires_at: AwareDatetime
     savepoint: SavepointTarget | None = None
-    """Not None: all files go into this directory of its own, with the manifest."""
+    """For a savepoint: all files and the manifest go into this directory."""
 
 
 class Stop(Message):
-    """End at a boundary with a savepoint: every region finishes the batch it is in and starts
-    no other; then the savepoint is written and acked like a barrier; then `AttemptStoppedReport`.
+    """End with a savepoint: every region finishes its current batch and starts no other; then the
+    savepoint is written and acked like a barrier; then the runner sends `AttemptStoppedReport`.
 
-    Where no savepoint can be written the barrier is declined and the attempt fails, to be
-    restarted where it was: nothing is lost.
+    If no savepoint can be written, the barrier is declined and the attempt fails; the job is
+    restarted from where it was, and nothing is lost.
     """
 
     kind: Literal["stop"] = "stop"
@@ -122,13 +139,13 @@ class Stop(Message):
     expires_at: AwareDatetime
     savepoint: SavepointTarget
     drain: bool
-    """First let the watermark go to the end of time: every open window is emitted."""
+    """First advance the watermark to the end of time, so that every open window is emitted."""
     keep_runner: bool = False
-    """Stay after `AttemptStoppedReport`, with Spark warm: the next `Run` comes here."""
+    """Stay after `AttemptStoppedReport`, with the Spark session open, for the next `Run`."""
 
 
 class CheckpointCompleted(Message):
-    """Everyone acked: output held back for this checkpoint may become visible."""
+    """All subtasks acked: output that waits for this checkpoint may become visible."""
 
     kind: Literal["checkpoint_completed"] = "checkpoint_completed"
     checkpoint: int
@@ -141,14 +158,14 @@ class CheckpointAborted(Message):
 
 
 class Cancel(Message):
-    """End the attempt after the batch under way, or at the deadline in the middle of it."""
+    """End the attempt after the current batch, or at the deadline in the middle of the batch."""
 
     kind: Literal["cancel"] = "cancel"
     grace_ms: int
 
 
 class Exit(Message):
-    """Nothing more to do for this runner: end the process."""
+    """The runner has nothing more to do: end the process."""
 
     kind: Literal["exit"] = "exit"
     reason: str
@@ -176,10 +193,10 @@ class Directives(Message):
 
 class RunnerMemory(Message):
     resident_bytes: int
-    """Of the runner's process and all it started."""
+    """Memory of the runner's process and all processes it started."""
     heap_used_bytes: int | None = None
     heap_max_bytes: int | None = None
-    """Of the JVM; None: there is none."""
+    """Memory of the JVM; None: there is no JVM."""
     java_version: str | None = None
     slots: int | None = None
     """Tasks that Spark runs at the same time."""
@@ -196,9 +213,9 @@ class HeartbeatReply(Message):
     superseded: bool
     """True: this attempt was replaced. Stop at once, publish nothing."""
     heartbeat_interval_ms: int | None = None
-    """How long to wait before the next one: longer where there are many runners."""
+    """How long to wait before the next heartbeat: longer if there are many runners."""
     urls: list[str] = []
-    """As in `RunnerWelcome`, as it is now."""
+    """The same as in `RunnerWelcome`, but up to date."""
 
 
 class SubtaskAck(Message):
@@ -224,10 +241,10 @@ class BarrierAcks(Message):
     checkpoint: int
     manifest: str
     batches: dict[str, int | None]
-    """Region to the batch whose commit was the barrier; None: it has no batch yet."""
+    """By region, the batch whose commit was the barrier; None: no batch was committed yet."""
     bytes: int
     new_bytes: int
-    """What this checkpoint added to the snapshot pool."""
+    """Bytes that this checkpoint added to the snapshot pool."""
     acks: list[SubtaskAck]
 
 
@@ -263,7 +280,7 @@ class RepartitionedRegion(Message):
     from_parallelism: int
     to_parallelism: int
     batch: int
-    """The batch that Spark wrote the new state as."""
+    """The batch as which Spark wrote the new state."""
     duration_ms: int
 
 
@@ -284,7 +301,7 @@ class AttemptFinishedReport(Message):
 
 
 class AttemptStoppedReport(Message):
-    """Ended at a boundary, after its savepoint was acked."""
+    """The attempt ended between two batches, after its savepoint was acked."""
 
     event: Literal["stopped"] = "stopped"
     savepoint: UUID

@@ -1,4 +1,4 @@
-"""Progress as JSON: how it travels, how it is kept in the database, and how pages are given it."""
+"""Progress as JSON: on the wire, in the database, and for web pages."""
 
 from collections.abc import Sequence
 from typing import Any

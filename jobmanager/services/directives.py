@@ -1,13 +1,15 @@
 """Turns an effect for a runner into the directive that the runner fetches."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 from uuid import UUID
 
+from jobmanager.core.artifact import UploadLimits
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.core.life import effects
 from jobmanager.core.life.records import StoredJob
+from jobmanager.core.paths.allowed_paths import PathRules
 from jobmanager.core.snapshots.layout import job_directory
 from jobmanager.core.snapshots.storage_uri import below
 from jobmanager.protocol import messages
@@ -24,6 +26,20 @@ class RunSettings:
     data_root: str
     checkpoints: str | None = None
     """Root of pools and checkpoints, a URI; None: they are in `storage`."""
+    uploads: UploadLimits = field(default_factory=UploadLimits)
+    paths: PathRules | None = None
+    """What clients may name; None: anything."""
+
+    @property
+    def path_roots(self) -> messages.PathRoots | None:
+        """The same for those who do the work, and look again before they read or write."""
+        if self.paths is None:
+            return None
+        graphs, snapshots = self.paths.graphs, self.paths.snapshots
+        return messages.PathRoots(
+            graphs=[str(root.location) for root in graphs.roots],
+            snapshots=[str(root.location) for root in snapshots.roots],
+        )
 
     def checkpoints_of(self, job_id: JobId) -> str:
         """Return the URI that the locations in this job's manifests are relative to."""
@@ -31,24 +47,28 @@ class RunSettings:
 
 
 async def directive(
-    uow: UnitOfWork, entry: OutboxEntry, attempt: AttemptNumber, settings: RunSettings
+    uow: UnitOfWork,
+    entry: OutboxEntry,
+    attempt: AttemptNumber,
+    settings: RunSettings,
+    attempt_token: str,
 ) -> messages.Directive:
     return messages.Directive(
         id=entry.id,
         job=entry.job_id,
         attempt=attempt,
-        body=await _body(uow, entry, settings),
+        body=await _body(uow, entry, settings, attempt_token),
     )
 
 
 async def _body(
-    uow: UnitOfWork, entry: OutboxEntry, settings: RunSettings
+    uow: UnitOfWork, entry: OutboxEntry, settings: RunSettings, attempt_token: str
 ) -> messages.DirectiveBody:
     effect = entry.effect
     match effect:
         case effects.StartAttempt():
             stored = await uow.jobs.get(entry.job_id)
-            return await _run(uow, stored, settings)
+            return await _run(uow, stored, settings, attempt_token)
         case effects.SendBarrier():
             savepoint = None
             if effect.savepoint is not None and effect.directory is not None:
@@ -84,7 +104,9 @@ async def _body(
             assert_never(effect)
 
 
-async def _run(uow: UnitOfWork, stored: StoredJob, settings: RunSettings) -> messages.Run:
+async def _run(
+    uow: UnitOfWork, stored: StoredJob, settings: RunSettings, attempt_token: str
+) -> messages.Run:
     restorable = await uow.checkpoints.restorable(stored.id)
     checkpoint = None
     if restorable:
@@ -95,12 +117,14 @@ async def _run(uow: UnitOfWork, stored: StoredJob, settings: RunSettings) -> mes
                 number=newest.number, manifest=newest.stored.manifest
             )
     return messages.Run(
+        token=attempt_token,
         graph=dict(stored.document),
         parallelism=stored.parallelism,
         spark_master=settings.spark_master,
         storage=settings.storage,
         checkpoints=settings.checkpoints,
         data_root=settings.data_root,
+        allowed_paths=settings.path_roots,
         checkpoint=checkpoint,
         # a job with a checkpoint of its own never goes back to its restore point, which may be
         # deleted

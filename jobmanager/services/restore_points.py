@@ -27,6 +27,7 @@ from jobmanager.core.snapshots import fit
 from jobmanager.core.snapshots.layout import MANIFEST
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path, normal
 from jobmanager.files.open_storage import require_shared
+from jobmanager.services import path_checks
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports.storage import SnapshotStorage
 from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
@@ -56,6 +57,7 @@ async def requested(
         raise UnsupportedRequest("a job starts from a savepoint or from a checkpoint, not both")
     if asked.savepoint:
         point = await of_savepoint(units(), asked.savepoint)
+        await path_checks.require_for_snapshot(settings.paths, point.name, point.root)
     elif asked.checkpoint:
         point = await of_checkpoint(units(), asked.checkpoint, settings)
     else:

@@ -97,7 +97,7 @@ async def dispose(
         await uow.savepoints.save(savepoint)
         if job_id is None:
             # An outbox belongs to a job. Files deleted before the commit are deleted again after a
-            # # crash, since the row still says that the savepoint exists.
+            # crash, since the row still says that the savepoint exists.
             await storage.dispose_savepoint(savepoint.directory)
         else:
             await uow.outbox.add(job_id, [DisposeSavepoint(savepoint.directory)], now)

@@ -1,10 +1,10 @@
-"""Artifacts in Postgres: what is known of each. Their contents are in storage."""
+"""Artifacts in Postgres: their rows. Their contents are in storage."""
 
 from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import cast, delete, select
+from sqlalchemy import cast, delete, func, select
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -21,8 +21,13 @@ class PostgresArtifacts:
     def __init__(self, session: AsyncSession) -> None:
         self._session = session
 
+    async def totals(self) -> tuple[int, int]:
+        query = select(func.count(), func.coalesce(func.sum(ArtifactRow.bytes), 0))
+        count, total = (await self._session.execute(query.select_from(ArtifactRow))).one()
+        return count, int(total)
+
     async def add(self, artifact: Artifact) -> None:
-        # Of two uploads of one content at the same time the second one finds it there.
+        # Of two simultaneous uploads of the same content, the second finds the row.
         values = {
             "id": artifact.id,
             "name": artifact.name,
@@ -77,7 +82,7 @@ class PostgresArtifacts:
             .order_by(JobRow.submitted_at)
         )
         found = [JobId(one) for one in jobs]
-        # A change under way goes to the one graph or back to the other.
+        # A rescale or upgrade under way may still end with either graph.
         changes = await self._session.execute(
             select(OperationRow.job_id, OperationRow.change).where(
                 OperationRow.status == OperationStatus.IN_PROGRESS, OperationRow.change.is_not(None)

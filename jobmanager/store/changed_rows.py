@@ -1,5 +1,5 @@
-"""What steps changed in the rows of jobs and checkpoints, written by a statement for each kind
-of change, of one job or of hundreds.
+"""Writes what steps changed in the rows of jobs and checkpoints: one statement for each kind of
+change, for one job or for hundreds.
 """
 
 import json
@@ -30,7 +30,7 @@ FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(
     job_id uuid, number bigint, attempt bigint, kind text, status text,
     triggered_at timestamptz, expires_at timestamptz)
 """
-# With its awaited set: before the barrier can be fetched.
+# With its awaited set, which is stored before the barrier can be fetched.
 _AWAIT = """
 INSERT INTO checkpoint_subtasks (job_id, checkpoint, region, vertex, subtask, kind)
 SELECT r.job_id, r.number, a.region, a.vertex, a.subtask, a.kind
@@ -47,7 +47,7 @@ FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(
     detail text, manifest text, batches jsonb, bytes bigint, new_bytes bigint)
 WHERE c.job_id = r.job_id AND c.number = r.number
 """
-# All at once: a barrier has as many acks as the job has subtasks; of one job, or of many.
+# All acks at once: a barrier has as many acks as the job has subtasks.
 _ACK = """
 UPDATE checkpoint_subtasks AS s
 SET acked_at = r.at, pointer = a.pointer, version = a.version, bytes = a.bytes,
@@ -79,7 +79,7 @@ class ChangedRows:
         self._discarded: list[Mapping[str, Any]] = []
 
     def note_pace(self, before: StoredJob, after: StoredJob) -> bool:
-        """False: more of the job has changed than when its next checkpoint is due."""
+        """Note the job's next checkpoint. False: more of the job has changed than that."""
         if after is before:
             return True
         paced = replace(
@@ -164,7 +164,7 @@ def _new_acks(before: Checkpoint, after: Checkpoint) -> list[dict[str, Any]]:
 
 
 def _discarded(change: LifeChange) -> list[CheckpointNumber]:
-    """What could have been restored from, before or by this step, and cannot any more."""
+    """Return the checkpoints that this step has made unusable for a restore."""
     if change.before is None:
         return []
     completed = {

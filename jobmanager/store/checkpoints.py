@@ -54,7 +54,7 @@ class PostgresCheckpoints:
         return [CheckpointNumber(number) for number in found]
 
     async def note_discarded(self, job_id: JobId, number: CheckpointNumber, at: datetime) -> None:
-        """Keeps the checkpoint and its acks as history."""
+        """Mark the checkpoint as discarded; its row and its acks are kept as history."""
         await self._session.execute(
             update(CheckpointRow)
             .where(CheckpointRow.job_id == job_id, CheckpointRow.number == number)

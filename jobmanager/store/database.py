@@ -1,4 +1,4 @@
-"""Connection pools to one Postgres: one for the work, a small one for the lease."""
+"""Connection pools to one Postgres: one for all work, and a small one for the lease."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,9 +15,16 @@ from sqlalchemy.ext.asyncio import (
 from jobmanager.core.ids import JobId
 from jobmanager.services.ports.history import Actor
 from jobmanager.store import schema
+from jobmanager.store.audit import PostgresAudit
 from jobmanager.store.leases import PostgresLeases
 from jobmanager.store.outages import outages_named
+from jobmanager.store.tokens import PostgresTokens
 from jobmanager.store.unit_of_work import Leader, PostgresUnitOfWork
+
+_UNREADABLE = (
+    "it is not a valid URL: write postgresql://user:password@host:5432/name, with special "
+    "characters of the password percent-encoded, such as %40 for @ and %2F for /"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +42,7 @@ AS_USUAL = Waits()
 
 
 class Database:
-    """The engines and their sessions. `open_database` makes one, `close` ends it."""
+    """The engines and their sessions. `open_database` makes a `Database`, `close` ends it."""
 
     def __init__(self, engine: AsyncEngine, for_lease: AsyncEngine) -> None:
         self.engine = engine
@@ -44,13 +51,17 @@ class Database:
             engine, expire_on_commit=False
         )
         self.leases = PostgresLeases(for_lease)
+        self.tokens = PostgresTokens(self.sessions)
+        self.audit = PostgresAudit(self.sessions)
         self.on_commit: Callable[[Iterable[JobId]], None] = lambda jobs: None
-        """Told, after each commit, of the jobs that have new effects."""
+        """Called after each commit with the jobs that have new effects."""
         self.leader: Leader | None = None
-        """Not None: a unit of work commits only in the term in which it was begun."""
+        """If set, a unit of work commits only in the term in which it began."""
 
-    def unit_of_work(self, actor: Actor = Actor.JOBMANAGER) -> PostgresUnitOfWork:
-        return PostgresUnitOfWork(self.sessions, self.on_commit, self.leader, actor)
+    def unit_of_work(
+        self, actor: Actor = Actor.JOBMANAGER, actor_name: str | None = None
+    ) -> PostgresUnitOfWork:
+        return PostgresUnitOfWork(self.sessions, self.on_commit, self.leader, actor, actor_name)
 
     async def migrate(self) -> None:
         await schema.upgrade(self.engine)
@@ -65,13 +76,26 @@ class Database:
         await self.engine.dispose()
 
 
-def open_database(url: str, waits: Waits = AS_USUAL) -> Database:
-    """A pool for `url`, any Postgres URL; psycopg is the driver whatever the URL says."""
-    parsed = make_url(url)
+def parse_url(text: str) -> URL:
+    """Parse any Postgres URL; psycopg is the driver whatever the URL says. The result hides its
+    password when it is printed. Raises ValueError with a message that does not repeat the text.
+    """
+    try:
+        parsed = make_url(text)
+    except Exception:
+        # not as the cause either: the unreadable part may belong to the password
+        raise ValueError(_UNREADABLE) from None
     if not parsed.drivername.startswith("postgres"):
         raise ValueError(f"{parsed.drivername!r} is not Postgres: give postgresql://user@host/name")
-    psycopg_url = parsed.set(drivername="postgresql+psycopg")
-    # The lease has connections of its own: a flood of requests must not cost us the lead.
+    if password := parsed.query.get("password"):
+        parsed = parsed.difference_update_query(["password"]).set(password=str(password))
+    return parsed.set(drivername="postgresql+psycopg")
+
+
+def open_database(url: str | URL, waits: Waits = AS_USUAL) -> Database:
+    """Open the pools for `url`, any Postgres URL."""
+    psycopg_url = parse_url(url) if isinstance(url, str) else url
+    # The lease has connections of its own: a flood of requests must not end the leadership.
     return Database(
         _engine(psycopg_url, 10, 30, waits.connection, waits.idle_in_transaction),
         _engine(psycopg_url, 1, 1, waits.lease_connection, waits.idle_in_transaction),
@@ -85,12 +109,13 @@ def _engine(url: URL, size: int, more: int, patience: float, idle: float) -> Asy
         max_overflow=more,
         pool_timeout=patience,
         pool_pre_ping=True,
+        hide_parameters=True,  # what is in a row is in no error, and so in no log
         connect_args={
             "connect_timeout": 5,
             "application_name": "headgate",
-            # A leader that is frozen in the middle of a transaction gives up its locks.
+            # A leader that is frozen in the middle of a transaction loses its locks.
             "options": f"-c idle_in_transaction_session_timeout={int(idle * 1000)}",
-            # A machine that is gone is noticed, and not waited for until TCP gives up.
+            # A machine that has gone is noticed before TCP gives up.
             "keepalives_idle": 5,
             "keepalives_interval": 2,
             "keepalives_count": 3,

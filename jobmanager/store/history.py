@@ -1,14 +1,14 @@
-"""The history in Postgres: in an order without gaps, and told to who listens.
+"""The history in Postgres: entries in an order without gaps, with notifications for listeners.
 
-Ids come from a sequence, and a sequence knows nothing of commits: of two transactions,
-the one that took the higher id may commit first, and a reader that goes on after it would
-never see the other. So the entries of a transaction are written by its last statements,
-under a lock that is held until the commit: ids ascend in the order in which entries become
-visible, and "after id n" misses nothing. (Postgres lets go of a transaction's locks only
-after others can see what it did.) The lock is taken last and nothing is waited for while it
-is held, so it takes part in no deadlock; and NOTIFY makes its senders commit one by one
-anyway. The other way, to read only below the oldest transaction under way, would let one
-slow transaction in the whole cluster hold up every stream.
+Ids come from a sequence, and a sequence does not follow the order of commits: of two transactions,
+the one with the higher id may commit first, and a reader that continues after that id would never
+see the other. So the entries of a transaction are written by its last statements, under a lock that
+is held until the commit: ids ascend in the order in which entries become visible, and "after id n"
+misses nothing. (Postgres releases a transaction's locks only after its changes are visible.) The
+lock is taken last and nothing is waited for while it is held, so it cannot take part in a deadlock;
+and NOTIFY makes its senders commit one by one anyway. The alternative, reading only below the
+oldest transaction under way, would let one slow transaction in the whole cluster hold up every
+stream.
 """
 
 import json
@@ -28,20 +28,21 @@ from jobmanager.store.tables import IS_LIVE, AttemptRow, HistoryRow, JobRow
 
 _ORDER_LOCK = 0x4849_5354
 _MOST_OF_A_PAYLOAD = 7_500
-"""Postgres takes less than 8,000 bytes."""
+"""Postgres accepts payloads of less than 8,000 bytes."""
 
 _NOTIFY = "SELECT pg_notify(:channel, told) FROM unnest(CAST(:payloads AS text[])) AS told"
 
 
 class PostgresHistory:
-    def __init__(self, session: AsyncSession, actor: Actor) -> None:
+    def __init__(self, session: AsyncSession, actor: Actor, actor_name: str | None = None) -> None:
         self._session = session
         self._actor = actor
+        self._actor_name = actor_name
         self._rows: list[dict[str, Any]] = []
         self._announcements: list[str] = []
 
     async def add(self, job_id: JobId, *entries: HistoryEntry) -> None:
-        """To be written when the transaction is committed."""
+        """Add an entry, which is written when the transaction is committed."""
         self._rows += [
             {
                 "job_id": job_id,
@@ -52,12 +53,14 @@ class PostgresHistory:
                 "checkpoint": entry.checkpoint,
                 "detail": dict(entry.detail),
                 "actor": self._actor,
+                "actor_name": self._actor_name,
             }
             for entry in entries
         ]
 
     async def announce(self, job_id: JobId, kind: str, facts: Mapping[str, Any]) -> None:
-        """Lists in `facts` are left out where all of them together are too long to be sent."""
+        """Send a live event at the commit. Lists in `facts` are left out if it would be too
+        long."""
         event = {"kind": kind, "job": job_id.hex, **facts}
         payload = json.dumps(event)
         if len(payload) > _MOST_OF_A_PAYLOAD:
@@ -66,7 +69,7 @@ class PostgresHistory:
         self._announcements.append(payload)
 
     async def write(self) -> None:
-        """The last thing before the commit."""
+        """Write the entries; called last, just before the commit."""
         rows, self._rows = self._rows, []
         announcements, self._announcements = self._announcements, []
         if announcements:
@@ -93,7 +96,7 @@ class PostgresHistory:
         return [_recorded(row, name, status, health) for row, name, status, health in rows]
 
     async def before(self, before: int | None, limit: int, job_id: JobId) -> Sequence[Recorded]:
-        """The newest first."""
+        """Return entries before an id, the newest first."""
         query = (
             select(HistoryRow, JobRow.name, JobRow.status, JobRow.health)
             .join(JobRow, JobRow.id == HistoryRow.job_id)
@@ -110,7 +113,7 @@ class PostgresHistory:
         return int(await self._session.scalar(select(func.max(HistoryRow.id))) or 0)
 
     async def progress(self) -> Sequence[LiveProgress]:
-        """Of every job whose attempt has said something and not ended."""
+        """Return the progress of every job whose attempt has reported any and has not ended."""
         current = and_(AttemptRow.job_id == JobRow.id, AttemptRow.number == JobRow.attempt)
         rows = await self._session.execute(
             select(
@@ -146,6 +149,7 @@ def _recorded(row: HistoryRow, name: str, status: str, health: str) -> Recorded:
         job_name=name,
         job_state=shown_state(status, health),
         actor=Actor(row.actor),
+        actor_name=row.actor_name,
         entry=HistoryEntry(
             at=row.at,
             kind=row.kind,

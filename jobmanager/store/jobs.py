@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Uuid, and_, cast, func, insert, select, text, update
+from sqlalchemy import Uuid, and_, cast, func, insert, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
@@ -24,7 +24,7 @@ from jobmanager.store import mapping
 from jobmanager.store.life_query import NEEDS_RESTORE_POINT, PINNED
 from jobmanager.store.tables import IS_LIVE, AttemptRow, CheckpointRow, JobRow, RunnerRow
 
-# Skipped where locked: nobody waits for a heartbeat, and it is part of no deadlock.
+# Locked rows are skipped: a heartbeat never waits, and takes part in no deadlock.
 _NOTE_HEARTBEATS = """
     WITH heard AS (
         SELECT id, memory FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(id uuid, memory jsonb)
@@ -47,6 +47,19 @@ WITH told AS (
 UPDATE attempts a SET progress = told.progress, progress_at = :at
 FROM told JOIN free USING (job_id, number)
 WHERE a.job_id = told.job_id AND a.number = told.number
+"""
+# In one order for all: two batches never wait for each other.
+_NOTE_TOKENS = """
+WITH told AS (
+    SELECT * FROM jsonb_to_recordset(CAST(:rows AS jsonb))
+        AS t(job_id uuid, number bigint, hash text)
+), due AS (
+    SELECT a.job_id, a.number, told.hash FROM attempts a JOIN told USING (job_id, number)
+    WHERE a.token_hash IS DISTINCT FROM told.hash
+    ORDER BY a.job_id, a.number FOR NO KEY UPDATE OF a
+)
+UPDATE attempts a SET token_hash = due.hash FROM due
+WHERE a.job_id = due.job_id AND a.number = due.number
 """
 _PINNED_OF = f"SELECT {PINNED} FROM jobs j WHERE j.id = :id"
 _STARTED_FROM = f"""
@@ -71,9 +84,9 @@ class PostgresJobs:
         return mapping.stored_job(row)
 
     async def get_for_update(self, job_id: JobId) -> StoredJob:
-        # Whoever decides about a job holds this lock: of two acks that come at the
-        # same time, the second one sees what the first one wrote. NO KEY: a row of another
-        # table may refer to the job meanwhile, without waiting for us.
+        # Every decision about a job is made under this lock: of two simultaneous acks, the second
+        # sees what the first wrote. NO KEY: rows of other tables that refer to the job can be
+        # written meanwhile.
         row = await self._session.scalar(
             select(JobRow)
             .where(JobRow.id == job_id)
@@ -85,8 +98,8 @@ class PostgresJobs:
         return mapping.stored_job(row)
 
     async def with_idempotency_key(self, key: str) -> StoredJob | None:
-        # Of two submissions with one key at the same time, the second waits here for the
-        # first to commit, and then finds its job.
+        # Of two simultaneous submissions with the same key, the second waits here for the first to
+        # commit, and then finds its job.
         lock = func.pg_advisory_xact_lock(func.hashtextextended(key, 0))
         await self._session.execute(select(lock))
         row = await self._session.scalar(select(JobRow).where(JobRow.idempotency_key == key))
@@ -95,7 +108,7 @@ class PostgresJobs:
     async def save(self, job: StoredJob, before: StoredJob) -> None:
         values = mapping.job_values(job)
         if job.document is before.document:
-            del values["graph"]  # long, and hardly ever another
+            del values["graph"]  # long, and it hardly ever changes
         await self._session.execute(
             update(JobRow)
             .where(JobRow.id == job.id)
@@ -141,7 +154,7 @@ class PostgresJobs:
         return [JobId(one) for one in found]
 
     async def running(self, only: JobId | None = None) -> Sequence[RunningJob]:
-        """All jobs that run, or just one, with what their health is judged by."""
+        """Return all running jobs, or only one, with what is needed to judge their health."""
         checkpointed_at = (
             select(CheckpointRow.ended_at)
             .where(
@@ -169,12 +182,12 @@ class PostgresJobs:
         ]
 
     async def pinned(self, job_id: JobId) -> frozenset[CheckpointNumber]:
-        """Checkpoints of this job that another job, not yet safe by itself, starts from."""
+        """Return checkpoints of this job that another job started from and still needs."""
         found = await self._session.scalar(text(_PINNED_OF), {"id": job_id})
         return frozenset(CheckpointNumber(number) for number in found or ())
 
     async def started_from(self, directory: str) -> Sequence[JobId]:
-        """The live jobs that were started from the savepoint there, and still need it."""
+        """Return the live jobs that started from the savepoint in `directory` and still need it."""
         found = await self._session.scalars(text(_STARTED_FROM), {"root": directory})
         return [JobId(one) for one in found]
 
@@ -250,6 +263,26 @@ class PostgresAttempts:
         ]
         await self._session.execute(text(_NOTE_PROGRESS), {"rows": json.dumps(rows), "at": at})
 
+    async def token_hashes(
+        self, attempts: Sequence[tuple[JobId, AttemptNumber]]
+    ) -> Mapping[tuple[JobId, AttemptNumber], str]:
+        if not attempts:
+            return {}
+        rows = await self._session.execute(
+            select(AttemptRow.job_id, AttemptRow.number, AttemptRow.token_hash).where(
+                tuple_(AttemptRow.job_id, AttemptRow.number).in_(attempts),
+                AttemptRow.token_hash.is_not(None),
+            )
+        )
+        return {(JobId(job), AttemptNumber(number)): str(token) for job, number, token in rows}
+
+    async def note_tokens(self, hashes: Mapping[tuple[JobId, AttemptNumber], str]) -> None:
+        rows = [
+            {"job_id": str(job_id), "number": number, "hash": token}
+            for (job_id, number), token in hashes.items()
+        ]
+        await self._session.execute(text(_NOTE_TOKENS), {"rows": json.dumps(rows)})
+
     async def _update(self, job_id: JobId, number: AttemptNumber, **values: Any) -> None:
         await self._session.execute(
             update(AttemptRow)
@@ -302,7 +335,7 @@ class PostgresRunners:
         of_runner = and_(
             AttemptRow.job_id == RunnerRow.job_id, AttemptRow.number == RunnerRow.attempt
         )
-        # without the progress, which is long, and of no interest here
+        # without the progress, which is long and not needed here
         attempt = defer(AttemptRow.progress), defer(AttemptRow.restored)
         rows = await self._session.execute(
             select(RunnerRow, AttemptRow)
@@ -312,12 +345,14 @@ class PostgresRunners:
             .execution_options(populate_existing=True)
         )
         return {
-            RunnerId(runner.id): RunnerAtWork(mapping.runner_of(runner), mapping.attempt_of(found))
+            RunnerId(runner.id): RunnerAtWork(
+                mapping.runner_of(runner), mapping.attempt_of(found), found.token_hash
+            )
             for runner, found in rows
         }
 
     async def _update(self, runner_id: RunnerId, **values: Any) -> None:
-        """Only these columns: whoever else writes to the runner does so at the same time."""
+        """Update only these columns: other transactions may write the others at the same time."""
         await self._session.execute(
             update(RunnerRow)
             .where(RunnerRow.id == runner_id)

@@ -1,8 +1,7 @@
-"""The lease in Postgres: taken and renewed by one statement each, by Postgres's clock.
+"""The lease in Postgres: one statement takes it, one renews it, both by Postgres's clock.
 
-`core.life.lease` says what the conditions mean, and a test compares the two. They are checked
-again inside the statement that acts on them, so it does not matter how old what the caller saw
-is.
+`core.life.lease` defines the conditions, and a test compares the two. The conditions are checked
+again inside the statement that acts on them, so the caller's view may be out of date.
 """
 
 from collections.abc import AsyncIterator
@@ -22,7 +21,7 @@ from jobmanager.store.outages import outages_named
 from jobmanager.store.tables import JobManagerRow, LeaseRow
 
 FORGOTTEN_AFTER = timedelta(minutes=5)
-"""A JobManager that was not heard of for this long is no longer listed."""
+"""A JobManager that has not reported for this long is no longer listed."""
 
 
 class PostgresLeases:
@@ -52,7 +51,7 @@ class PostgresLeases:
             )
 
     async def take(self, candidate: Candidate, seen: Term, duration: timedelta) -> Term | None:
-        """The new term; None where another was quicker or the lease is in force."""
+        """Take the lease and return the new term; None: another JobManager has it."""
         free = or_(
             LeaseRow.holder.is_(None),
             LeaseRow.expires_at <= func.now(),
@@ -73,7 +72,7 @@ class PostgresLeases:
         return None if term is None else Term(term)
 
     async def renew(self, term: Term, duration: timedelta) -> bool:
-        """False: it has another term, or has expired."""
+        """Renew the lease; False: it has another term, or has expired."""
         async with self._transaction() as connection:
             renewed = await connection.scalar(
                 update(LeaseRow)
@@ -84,7 +83,7 @@ class PostgresLeases:
         return renewed is not None
 
     async def release(self, term: Term) -> None:
-        """Lets it expire now, so that the next need not wait."""
+        """Let the lease expire now, so that the next leader need not wait."""
         async with self._transaction() as connection:
             await connection.execute(
                 update(LeaseRow)
@@ -93,7 +92,7 @@ class PostgresLeases:
             )
 
     async def attend(self, jobmanager: JobManager) -> None:
-        """Writes down that it is there, and forgets those that have not been for long."""
+        """Record that a JobManager is alive, and delete those that have not reported for long."""
         values = {
             "url": jobmanager.url,
             "host": jobmanager.host,
@@ -138,10 +137,11 @@ def _jobmanager(row: Row[Any]) -> JobManager:
 
 
 async def check_term(session: AsyncSession, term: Term | None) -> None:
-    """The fence: raises `NotLeading`, or keeps the term as it is until the session commits.
+    """Fence a transaction: raise `NotLeading`, or keep the term unchanged until the session
+    commits.
 
-    Whoever takes the lease changes the term, which is a key, and so waits for the commit.
-    A renewal does not: it leaves the key alone.
+    Taking the lease changes the term, which is a key, and so waits for the commit. A renewal does
+    not wait, since it does not change the key.
     """
     if term is not None:
         mine = (
@@ -151,4 +151,4 @@ async def check_term(session: AsyncSession, term: Term | None) -> None:
         )
         if await session.scalar(mine) is not None:
             return
-    raise NotLeading("this JobManager does not lead any more, and changed nothing: try again")
+    raise NotLeading("this JobManager has lost the leadership and changed nothing: try again")

@@ -1,7 +1,7 @@
-"""The lives of any number of jobs, read by one query.
+"""Reads the lives of any number of jobs by one query.
 
-`core.life.draft.Life` says what a life is. Rows of other tables come as JSON, one column for
-each table; `mapping` makes records of them as it does of rows.
+`core.life.draft.Life` defines a life. Rows of other tables come as JSON, one column for each table;
+`mapping` turns them into records as it does with rows.
 """
 
 import json
@@ -24,7 +24,7 @@ NEEDS_RESTORE_POINT = """(
     AND NOT EXISTS (
         SELECT FROM checkpoints own WHERE own.job_id = p.id AND own.status = 'completed'
           AND own.kind <> 'savepoint' AND own.attempt >= p.base_attempt))"""
-"""Whether job `p` still needs what it was started from, as `core.life.retention` says it."""
+"""Whether job `p` still needs its restore point, as in `core.life.retention`."""
 
 PINNED = f"""ARRAY(
     SELECT CAST(p.restore_point ->> 'checkpoint' AS bigint) FROM jobs p
@@ -32,7 +32,7 @@ PINNED = f"""ARRAY(
       AND p.restore_point ->> 'job' = replace(CAST(j.id AS text), '-', '')
       AND p.restore_point ->> 'checkpoint' IS NOT NULL
       AND {NEEDS_RESTORE_POINT})"""
-"""The checkpoints of job `j` that other jobs still need, as `core.life.retention` says it."""
+"""The checkpoints of job `j` that other jobs still need, as in `core.life.retention`."""
 
 _RESTORABLE = """ARRAY(
     SELECT k.number FROM checkpoints k
@@ -64,7 +64,7 @@ _CHECKPOINTS = """(
         SELECT i.number FROM checkpoints i WHERE i.job_id = j.id AND i.status = 'in_progress'
         UNION SELECT q.checkpoint
     ) AS wanted JOIN checkpoints c ON c.job_id = j.id AND c.number = wanted.number)"""
-# A savepoint that is under way has an operation that is: the second line is for late acks.
+# A savepoint under way has an operation under way; the first UNION is for late acks.
 _SAVEPOINTS = f"""(
     SELECT json_agg(row_to_json(v)) FROM savepoints v WHERE v.id IN (
         SELECT o.savepoint_id FROM operations o
@@ -74,7 +74,7 @@ _SAVEPOINTS = f"""(
         WHERE c.job_id = j.id AND c.number = q.checkpoint AND c.kind = 'savepoint'
         UNION SELECT x.id FROM savepoints x
         WHERE {_IS_CLAIMED} AND x.directory = j.restore_point ->> 'root'))"""
-# What is restorable matters when a checkpoint completes, and takes longest to read.
+# `restorable` is needed only when a checkpoint completes, and takes longest to read.
 LIVES = f"""
 SELECT j.id, j.graph::text AS graph, j.revision, j.parallelism, j.status, j.desired, j.reason,
        j.since, j.attempt, j.failed_at, j.restart_at, j.submitted_at, j.ended_at, j.status_times,
@@ -101,7 +101,7 @@ _IDS = frozenset({"id", "job_id", "savepoint_id"})
 
 
 def wanted(asked: Mapping[JobId, SpokenOf]) -> str:
-    """The parameter of `LIVES`."""
+    """Make the parameter of `LIVES`."""
     return json.dumps(
         [
             {"job_id": str(job_id), "attempt": one.attempt, "checkpoint": one.checkpoint}
@@ -135,7 +135,7 @@ def _checkpoint(told: Mapping[str, Any]) -> StoredCheckpoint:
 
 
 def _row(values: Mapping[str, Any]) -> Any:
-    """A row that came as JSON, as if it had come as a row."""
+    """Turn a row that came as JSON into a row."""
     return SimpleNamespace(**{name: _value(name, value) for name, value in values.items()})
 
 

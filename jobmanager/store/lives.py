@@ -1,4 +1,4 @@
-"""Lives of jobs in Postgres: locked, read by one query, and saved by what changed."""
+"""Lives of jobs in Postgres: locks them, reads them by one query, and saves what changed."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -21,12 +21,11 @@ from jobmanager.store.savepoints import PostgresOperations, PostgresSavepoints
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-# Whoever decides about a job holds this lock: of two acks that come at the same time, the
-# second sees what the first wrote. NO KEY: a row of another table may refer to the job
-# meanwhile, without waiting for us. First the lock, then a look: a statement that does both
-# sees other rows as they were before.
+# Every decision about a job is made under this lock: of two simultaneous acks, the second sees what
+# the first wrote. NO KEY: rows of other tables that refer to the job can be written meanwhile. The
+# lock is taken before the query: a statement that does both sees other rows as they were before.
 _LOCK = "SELECT id FROM jobs WHERE id = :id FOR NO KEY UPDATE"
-# Skipped where locked: so it is part of no deadlock. Who is skipped is looked at soon again.
+# Locked rows are skipped, so there is no deadlock. A skipped job is looked at again soon.
 _LOCK_FREE = "SELECT id FROM jobs WHERE id = ANY(:ids) FOR NO KEY UPDATE SKIP LOCKED"
 _LOCK_DUE = """
 SELECT id FROM jobs
@@ -88,7 +87,7 @@ class PostgresLives:
             await self._key_groups.replace(job.id, assignment(job.graph, job.parallelism))
 
     async def _save_attempts(self, change: LifeChange) -> None:
-        """What has ended before what begins: a job has one live attempt at most."""
+        """Save ended attempts before new ones: a job has at most one live attempt."""
         job_id, known = change.after.job.id, change.before.attempts if change.before else {}
         for one in _changed(known, change.after.attempts):
             before, number = known.get(one.attempt.number), one.attempt.number
@@ -99,7 +98,7 @@ class PostgresLives:
                 await self._attempts.save(job_id, one.attempt)
             if one.restored is not None and one.restored != before.restored:
                 await self._attempts.note_restored(job_id, number, one.restored)
-            # Only where this step took a heartbeat: others write progress without a lock.
+            # Only if this step took a heartbeat: progress is otherwise written without a lock.
             if one.progress_at is not None and one.progress_at != before.progress_at:
                 await self._attempts.note_progress(
                     job_id, number, one.progress or (), one.progress_at
@@ -117,5 +116,5 @@ class PostgresLives:
 
 
 def _changed(before: Mapping[Key, Value], after: Mapping[Key, Value]) -> Iterable[Value]:
-    """What is new or another, in the order of what there is."""
+    """Return what is new or has changed, in order."""
     return [value for key, value in after.items() if before.get(key) != value]

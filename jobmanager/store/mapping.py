@@ -1,4 +1,4 @@
-"""Rows to core values and back."""
+"""Converts rows to core values and back."""
 
 import json
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ def job_values(stored: StoredJob) -> dict[str, Any]:
 
 
 def stored_job(row: Any, text: str | None = None) -> StoredJob:
-    """Of a row of jobs; `text` is its graph, where the row has it as text."""
+    """Make a job from a row; `text` is its graph, if the row has it as text."""
     document, graph = _graph_of(json.dumps(row.graph) if text is None else text)
     job = Job(
         status=JobStatus(row.status),
@@ -105,7 +105,7 @@ def stored_job(row: Any, text: str | None = None) -> StoredJob:
 
 @lru_cache(maxsize=4096)
 def _graph_of(text: str) -> tuple[dict[str, Any], JobGraph]:
-    """Kept by its text: a job is loaded many times a second, and its graph hardly ever changes."""
+    """Parse a graph, cached by its text: jobs are loaded often, and graphs hardly ever change."""
     document = json.loads(text)
     return document, graph_document.parse(document)
 

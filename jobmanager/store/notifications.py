@@ -1,4 +1,4 @@
-"""What other transactions tell by NOTIFY, on one connection of this server's own."""
+"""Receives NOTIFY of other transactions, on a connection that is used for nothing else."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ _AGAIN_AFTER_SECONDS = 1.0
 _LOOK_UP_SECONDS = 1.0
 
 Hear = Callable[[str, str], None]
-"""Told channel and payload."""
+"""Called with channel and payload."""
 
 
 async def listen(
@@ -24,10 +24,10 @@ async def listen(
     on_reconnect: Callable[[], None],
     stop: asyncio.Event,
 ) -> None:
-    """Passes on notifications until `stop` is set, through any number of connections.
+    """Pass on notifications until `stop` is set; reconnect as often as necessary.
 
-    What was told while there was no connection is lost: `on_reconnect` says that there may
-    have been something.
+    Notifications that were sent while there was no connection are lost: `on_reconnect` is called,
+    since there may have been some.
     """
     address = url.set(drivername="postgresql").render_as_string(hide_password=False)
     while not stop.is_set():

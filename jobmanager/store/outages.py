@@ -1,4 +1,4 @@
-"""What the driver says when Postgres is away, in words of ours."""
+"""Translates the driver's errors when Postgres does not answer into domain errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from jobmanager.core.errors import StoreUnavailable, TooBusy
 
 @contextmanager
 def outages_named() -> Iterator[None]:
-    """Raises `StoreUnavailable` or `TooBusy` for errors that are no fault of the caller's."""
+    """Raise `StoreUnavailable` or `TooBusy` for errors that are not the caller's fault."""
     try:
         yield
     except Exception as error:
@@ -31,5 +31,5 @@ def raise_if_outage(error: BaseException | None) -> None:
 def _is_outage(error: DBAPIError) -> bool:
     if isinstance(error, OperationalError) or error.connection_invalidated:
         return True
-    # This process was away for so long that Postgres took its locks from it.
+    # This process was suspended for so long that Postgres ended its transaction.
     return isinstance(error.orig, IdleInTransactionSessionTimeout)

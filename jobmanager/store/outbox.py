@@ -41,9 +41,9 @@ class PostgresOutbox:
         self._session = session
         self._rows: list[dict[str, Any]] = []
         self.added_for: set[JobId] = set()
-        """The jobs with new effects in this transaction that somebody waits for."""
+        """The jobs with new effects in this transaction whose runners are to be woken."""
         self.has_news = False
-        """There are new effects for the JobManager."""
+        """Whether there are new effects for the JobManager."""
 
     async def add(
         self, job_id: JobId, effects: Iterable[Effect], at: datetime, *, wakes: bool = True
@@ -66,7 +66,7 @@ class PostgresOutbox:
                 self.added_for.add(job_id)
 
     async def write(self) -> None:
-        """What was added, in that order."""
+        """Write the added effects, in order."""
         rows, self._rows = self._rows, []
         if rows:
             await self._session.execute(text(_ADD), {"rows": json.dumps(rows)})
@@ -111,7 +111,7 @@ class PostgresOutbox:
         await self._session.execute(text(_TAKEN), {"rows": json.dumps(rows)})
 
     async def forget(self, job_id: JobId, attempt: AttemptNumber) -> None:
-        """The runner is gone: nobody will take them."""
+        """Delete the directives of a runner that has exited."""
         await self.write()
         await self._session.execute(
             delete(OutboxRow).where(

@@ -1,4 +1,4 @@
-"""Samples in Postgres: taken each few seconds, summed up as they age, drawn in bins."""
+"""Samples in Postgres: taken every few seconds, summed up as they age, read in bins."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from jobmanager.services.ports.figures import SeriesPoint
 from jobmanager.store.tables import SampleRow
 
 _BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
-"""Where bins are counted from."""
+"""The time from which bins are counted."""
 _TIMES = tuple(PHASES.values())
 _SUMMED = ("span_ms", "input_rows", "output_rows", "batches", "busy_ms", *_TIMES)
 _LARGEST = ("state_rows", "state_bytes", "lag_ms")
@@ -37,7 +37,7 @@ class PostgresSamples:
     async def series(
         self, job_id: JobId, since: datetime, until: datetime, step: timedelta
     ) -> Mapping[str, Sequence[SeriesPoint]]:
-        """By region, in bins of `step` from `since` on; bins without a sample are left out."""
+        """Return samples by region, in bins of `step` from `since` on; empty bins are left out."""
         start = func.date_bin(_interval(step), SampleRow.at, literal(since)).label("start")
         rows = await self._session.execute(
             _summed_up(SampleRow.region, start)
@@ -55,7 +55,7 @@ class PostgresSamples:
     async def input_rates(
         self, jobs: Sequence[JobId], since: datetime, step: timedelta
     ) -> Mapping[JobId, Sequence[tuple[datetime, float]]]:
-        """Rows a second that each of the jobs read, in bins."""
+        """Return the rows a second that each job read, in bins."""
         start = func.date_bin(_interval(step), SampleRow.at, literal(since)).label("start")
         # regions are parts of a job that run at the same time: their rates add up
         per_region = (
@@ -83,8 +83,8 @@ class PostgresSamples:
         return found
 
     async def sum_up(self, finer_s: int, coarser_s: int, before: datetime) -> int:
-        """Puts bins of `coarser_s` seconds in the place of finer samples that end before
-        `before`, which is the end of a bin; how many there were.
+        """Replace finer samples that end before `before`, which is the end of a bin, by bins of
+        `coarser_s` seconds; return how many were replaced.
         """
         start = func.date_bin(_interval(timedelta(seconds=coarser_s)), SampleRow.at, _BEGINNING)
         old = (SampleRow.resolution_s == finer_s, SampleRow.at < before)

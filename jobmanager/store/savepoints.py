@@ -81,7 +81,7 @@ class PostgresOperations:
         return [operation_of(row) for row in rows]
 
     async def under_way(self, job_id: JobId) -> StoredOperation | None:
-        """The one that stops or changes the job, if there is one."""
+        """Return the operation under way that stops or changes the job, if there is one."""
         return await self._one(
             OperationRow.job_id == job_id,
             OperationRow.status == OperationStatus.IN_PROGRESS,

@@ -1,4 +1,4 @@
-"""Brings a database to the newest schema, under a lock: several servers may start at once."""
+"""Migrates a database to the newest schema, under a lock: several servers may start at once."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ _MIGRATION_LOCK = 0x4845_4144_4741_5445  # "HEADGATE"
 
 
 def config(connection: Connection) -> Config:
-    """Alembic's configuration, bound to `connection`."""
+    """Return Alembic's configuration, bound to `connection`."""
     alembic = Config()
     alembic.set_main_option("script_location", str(_migrations()))
     alembic.set_main_option(
@@ -39,7 +39,7 @@ async def upgrade(engine: AsyncEngine) -> None:
 
 
 def _migrations() -> Path:
-    """Inside an installed package, or beside it in a checkout."""
+    """Return the directory of migrations, in an installed package or in a checkout."""
     package = Path(__file__).resolve().parent.parent
     packaged = package / "migrations"
     return packaged if packaged.is_dir() else package.parent / "migrations"

@@ -1,4 +1,4 @@
-"""A line about each job, in one query, with no graph parsed: fast with thousands of jobs."""
+"""Reads a line about each job, in one query and without parsing graphs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ from jobmanager.services.ports.figures import JobSummary, SummaryFilter
 from jobmanager.store.tables import IS_LIVE, AttemptRow, CheckpointRow, JobRow
 
 _STATE = case((JobRow.health == Health.HEALTHY, JobRow.status), else_=JobRow.health)
-"""As `core.life.health.shown_state` says it; a test compares the two."""
+"""The same as `core.life.health.shown_state`; a test compares the two."""
 
 
 _ENDED = frozenset(status for status in JobStatus if status.is_terminal)
@@ -28,7 +28,7 @@ class PostgresSummaries:
         self._session = session
 
     async def page(self, wanted: SummaryFilter) -> Sequence[JobSummary]:
-        """The newest first."""
+        """Return a page of jobs, the newest first."""
         rows = await self._session.execute(_filtered(_lines(), wanted))
         return [_summary(row) for row in rows]
 

@@ -1,6 +1,6 @@
-"""The tables. Postgres states the invariants itself, as constraints.
+"""The tables. Constraints state the invariants in Postgres itself.
 
-`migrations/` makes them; a test compares the two.
+`migrations/` creates them; a test compares the two.
 """
 
 from datetime import datetime
@@ -23,6 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, INTEGER, JSON, JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from jobmanager.core.access.roles import Role
 from jobmanager.core.life.attempt import AttemptStatus
 from jobmanager.core.life.checkpoint import AbortReason, CheckpointKind, CheckpointStatus
 from jobmanager.core.life.health import Health
@@ -83,7 +84,7 @@ class JobRow(Table):
     submitted_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
     status_times: Mapped[dict[str, Any]]
-    """When it last came into each status, epoch milliseconds."""
+    """When the job last entered each status, in epoch milliseconds."""
     next_checkpoint: Mapped[int]
     next_checkpoint_at: Mapped[datetime | None]
     """Running only."""
@@ -91,11 +92,11 @@ class JobRow(Table):
     """In a row."""
     idempotency_key: Mapped[str | None]
     restore_point: Mapped[dict[str, Any] | None]
-    """What it was started from, or last rescaled or upgraded from."""
+    """What the job was started from, or last rescaled or upgraded from."""
     base_attempt: Mapped[int] = mapped_column(server_default=text("1"))
-    """What attempts before this one left behind is not gone back to."""
+    """The base attempt: state of earlier attempts is not used for a restore."""
     streak: Mapped[dict[str, Any] | None]
-    """Its last failures, between which no batch was committed."""
+    """The last failures, between which no batch was committed."""
     health: Mapped[str] = mapped_column(server_default=text("'healthy'"))
     health_reason: Mapped[str | None]
     health_since: Mapped[datetime | None]
@@ -103,7 +104,7 @@ class JobRow(Table):
         INTEGER, Computed("jsonb_array_length(failed_at)", persisted=True)
     )
     pruned_checkpoints: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'"))
-    """Status to how many checkpoints had it whose rows are gone."""
+    """Number of checkpoints in each status whose rows were deleted."""
 
     __table_args__ = (
         _one_of("status", JobStatus),
@@ -123,7 +124,7 @@ class JobRow(Table):
         ),
         Index("jobs_idempotency_key_key", "idempotency_key", unique=True),
         Index("jobs_submitted_at_idx", "submitted_at"),
-        # Whoever completes a checkpoint asks who starts from the ones before it.
+        # When a checkpoint completes, the jobs that start from earlier checkpoints are looked up.
         Index(
             "jobs_started_from_idx",
             text("(restore_point ->> 'job')"),
@@ -157,6 +158,8 @@ class AttemptRow(Table):
     """What each region started from, and why."""
     progress: Mapped[list[Any] | None]
     progress_at: Mapped[datetime | None]
+    token_hash: Mapped[str | None]
+    """Of the token that its runner got with the directive to run it."""
 
     __table_args__ = (
         ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
@@ -164,7 +167,7 @@ class AttemptRow(Table):
         CheckConstraint("number >= 1", name="number_positive"),
         CheckConstraint(f"(ended_at IS NOT NULL) = ({_ENDED_ATTEMPT})", name="ended_when_terminal"),
         CheckConstraint("(status <> 'failed') OR (failure IS NOT NULL)", name="failed_says_why"),
-        # Two attempts of one job never live at the same time, whatever the code believes.
+        # Postgres itself makes sure that a job never has two live attempts.
         Index(
             "attempts_one_live_key",
             "job_id",
@@ -182,16 +185,17 @@ class RunnerRow(Table):
     job_id: Mapped[UUID]
     attempt: Mapped[int]
     token_hash: Mapped[str]
+    """Of its secret."""
     host: Mapped[str]
     pid: Mapped[int | None]
     process_started_at: Mapped[float | None]
-    """As the operating system tells it: pid and this together name one process."""
+    """The process's start time from the operating system: with the pid, it names a process."""
     log_path: Mapped[str]
     spark_version: Mapped[str | None]
     versions: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'"))
-    """Of Python and Headgate, as it said."""
+    """Versions of Python and Headgate, as the runner reported."""
     memory: Mapped[dict[str, Any] | None]
-    """As it last said: of its processes, of its JVM; and its slots."""
+    """The runner's last report: memory of its processes and its JVM, and its slots."""
     launched_at: Mapped[datetime]
     registered_at: Mapped[datetime | None]
     heartbeat_at: Mapped[datetime | None]
@@ -262,9 +266,9 @@ class CheckpointRow(Table):
 
 
 class SubtaskRow(Table):
-    """A subtask a checkpoint awaits, written before the barrier is sent; then its ack.
+    """A subtask that a checkpoint awaits, stored before the barrier is sent; later its ack.
 
-    The primary key is why a subtask can ack once only.
+    Because of the primary key, a subtask can ack only once.
     """
 
     __tablename__ = "checkpoint_subtasks"
@@ -295,13 +299,13 @@ class SubtaskRow(Table):
 
 
 class SavepointRow(Table):
-    """A savepoint as an object: it outlives its job, and its directory needs no database."""
+    """A savepoint: it outlives its job, and its directory can be used without the database."""
 
     __tablename__ = "savepoints"
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     job_id: Mapped[UUID | None]
-    """NULL: it was adopted from a plain Spark query."""
+    """NULL: the savepoint was adopted from a plain Spark query."""
     checkpoint: Mapped[int]
     directory: Mapped[str]
     status: Mapped[str]
@@ -337,7 +341,7 @@ class SavepointRow(Table):
 
 
 class OperationRow(Table):
-    """A durable request, by the client's own id where it gave one."""
+    """A durable request, with the client's own id if it gave one."""
 
     __tablename__ = "operations"
 
@@ -350,9 +354,9 @@ class OperationRow(Table):
     error: Mapped[str | None]
     created_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
-    # JSON, as the graphs in it are: in the order of the columns.
+    # JSON, because the graphs in it are: their keys are in the order of the columns.
     change: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
-    """Of a rescale or an upgrade."""
+    """What a rescale or an upgrade changes."""
 
     __table_args__ = (
         ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
@@ -368,7 +372,7 @@ class OperationRow(Table):
         CheckConstraint(
             "(kind IN ('rescale', 'upgrade')) = (change IS NOT NULL)", name="change_says_what"
         ),
-        # A job is stopped or changed once at a time, whatever the code believes.
+        # Postgres itself makes sure that only one operation at a time stops or changes a job.
         Index(
             "operations_one_stop_key",
             "job_id",
@@ -385,7 +389,7 @@ class OperationRow(Table):
 
 
 class ArtifactRow(Table):
-    """Python code that was uploaded: its content is in storage, under the hash that is its id."""
+    """Uploaded Python code: its content is in storage, under the hash that is its id."""
 
     __tablename__ = "artifacts"
 
@@ -393,7 +397,7 @@ class ArtifactRow(Table):
     name: Mapped[str]
     bytes: Mapped[int]
     modules: Mapped[dict[str, Any]]
-    """Each module in it, and its top-level names."""
+    """Top-level names of each module in the artifact."""
     uploaded_at: Mapped[datetime]
 
     __table_args__ = (
@@ -417,14 +421,14 @@ class KeyGroupsRow(Table):
 
 
 class OutboxRow(Table):
-    """An effect that was decided and is not known to be done."""
+    """An effect that was decided and is not known to have been carried out."""
 
     __tablename__ = "outbox"
 
     id: Mapped[int] = mapped_column(Identity(always=True), primary_key=True)
     job_id: Mapped[UUID]
     attempt: Mapped[int | None]
-    """For a runner: the attempt it is about."""
+    """For a runner: the attempt that the effect is about."""
     target: Mapped[str]
     kind: Mapped[str]
     payload: Mapped[dict[str, Any]]
@@ -449,7 +453,7 @@ class OutboxRow(Table):
 
 
 class HistoryRow(Table):
-    """Everything that happened to a job, each with its cause. Only ever added to."""
+    """An event of a job, with its cause. Entries are never changed."""
 
     __tablename__ = "history"
 
@@ -462,7 +466,9 @@ class HistoryRow(Table):
     checkpoint: Mapped[int | None]
     detail: Mapped[dict[str, Any]]
     actor: Mapped[str] = mapped_column(server_default=text("'jobmanager'"))
-    """Whose message or decision it was."""
+    """Whose message or decision caused the event."""
+    actor_name: Mapped[str | None]
+    """For a client: the name of its token."""
 
     __table_args__ = (
         ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
@@ -471,15 +477,58 @@ class HistoryRow(Table):
     )
 
 
+class TokenRow(Table):
+    """A token, without its secret text, which is stored nowhere."""
+
+    __tablename__ = "tokens"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    role: Mapped[str]
+    token_hash: Mapped[str]
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+    """Exact to a minute."""
+
+    __table_args__ = (
+        _one_of("role", Role),
+        CheckConstraint("token_hash ~ '^[0-9a-f]{64}$'", name="only_a_hash"),
+        Index("tokens_token_hash_key", "token_hash", unique=True),
+        Index("tokens_name_key", "name", unique=True, postgresql_where=text("revoked_at IS NULL")),
+    )
+
+
+class AuditRow(Table):
+    """A request that would change something: the caller, and the status of the answer."""
+
+    __tablename__ = "audit"
+
+    id: Mapped[int] = mapped_column(Identity(always=True), primary_key=True)
+    at: Mapped[datetime]
+    actor: Mapped[str]
+    role: Mapped[str]
+    origin: Mapped[str | None]
+    method: Mapped[str]
+    route: Mapped[str]
+    subject: Mapped[str | None]
+    status: Mapped[int | None]
+    """NULL: the request is under way, or the server ended before it answered."""
+    forwarded_by: Mapped[str | None]
+
+    __table_args__ = (_one_of("role", Role), Index("audit_at_idx", "at"))
+
+
 class SampleRow(Table):
-    """What a region did in a span of time. Old ones are summed up over longer spans."""
+    """What a region did in a span of time. Old samples are summed up over longer spans."""
 
     __tablename__ = "samples"
 
     job_id: Mapped[UUID] = mapped_column(primary_key=True)
     region: Mapped[str] = mapped_column(primary_key=True)
     resolution_s: Mapped[int] = mapped_column(INTEGER, primary_key=True)
-    """0: as it was taken; else the bins it was summed up over."""
+    """0: a sample as taken; otherwise the length of the bins it was summed up over."""
     at: Mapped[datetime] = mapped_column(primary_key=True)
     """The end of the span, or the beginning of the bin."""
     span_ms: Mapped[int]
@@ -517,7 +566,7 @@ class TotalRow(Table):
 
 
 class LeaseRow(Table):
-    """Who leads, and until when. One row, for ever."""
+    """Which JobManager leads, and until when. There is always exactly one row."""
 
     __tablename__ = "lease"
 
@@ -530,8 +579,8 @@ class LeaseRow(Table):
     __table_args__ = (
         CheckConstraint("id = 1", name="only_one"),
         CheckConstraint("(holder IS NULL) = (url IS NULL)", name="holder_has_url"),
-        # A key, so that FOR KEY SHARE keeps the term as it is until a commit, while the
-        # lease can be renewed.
+        # A key, so that FOR KEY SHARE keeps the term unchanged until a commit, while the lease can
+        # still be renewed.
         Index("lease_term_key", "term", unique=True),
     )
 
@@ -550,4 +599,4 @@ class JobManagerRow(Table):
     seen_at: Mapped[datetime]
     """By the database's clock."""
     warm: Mapped[dict[str, Any] | None]
-    """Its warm runners: how many are wanted, primed and starting. Of one that leads."""
+    """The leader's warm runners: how many are wanted, primed and starting."""

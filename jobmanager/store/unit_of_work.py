@@ -32,12 +32,12 @@ from jobmanager.store.statistics import PostgresStatistics
 from jobmanager.store.summaries import PostgresSummaries
 
 Leader = Callable[[], Term | None]
-"""The term in which this JobManager leads; None: it does not."""
+"""Returns the term in which this JobManager leads; None: it does not lead."""
 
 
 class PostgresUnitOfWork:
-    """Leaving without `commit` rolls back. With a `leader`, what was begun in one term
-    commits in that term or not at all.
+    """A transaction; leaving it without `commit` rolls back. With a `leader`, a transaction commits
+    only in the term in which it began.
     """
 
     lives: Lives
@@ -62,11 +62,13 @@ class PostgresUnitOfWork:
         on_commit: Callable[[Iterable[JobId]], None] = lambda jobs: None,
         leader: Leader | None = None,
         actor: Actor = Actor.JOBMANAGER,
+        actor_name: str | None = None,
     ) -> None:
         self._sessions = sessions
         self._on_commit = on_commit
         self._leader = leader
         self._actor = actor
+        self._actor_name = actor_name
 
     async def __aenter__(self) -> Self:
         self._term = self._leader() if self._leader else None
@@ -85,7 +87,7 @@ class PostgresUnitOfWork:
         self.samples = PostgresSamples(self._session)
         self.summaries = PostgresSummaries(self._session)
         self.pruning = PostgresPruning(self._session)
-        self.history = self._history = PostgresHistory(self._session, self._actor)
+        self.history = self._history = PostgresHistory(self._session, self._actor, self._actor_name)
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
@@ -95,7 +97,7 @@ class PostgresUnitOfWork:
 
     async def commit(self) -> None:
         await self._outbox.write()
-        # Both last, so that nobody waits for us longer than for one commit.
+        # Both last, so that other transactions wait only for the commit.
         await self._history.write()
         if self._leader is not None:
             await check_term(self._session, self._term)

@@ -2,14 +2,14 @@
 was; and for the foreign keys that pruning follows.
 
 Revision ID: 7e4b0c2d9f13
-Revises: 5b1e7c90d2a4
+Revises: 3e8d51c07b9f
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "7e4b0c2d9f13"
-down_revision = "5b1e7c90d2a4"
+down_revision = "3e8d51c07b9f"
 branch_labels = None
 depends_on = None
 

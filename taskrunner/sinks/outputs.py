@@ -10,30 +10,67 @@ from pathlib import Path
 
 from jobmanager.core.ids import AttemptNumber, JobId, VertexId
 from jobmanager.core.snapshots.layout import OUTPUTS
-from taskrunner.sinks.directory import Guard, SinkDirectory
+from taskrunner.sinks.directory import (
+    Guard,
+    SinkDirectory,
+    is_inside,
+    make_private_directory,
+    private_directory,
+)
 from taskrunner.snapshots.layout import JobLayout
 
 Output = tuple[VertexId, Path]
+_INSIDE, _BESIDE = "inside", "beside"
+
+
+class OutputNotMounted(Exception):
+    """The volume that a job has written to is not there: its directory is empty without it."""
+
+
+def prepare_outputs(layout: JobLayout, outputs: Collection[Output]) -> list[Path]:
+    """Sees to it that each directory has its private one, and returns these. Raises
+    `OutputNotMounted` rather than to begin anew in the place where a volume was.
+    """
+    noted = {(one["sink"], one["directory"]): one for one in _document(layout)}
+    for sink, directory in outputs:
+        known = noted.get((sink, str(directory)), {})
+        if known.get("records") == _INSIDE and not is_inside(
+            directory, private_directory(directory)
+        ):
+            raise OutputNotMounted(
+                f"sink {sink}: the records of what the job wrote into {directory} were inside of "
+                "it, and are not there. Mount the volume again (the directory has nothing of it)"
+            )
+    return [make_private_directory(directory) for _, directory in outputs]
 
 
 def note_outputs(layout: JobLayout, outputs: Collection[Output]) -> None:
-    """Records the directories to which the job is about to write."""
-    known = noted_outputs(layout)
-    if set(outputs) <= set(known):
-        return
-    document = [
-        {"sink": sink, "directory": str(directory)}
-        for sink, directory in dict.fromkeys([*known, *outputs])
+    """Writes down where the job is about to write."""
+    known = _document(layout)
+    named = {(one["sink"], one["directory"]) for one in known}
+    new = [
+        {
+            "sink": sink,
+            "directory": str(directory),
+            "records": _INSIDE if is_inside(directory, private_directory(directory)) else _BESIDE,
+        }
+        for sink, directory in dict.fromkeys(outputs)
+        if (sink, str(directory)) not in named
     ]
-    layout.work.write(OUTPUTS, json.dumps(document, indent=1))
+    if new:
+        layout.work.write(OUTPUTS, json.dumps([*known, *new], indent=1))
 
 
 def noted_outputs(layout: JobLayout) -> list[Output]:
+    return [(VertexId(one["sink"]), Path(one["directory"])) for one in _document(layout)]
+
+
+def _document(layout: JobLayout) -> list[dict[str, str]]:
     try:
-        document = json.loads(layout.work.read(OUTPUTS))
+        document: list[dict[str, str]] = json.loads(layout.work.read(OUTPUTS))
     except FileNotFoundError:
         return []
-    return [(VertexId(one["sink"]), Path(one["directory"])) for one in document]
+    return document
 
 
 def withdraw_abandoned(

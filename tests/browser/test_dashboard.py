@@ -61,7 +61,7 @@ def test_a_job_from_submission_to_cancellation(dashboard: Dashboard, server: Ser
 
     # Nothing there: it says what to do. A graph is checked as it is typed.
     dashboard.open()
-    dashboard.see("No job yet")
+    dashboard.see("No jobs yet")
     page.get_by_role("link", name="Submit a job").click()
     editor = page.get_by_label("Job graph as YAML")
     broken = yaml.safe_dump(GRAPH).replace("where: price > 10", "were: price > 10")
@@ -214,7 +214,7 @@ def test_a_lost_server_is_noticed_and_found_again(
     dashboard.see("bids per auction")
 
     assert server.stop() == 0
-    lost = dashboard.page.get_by_role("alert").filter(has_text="The server is lost")
+    lost = dashboard.page.get_by_role("alert").filter(has_text="The connection to the server")
     expect(lost).to_be_visible(timeout=PATIENCE)
 
     server.start("--port", port)
@@ -274,7 +274,7 @@ def test_what_else_can_be_done(dashboard: Dashboard, server: ServerProcess) -> N
     page.get_by_role("region", name="Savepoints").get_by_role("link").first.click()
     page.get_by_role("button", name="Label", exact=True).click()
     dialog.get_by_label("Name").fill("reason")
-    dialog.get_by_label("Text; empty takes the label away").fill("for a test")
+    dialog.get_by_label("Text; empty removes the label").fill("for a test")
     dialog.get_by_role("button", name="Label it").click()
     dashboard.see("reason=for a test")
     savepoint = re.search("savepoint=([0-9a-f]+)", page.url)

@@ -198,6 +198,8 @@ class AttemptThreads:
             )
             self._world.invariants.restored(self, region.id, choice, draft)
             yield None
+            directory.origins[region.id] = choice
+            yield None
             sink = self._sink(region.id)
             if isinstance(choice, FromSavepoint | FromScratch):
                 yield from self._continue_output(region.sinks[0], past)
@@ -218,11 +220,10 @@ class AttemptThreads:
             if completed is None:
                 raise FileGone(f"the manifest of checkpoint {run.checkpoint.number} is not there")
         past = Past(completed, None, {}, "", AttemptNumber(run.base_attempt))
-        choices = [
-            snapshots.choose(self.storage, self.number, past, region.id)
-            for region in self.context.simulated.regions
-        ]
-        if run.restore_point is None or not any(isinstance(one, FromScratch) for one in choices):
+        regions = [region.id for region in self.context.simulated.regions]
+        if run.restore_point is None or not any(
+            snapshots.wants_origin(self.storage, self.number, past, region) for region in regions
+        ):
             return past
         manifest, files = self._world.open_restore_point(run.restore_point)
         if manifest.job != self.job or manifest.savepoint is not None:

@@ -19,7 +19,8 @@ from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.plan.job_plan import SnapshotKind
 from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.protocol.messages import BarrierAcks, RestorePointMessage
-from taskrunner.core.restore import Restore
+from taskrunner.core import restore
+from taskrunner.core.restore import FromAttempt, Restore
 from tests.simulation import snapshots, stream
 from tests.simulation.storage import FileGone, JobStorage, RegionDirectory, SinkFiles
 from tests.simulation.stream import StateFile
@@ -91,11 +92,17 @@ class Invariants:
             return  # it was replaced, and will notice
         rows = _rows_of(draft)
         wanted = self._book(attempt.job).safe_rows.get(region, 0)
-        # Of the attempts before, the newest that has committed anything: what an older attempt
-        # still committed when it had been replaced does not count, and is replayed.
+        # Of the attempts before, the newest whose directory was made: what an older attempt
+        # still committed when it had been replaced does not count, and is replayed. One that went
+        # on from another's directory and committed nothing may have failed because of it.
         for _, directory in attempt.storage.older_attempts(life.job.base_attempt, attempt.number):
-            if region in directory.regions and directory.regions[region].commits:
-                wanted = max(wanted, _rows_of(directory.regions[region]))
+            origin, known = directory.origins.get(region), directory.regions.get(region)
+            if known is not None and origin is not None:
+                stood_still = known.last_committed == restore.batch_of(origin)
+                if not (stood_still and isinstance(origin, FromAttempt)):
+                    wanted = max(wanted, _rows_of(known))
+                break
+            if origin is not None and not isinstance(origin, FromAttempt):
                 break
         if rows < wanted:
             raise InvariantBroken(

@@ -1,9 +1,11 @@
-// What the server answers, and how it is asked. The shapes of answers are generated from the
-// API's own (`make types`); here they have the names that the dashboard calls them by.
+// Requests to the server and the types of its answers. The types are generated from the API
+// (`make types`); here they get the names that the dashboard uses.
 
 import type * as shapes from "./generated/shapes";
+import { session } from "./live/session";
 
 export type {
+  AuditPage,
   CheckpointsConfig,
   CheckpointTriggered,
   DryRun,
@@ -19,10 +21,13 @@ export type {
   ProgressLine,
   ProgressSummaryEvent,
   RegionProgress,
+  Role,
   RunnerPage,
   SavepointPage,
   StateList,
   SummaryPage,
+  TokenList,
+  WhoAmI,
 } from "./generated/shapes";
 
 export type Ack = shapes.AckResponse;
@@ -39,6 +44,7 @@ export type JobState = shapes.StatusResponse["state"];
 export type JobStatus = shapes.StatusResponse;
 export type JobSummary = shapes.SummaryItem;
 export type KeyGroupsAnswer = shapes.KeyGroupsResponse;
+export type NewToken = shapes.NewTokenResponse;
 export type Operation = shapes.OperationResponse;
 export type Plan = shapes.JobPlan;
 export type Runner = shapes.RunnerItem;
@@ -51,7 +57,7 @@ export type UpgradePlan = shapes.PlanResponse;
 export type Verification = shapes.VerificationResponse;
 export type Vertex = GraphDocument["vertices"][number];
 
-/** What the server said that is wrong, in its own words. */
+/** An error with the server's own message. */
 export class ApiError extends Error {
   constructor(
     message: string,
@@ -62,14 +68,14 @@ export class ApiError extends Error {
   }
 }
 
-/** By how many milliseconds the server's clock is ahead of ours. */
+/** How many milliseconds the server's clock is ahead of the browser's. */
 export let clockSkew = 0;
 
 export function serverNow(): number {
   return Date.now() + clockSkew;
 }
 
-/** Relative to the page, so that a proxy may put it under any prefix. */
+/** Relative to the page, so that a proxy may serve it under any prefix. */
 export function url(path: string): string {
   return `v1${path}`;
 }
@@ -93,7 +99,7 @@ export async function send(path: string, asked: Asked = {}): Promise<Response> {
     ([, value]) => value != null && value !== "",
   );
   const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
-  const headers: Record<string, string> = { ...asked.headers };
+  const headers: Record<string, string> = { ...session.headers(), ...asked.headers };
   let body: string | null = null;
   if (asked.json !== undefined) {
     headers["Content-Type"] = "application/json";
@@ -116,13 +122,17 @@ export async function send(path: string, asked: Asked = {}): Promise<Response> {
     throw new ApiError("the server does not answer", 0);
   }
   noteClock(answer);
-  if (!answer.ok) throw await errorOf(answer);
+  if (!answer.ok) {
+    const error = await errorOf(answer);
+    if (answer.status === 401) session.refused(error.message);
+    throw error;
+  }
   return answer;
 }
 
 function noteClock(answer: Response): void {
   const said = Date.parse(answer.headers.get("Date") ?? "");
-  // to the second only: a small difference is none
+  // the header has whole seconds: a small difference counts as none
   if (!Number.isNaN(said)) clockSkew = Math.abs(said - Date.now()) > 3000 ? said - Date.now() : 0;
 }
 

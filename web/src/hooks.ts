@@ -1,7 +1,8 @@
-// What views share: fetched resources that stay fresh, events, time, the address, the theme.
+// Hooks that views share: fetched resources, events, time, the address, the theme.
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ApiError, ask, serverNow } from "./api";
+import { ApiError, ask, type Role, serverNow, type WhoAmI } from "./api";
+import { type SessionState, session } from "./live/session";
 import { type Link, type LiveEvent, live } from "./live/stream";
 import { link as linkTo, parse, type Route } from "./logic/route";
 
@@ -14,7 +15,7 @@ export interface Resource<T> {
   reload: () => void;
 }
 
-/** A GET that is asked again when an event concerns it, each `every` ms, and after an outage. */
+/** A GET that is repeated when an event concerns it, every `every` ms, and after an outage. */
 export function useResource<T>(
   path: string | null,
   options: {
@@ -92,6 +93,44 @@ export function useLink(): Link {
   return link;
 }
 
+/** The session, whose user is asked for at first, after a sign-in and after an outage. */
+export function useSession(): { state: SessionState; generation: number } {
+  const [, draw] = useState(0);
+  useEffect(() => {
+    const learn = (): void => {
+      // a 401 has told the session already; another failure shows as a lost server
+      if (session.state.kind !== "out")
+        ask<WhoAmI>("/whoami").then(
+          (who) => session.welcomed(who),
+          () => undefined,
+        );
+    };
+    const forget = [
+      session.onChange(() => {
+        draw((n) => n + 1);
+        if (session.state.kind === "asking") learn();
+      }),
+      live.onReturn(learn),
+    ];
+    learn();
+    return () => {
+      for (const one of forget) one();
+    };
+  }, []);
+  return { state: session.state, generation: session.generation };
+}
+
+/** Why the user may not do what needs this role; null: the user may. */
+export function useBar(needed: Role): string | null {
+  const [bar, setBar] = useState(() => session.bar(needed));
+  useEffect(() => {
+    const look = (): void => setBar(session.bar(needed));
+    look();
+    return session.onChange(look);
+  }, [needed]);
+  return bar;
+}
+
 export function useInterval(act: () => void, everyMs: number | null): void {
   const latest = useRef(act);
   latest.current = act;
@@ -109,7 +148,7 @@ setInterval(() => {
   if (!document.hidden) for (const one of ticking) one(serverNow());
 }, 1000);
 
-/** The server's time, each second. */
+/** The server's time, updated every second. */
 export function useNow(): number {
   const [now, setNow] = useState(serverNow);
   useEffect(() => {
@@ -131,7 +170,7 @@ export function useRoute(): Route {
   return useMemo(() => parse(hash), [hash]);
 }
 
-/** Changes what the address says of the present view, without a step in the browser's history. */
+/** Changes the parameters of the present view in the address, without a new history entry. */
 export function setQuery(route: Route, changes: Record<string, string | undefined>): void {
   location.replace(linkTo(route.path, { ...route.query, ...changes }));
 }
@@ -149,7 +188,7 @@ export function useTheme(): [Theme, (theme: Theme) => void] {
       if (chosen === "system") localStorage.removeItem("headgate.theme");
       else localStorage.setItem("headgate.theme", chosen);
     } catch {
-      // not kept, then
+      // then it is not stored
     }
     setTheme(chosen);
     dispatchEvent(new Event("headgate-theme"));
@@ -157,7 +196,7 @@ export function useTheme(): [Theme, (theme: Theme) => void] {
   return [theme, choose];
 }
 
-/** Counts up when the colours change, so that what is drawn on a canvas can be drawn again. */
+/** Counts up when the colours change, so that canvases can be redrawn. */
 export function useColours(): number {
   const [round, setRound] = useState(0);
   useEffect(() => {
@@ -173,7 +212,7 @@ export function useColours(): number {
   return round;
 }
 
-/** Whether an event is about this job; progress comes each second and does not count. */
+/** Whether an event is about this job; progress events, which come every second, do not count. */
 export function about(job: string): (event: LiveEvent) => boolean {
   return (event) => event.data.job === job && event.kind !== "progress";
 }

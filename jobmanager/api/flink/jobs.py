@@ -100,13 +100,8 @@ async def plan(
         stored = await uow.jobs.get(job_id)
     plans = {}
     if spark:
-        places = context.run_settings
         plans = await analyses.plans_of(
-            context.inspector,
-            stored.document,
-            stored.parallelism,
-            places.data_root,
-            places.storage,
+            context.inspector, stored.document, stored.parallelism, context.run_settings
         )
     return {
         "plan": plan_document(job_id.hex, stored.graph, stored.document, stored.parallelism, plans)

@@ -139,7 +139,7 @@ def _execution(fields: Fields) -> Execution:
 
 
 # Settings that decide where state is and what a checkpoint holds. If a job could change them,
-# # acks and the key-group assignment would be wrong.
+# acks and the key-group assignment would be wrong.
 OURS = (
     "spark.sql.shuffle.partitions",
     "spark.sql.streaming.stateStore.",

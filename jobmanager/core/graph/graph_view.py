@@ -59,7 +59,9 @@ class GraphView:
         for source in self.sources(vertex_id):
             if source.watermark is None:
                 faults.add(
-                    source.id, "watermark", f"missing: {vertex_id!r} goes by the time of its rows"
+                    source.id,
+                    "watermark",
+                    f"missing: {vertex_id!r} uses the event time of its rows",
                 )
 
     def need_rows_with_watermark(self, vertex_id: VertexId, faults: Faults) -> None:
@@ -69,5 +71,5 @@ class GraphView:
                 faults.add(
                     vertex_id,
                     "within",
-                    f"the results of {one.id!r} carry no watermark: leave it out",
+                    f"the results of {one.id!r} carry no watermark: leave this field out",
                 )

@@ -193,7 +193,7 @@ def _check_type(join: Join, faults: Faults) -> None:
         faults.add(
             join.id,
             "within",
-            f"missing: a {join.type} join of two streams needs it to know when no partner can come",
+            f"missing: a {join.type} join of two streams needs to know when no partner can come",
         )
 
 
@@ -210,7 +210,9 @@ def _check_behind(join: Join, graph: "GraphView", faults: Faults) -> None:
             )
         elif join.within and one.emits_windows:
             faults.add(
-                join.id, "within", f"the results of {one.id!r} carry no watermark: leave it out"
+                join.id,
+                "within",
+                f"the results of {one.id!r} carry no watermark: leave this field out",
             )
 
 

@@ -1,6 +1,6 @@
 """The operator `ml`: fits a pipeline, in batch mode, or applies a saved model, in any mode."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -106,6 +106,12 @@ class Ml(Vertex):
     model: str | None = None
     """Path of a saved model."""
 
+    def places(self) -> Iterator[tuple[str, str]]:
+        if self.save is not None:
+            yield "save", self.save
+        if self.model is not None:
+            yield "model", self.model
+
     @property
     def fault_in_a_loop(self) -> tuple[str, str] | None:
         if self.save:
@@ -117,7 +123,7 @@ def _read(fields: Fields, header: Header) -> Ml:
     if fields.has("model"):
         return _scoring(fields, header)
     if not fields.has("fit"):
-        fields.fault("fit", "missing: the input to fit on, or model: the path of a saved one")
+        fields.fault("fit", "missing: the input to fit on, or model: the path of a saved model")
     if header.mode is Mode.STREAMING and fields.has("fit"):
         fields.fault(
             "fit",
@@ -139,7 +145,9 @@ def _read(fields: Fields, header: Header) -> Ml:
 def _scoring(fields: Fields, header: Header) -> Ml:
     for other in ("fit", "stages", "features", "label", "save"):
         if fields.has(other):
-            fields.fault(other, f"a saved model already has it: drop {other!r}, or drop 'model'")
+            fields.fault(
+                other, f"a saved model already determines this: drop {other!r}, or drop 'model'"
+            )
     if len(header.inputs) > 1:
         fields.fault("inputs", f"a saved model has one input, not {len(header.inputs)}")
     rows = header.inputs[0].vertex if header.inputs else VertexId("")

@@ -74,7 +74,7 @@ class Process(KeyedFunction):
                 faults.add(
                     source.id,
                     "watermark",
-                    f"missing: {self.id!r} has time: event, so every source behind it needs one",
+                    f"missing: {self.id!r} has time: event, so its sources need a watermark",
                 )
         if len(columns) > 1:
             faults.add(

@@ -70,6 +70,10 @@ class Sink(Vertex):
     mode: OutputMode | None = None
     """None: determined by the operators."""
 
+    def places(self) -> Iterator[tuple[str, str]]:
+        if isinstance(self.connector, FilesSink):
+            yield "path", self.connector.path
+
     def needed_columns(self) -> Iterator[tuple[str, str]]:
         if isinstance(self.connector, FilesSink):
             yield from named("partition_by", self.connector.partition_by)

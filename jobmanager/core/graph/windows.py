@@ -200,7 +200,9 @@ def _with_time(window: Window, sources: Sequence[Source], faults: Faults) -> Win
         return replace(window, time=columns[0], is_time_implied=True)
     if window.needs_time:
         found = ", ".join(columns) or "none"
-        faults.add(window.id, "time", f"missing: name the time column (watermarked ones: {found})")
+        faults.add(
+            window.id, "time", f"missing: name the time column (columns with a watermark: {found})"
+        )
     return window
 
 
@@ -260,12 +262,12 @@ def _check_policies(fields: Fields, window: Window) -> None:
             if fields.has(name):
                 fields.fault(
                     name,
-                    f"a count window says by itself when it emits and what it keeps: leave out "
+                    f"a count window determines when it emits and what it keeps: leave out "
                     f"{name}, or take {{global: true}} with a trigger and an evictor",
                 )
     if isinstance(kind, GlobalWindow) and trigger is None:
         fields.fault(
-            "trigger", f"missing: a global window has no end, say when it emits: {TRIGGERS}"
+            "trigger", f"missing: a global window has no end and needs a trigger: {TRIGGERS}"
         )
     if not isinstance(kind, TIME_WINDOWS) and window.allowed_lateness:
         fields.fault(

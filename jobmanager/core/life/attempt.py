@@ -10,9 +10,8 @@
                                        ▼
                         FINISHED · CANCELLED · FAILED
 
-Whatever a runner says after its attempt has ended changes nothing: the answer
-tells it that it was superseded. A runner that exits without a last word failed,
-unless it had been told to stop.
+A runner's report after its attempt has ended changes nothing: the answer says that the attempt was
+superseded. A runner that exits without a final report has failed, unless it had been told to stop.
 """
 
 from collections.abc import Sequence
@@ -34,7 +33,7 @@ from jobmanager.core.life.failure import Failure, FailureKind
 from jobmanager.core.progress import RestoredRegion
 
 KILL_AFTER_GRACE = timedelta(seconds=10)
-"""How long after the grace of a cancellation the process is killed."""
+"""How long after the grace period of a cancellation the process is killed."""
 
 
 class AttemptStatus(StrEnum):
@@ -59,14 +58,14 @@ class Attempt:
     running_at: datetime | None = None
     ended_at: datetime | None = None
     kill_at: datetime | None = None
-    """Cancelling only: when patience ends."""
+    """Only while cancelling: when the grace period ends."""
     failure: Failure | None = None
     detail: str | None = None
-    """How it ended, where there is something to say."""
+    """How the attempt ended, if there are details."""
 
     @property
     def is_superseded(self) -> bool:
-        """A failed attempt was replaced or will be: its runner must not touch anything any more."""
+        """Whether the attempt failed and is replaced: its runner must change nothing any more."""
         return self.status is AttemptStatus.FAILED or (
             self.status is AttemptStatus.CANCELLED and self.failure is not None
         )
@@ -79,7 +78,7 @@ class RunnerRegistered:
 
 @dataclass(frozen=True, slots=True)
 class StatePrepared:
-    """Every region is restored, and repartitioned where need be."""
+    """Every region is restored, and repartitioned if necessary."""
 
     at: datetime
     detail: str
@@ -89,7 +88,7 @@ class StatePrepared:
 class QueriesStarted:
     at: datetime
     restored: Sequence[RestoredRegion] | None = None
-    """What each region went on from, and why; None: the runner did not say."""
+    """What each region was restored from, and why; None: the runner did not report it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +104,13 @@ class AttemptFinished:
 
 @dataclass(frozen=True, slots=True)
 class AttemptStopped:
-    """Ended at a boundary, with its savepoint complete."""
+    """The attempt ended between two batches, with its savepoint complete."""
 
     at: datetime
     detail: str
     is_cancellation: bool = False
     keeps_runner: bool = False
-    """The runner waits for the job's next attempt."""
+    """Whether the runner waits for the job's next attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ class AttemptFailed:
 
 @dataclass(frozen=True, slots=True)
 class RunnerExited:
-    """The runner's process is gone."""
+    """The runner's process has ended."""
 
     at: datetime
     description: str
@@ -135,7 +134,7 @@ class RunnerExited:
 
 @dataclass(frozen=True, slots=True)
 class RunnerWentSilent:
-    """No heartbeat for too long."""
+    """There was no heartbeat for too long."""
 
     at: datetime
     silence: timedelta
@@ -169,8 +168,8 @@ class AttemptTransition(NamedTuple):
 def launch(
     number: AttemptNumber, at: datetime, *, on_kept_runner: bool = False
 ) -> AttemptTransition:
-    """A new attempt. Its runner finds the order to start when it registers, or at once if it
-    is the one that the attempt before left waiting.
+    """Make a new attempt. Its runner gets the directive to start when it registers, or at once if
+    the previous attempt left its runner waiting.
     """
     if on_kept_runner:
         started = Attempt(number, AttemptStatus.STARTING, launched_at=at)
@@ -191,7 +190,7 @@ def transition(attempt: Attempt, event: AttemptEvent) -> AttemptTransition:
                 replace(attempt, status=AttemptStatus.RUNNING, running_at=running_at)
             )
         case RunnerRegistered() | StatePrepared() | QueriesStarted():
-            return AttemptTransition(attempt)  # a repetition, or news that no longer matters
+            return AttemptTransition(attempt)  # a repetition, or an event that no longer matters
         case CancelRequested():
             return _cancel(attempt, event)
         case AttemptFinished():
@@ -234,7 +233,7 @@ def _end(attempt: Attempt, status: AttemptStatus, at: datetime) -> AttemptTransi
 
 
 def _fail(attempt: Attempt, failure: Failure, at: datetime) -> AttemptTransition:
-    """A failure ends a cancellation too: what was to end has ended."""
+    """Fail the attempt. A failure also ends a cancellation, since the attempt has ended."""
     if attempt.status is AttemptStatus.CANCELLING:
         status = AttemptStatus.CANCELLED
     else:

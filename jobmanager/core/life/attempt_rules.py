@@ -1,10 +1,11 @@
-"""How a job and its attempt move together, and what follows for checkpoints and operations.
+"""Rules that keep a job, its attempt, its checkpoints and its operations consistent.
 
-The machines decide; these rules feed the result of one machine to the others within one step,
-so that no reader ever sees a job that runs on an attempt that has ended.
+The state machines decide; these rules pass the result of one machine to the others within one step,
+so that no reader ever sees a running job whose attempt has ended.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from datetime import datetime
 
 from jobmanager.core.errors import JobNotFound
@@ -29,13 +30,14 @@ from jobmanager.core.life.health import Health
 from jobmanager.core.life.heartbeat import Heard, hear
 from jobmanager.core.life.records import HistoryEntry, StoredAttempt
 from jobmanager.core.life.reported_progress import committed_batches
+from jobmanager.core.progress import RestoredRegion
 
 
 def move_attempt(draft: Draft, number: AttemptNumber, event: AttemptEvent) -> None:
-    """Applies the event to attempt `number`, then to the job what became of the attempt."""
+    """Apply the event to attempt `number`, then the attempt's change to the job."""
     found = attempt_of(draft.life, number)
     if found is None or found.attempt.status.is_terminal:
-        return  # whatever is said of an attempt that has ended changes nothing
+        return  # an event about an attempt that has ended changes nothing
     is_newest = number == draft.life.job.job.attempt
     found = _noted(draft, found, event)
     before = found.attempt
@@ -60,8 +62,8 @@ def move_attempt(draft: Draft, number: AttemptNumber, event: AttemptEvent) -> No
 
 
 def move_job(draft: Draft, event: jobs.JobEvent, *, keeps_runner: bool = False) -> None:
-    """Applies the event to the job and does what follows. An attempt that is launched goes to
-    the runner of the attempt before, if the job keeps it.
+    """Apply the event to the job, with its consequences. A new attempt gets the runner of the
+    previous attempt, if the job keeps that runner.
     """
     before = draft.life.job.job
     job, order = jobs.transition(before, event)
@@ -96,7 +98,7 @@ def fail_launch(draft: Draft, event: LaunchFailed) -> None:
 
 
 def lose_runner(draft: Draft, event: RunnerLeft) -> None:
-    """What the runner wrote as its last word counts, if it did; then it is gone."""
+    """Apply the runner's last report, if it wrote one to a file, then the exit of its process."""
     if event.attempt == draft.life.job.job.attempt:
         draft.life = replace(draft.life, has_live_runner=False)
     if event.last_word is not None:
@@ -106,13 +108,13 @@ def lose_runner(draft: Draft, event: RunnerLeft) -> None:
 
 
 def give_runner_up(draft: Draft, event: RunnerGivenUp) -> None:
-    """Whether the runner is there or not, it can change nothing, and ends when it is told so."""
+    """Give up a runner: if it still exists, it can change nothing, and ends at its next call."""
     found = attempt_of(draft.life, event.attempt)
     if found is not None and not found.attempt.status.is_terminal:
-        return  # it has got another attempt meanwhile
+        return  # the runner was given another attempt meanwhile
     if event.attempt == draft.life.job.job.attempt:
         draft.life = replace(draft.life, has_live_runner=False)
-    description = f"taken to be gone: {event.host} is out of reach"
+    description = f"presumed to have ended: {event.host} is out of reach"
     draft.effects.append(DismissRunner(event.attempt, description))
 
 
@@ -128,18 +130,22 @@ def take_heartbeat(draft: Draft, event: HeartbeatReceived) -> None:
 
 
 def attempt_of(life: Life, number: AttemptNumber) -> StoredAttempt | None:
-    """None: an attempt that ended earlier and was not loaded. Raises `JobNotFound`."""
+    """Return the attempt; None: it ended earlier and was not loaded. Raises `JobNotFound`."""
     if not 1 <= number <= life.job.job.attempt:
         raise JobNotFound(f"job {life.job.id.hex} has no attempt {number}")
     return life.attempts.get(number)
 
 
 def _noted(draft: Draft, found: StoredAttempt, event: AttemptEvent) -> StoredAttempt:
-    """What an event tells beside the move of the attempt."""
+    """Note the details that an event carries, in addition to the attempt's new status."""
     match event:
         case attempts.RunnerRegistered() if found.attempt.number == draft.life.job.job.attempt:
             draft.life = replace(draft.life, has_live_runner=True)
         case attempts.QueriesStarted() if event.restored is not None:
+            if event.restored and found.restored is None and found.attempt.number > 1:
+                draft.history.append(
+                    _restored_entry(found.attempt.number, event.at, event.restored)
+                )
             found = replace(found, restored=event.restored)
             draft.put_attempt(found)
         case _:
@@ -148,13 +154,13 @@ def _noted(draft: Draft, found: StoredAttempt, event: AttemptEvent) -> StoredAtt
 
 
 def _enter(draft: Draft, now: datetime) -> None:
-    """What is kept about a job that has just come into a status."""
+    """Update the job's records after it entered a new status."""
     stored = draft.life.job
     job = stored.job
     runs = job.status is jobs.JobStatus.RUNNING and stored.graph.mode is Mode.STREAMING
     due = now + stored.graph.checkpointing.interval if runs else None
     if due is not None and draft.life.operation is not None:
-        due = now  # a change waits for its proof
+        due = now  # a rescale or upgrade waits for its first checkpoint
     draft.change_job(
         status_times={**stored.status_times, job.status: int(now.timestamp() * 1000)},
         ended_at=now if job.status.is_terminal else None,
@@ -180,6 +186,15 @@ def _entry(before: StoredAttempt, attempt: Attempt, event: AttemptEvent) -> Hist
         "committed": committed_batches(before),
     }
     return HistoryEntry(event.at, kind, failure.message, attempt.number, detail=detail)
+
+
+def _restored_entry(
+    attempt: AttemptNumber, at: datetime, restored: Sequence[RestoredRegion]
+) -> HistoryEntry:
+    """Where a later attempt went on: whoever looks for rows that were withdrawn reads it here."""
+    why = "; ".join(f"{one.region}: {one.why}" for one in restored)
+    detail = {"regions": {one.region: asdict(one) for one in restored}}
+    return HistoryEntry(at, "attempt_restored", why, attempt, detail=detail)
 
 
 def _abort_checkpoints(draft: Draft, attempt: Attempt, now: datetime) -> None:

@@ -11,7 +11,7 @@ from jobmanager.core.plan import key_groups
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A job as it is to run: immutable, a change is another one."""
+    """The graph and parallelism of a job: immutable, a change makes a new revision."""
 
     number: int
     document: Mapping[str, Any]
@@ -27,7 +27,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Key groups of a vertex that go from one subtask to another."""
+    """Key groups of a vertex that move from one subtask to another."""
 
     vertex: str
     source: int
@@ -36,7 +36,7 @@ class Move:
 
 
 def moves(change: Change) -> list[Move]:
-    """What moves, for every keyed vertex that the job has before and after."""
+    """Return the moves of key groups, for every keyed vertex in both revisions."""
     before, after = (graph_document.parse(r.document) for r in (change.before, change.after))
     kept = _keyed(before) & _keyed(after)
     return [

@@ -3,9 +3,8 @@
     IN_PROGRESS ──every awaited subtask acked──────────▶ COMPLETED
          └───────declined, expired, attempt ended──────▶ ABORTED
 
-The awaited subtasks are a set, written down before the barrier is sent: an ack
-that comes twice removes nothing twice, and a subtask that was not awaited has
-no vote. No clock and no I/O here.
+The awaited subtasks are a set, stored before the barrier is sent: a repeated ack changes nothing,
+and an ack of a subtask that was not awaited does not count. No clock and no I/O here.
 """
 
 from collections.abc import Mapping
@@ -49,7 +48,7 @@ class AbortReason(StrEnum):
 
     @property
     def is_news_of_attempt(self) -> bool:
-        """Not the checkpoint went wrong: the attempt is ending, and will say itself why."""
+        """Whether the attempt's end is the cause: the attempt then reports its own reason."""
         return self in (
             AbortReason.DECLINED_NOT_RUNNING,
             AbortReason.DECLINED_SUPERSEDED,
@@ -58,7 +57,7 @@ class AbortReason(StrEnum):
 
 
 class AckOutcome(StrEnum):
-    """What became of an ack. Late, repeated and fenced ones are results, not errors."""
+    """The outcome of an ack. Late, repeated and fenced acks are results, not errors."""
 
     RECORDED = "recorded"
     COMPLETED = "completed"
@@ -86,7 +85,7 @@ class Stored:
 
     manifest: str
     batches: Mapping[str, int | None]
-    """Region to the batch whose commit was the barrier; None: it had none yet."""
+    """By region, the batch whose commit was the barrier; None: no batch was committed."""
     bytes: int
     new_bytes: int
 
@@ -101,7 +100,7 @@ class Checkpoint:
     awaiting: Mapping[SubtaskRef, SnapshotKind]
     snapshots: Mapping[SubtaskRef, Snapshot] = field(default_factory=dict)
     stored: Stored | None = None
-    """Where its files are, from the first ack on."""
+    """Where the checkpoint's files are; known from the first ack on."""
     status: CheckpointStatus = CheckpointStatus.IN_PROGRESS
     ended_at: datetime | None = None
     aborted_because: AbortReason | None = None
@@ -109,13 +108,13 @@ class Checkpoint:
 
     @property
     def is_savepoint(self) -> bool:
-        """Owned by the user: retention and recovery leave it alone."""
+        """Whether this is a savepoint: retention never deletes it and recovery does not use it."""
         return self.kind is CheckpointKind.SAVEPOINT
 
 
 @dataclass(frozen=True, slots=True)
 class SavepointOrder:
-    """What a savepoint asks of the runner beyond a barrier."""
+    """What a savepoint requires of the runner, in addition to a barrier."""
 
     id: str
     directory: str
@@ -250,5 +249,5 @@ def _abort(
 
 
 def _leftovers(checkpoint: Checkpoint) -> tuple[Effect, ...]:
-    """What an aborted checkpoint may have written goes. A savepoint's directory is the user's."""
+    """Discard what an aborted checkpoint wrote. A savepoint's directory is the user's."""
     return () if checkpoint.is_savepoint else (DiscardCheckpoint(checkpoint.number),)

@@ -1,8 +1,8 @@
 """When a checkpoint is taken, and what follows from its completion or its failure.
 
-Completion paces the next checkpoint, forgets the failures in a row and lets old checkpoints
-go. A failure counts: a job whose checkpoints fail is not safe, and is restarted beyond what it
-tolerates.
+A completed checkpoint sets the time of the next, resets the count of failures in a row and releases
+old checkpoints. A failure counts: a job with more checkpoint failures in a row than it tolerates is
+restarted.
 """
 
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ from jobmanager.core.snapshots.storage_uri import below
 
 
 def take_requested(draft: Draft, event: CheckpointRequested) -> None:
-    """A checkpoint now, beside the periodic ones."""
+    """Trigger a checkpoint now, in addition to the periodic checkpoints."""
     job = draft.life.job
     if job.graph.mode is Mode.BATCH:
         raise UnsupportedRequest("a batch job has no checkpoints: it is run again as a whole")
@@ -51,7 +51,7 @@ def take_requested(draft: Draft, event: CheckpointRequested) -> None:
 
 
 def take_due(draft: Draft, event: CheckpointDue) -> None:
-    """The periodic checkpoint, if it is due and may be taken."""
+    """Trigger the periodic checkpoint, if it is due and may be taken."""
     if is_due(draft.life, event.at):
         trigger(draft, CheckpointKind.PERIODIC, event.at)
 
@@ -70,7 +70,7 @@ def is_time(job: StoredJob, now: datetime) -> bool:
 def trigger(
     draft: Draft, kind: CheckpointKind, now: datetime, order: SavepointOrder | None = None
 ) -> CheckpointNumber:
-    """Writes the checkpoint with its awaited set, and sends its barrier."""
+    """Add the checkpoint with its awaited set, and send its barrier."""
     job = draft.life.job
     number, settings = job.next_checkpoint, job.graph.checkpointing
     awaited = known_plans.awaited(job.graph, job.parallelism)
@@ -102,11 +102,11 @@ def take_news(draft: Draft, news: CheckpointNews) -> AckOutcome:
 
 
 def _acknowledge(draft: Draft, before: Checkpoint, ack: BarrierAcked) -> AckOutcome:
-    if before.is_savepoint:  # it is in a directory of its own, not the job's
+    if before.is_savepoint:  # a savepoint is in a directory of its own, not in the job's
         directory = savepoint_of(draft.life, before.number).directory
         ack = replace(ack, stored=replace(ack.stored, manifest=below(directory, MANIFEST)))
         if before.status is CheckpointStatus.ABORTED:
-            # Too late: the user was told that it failed, so it does not stay behind.
+            # Too late: the user was told that the savepoint failed, so it is deleted.
             draft.effects.append(DisposeSavepoint(directory))
     checkpoint, outcome, effects = checkpoints.transition(before, ack)
     assert outcome is not None
@@ -133,8 +133,8 @@ def _complete(draft: Draft, checkpoint: Checkpoint, now: datetime) -> None:
 
 
 def _retain(draft: Draft, checkpoint: Checkpoint) -> None:
-    """Lets old checkpoints go: from this step on no restore picks them any more. What another
-    job starts from stays, as long as that job has nothing of its own.
+    """Discard old checkpoints: from this step on no restore uses them. A checkpoint that another
+    job starts from is kept until that job has a checkpoint of its own.
     """
     life = draft.life
     restorable = tuple(sorted({*life.restorable, checkpoint.number}))
@@ -169,16 +169,16 @@ def _count_failure(draft: Draft, checkpoint: Checkpoint, now: datetime) -> None:
         operation_rules.fail_savepoint(draft, checkpoint, now)
     counts = checkpoint.kind is CheckpointKind.PERIODIC
     if not counts or checkpoint.aborted_because.is_news_of_attempt:
-        # A query that failed declines the barrier first. To fail the attempt for that would
-        # hide why: its own report is on the way.
+        # A query that failed first declines the barrier. Failing the attempt for that would hide
+        # the cause, which the runner is about to report.
         return
     operation = draft.life.operation
     if operation is not None and operation.operation.is_stopping:
-        return  # a barrier that met a job on its way out is no sign of trouble
+        return  # a barrier that reached a job which is ending is not a failure
     job = draft.life.job
     failures = job.failed_checkpoints + 1
     draft.change_job(failed_checkpoints=failures)
-    # a changed job that has no checkpoint yet gets no second chance: the way back is open
+    # a rescaled or upgraded job without a checkpoint is rolled back at the first failure
     tolerated = 0 if operation else job.graph.checkpointing.tolerable_failures
     if failures > tolerated and checkpoint.attempt == job.job.attempt:
         failure = Failure(FailureKind.CHECKPOINTS, f"{why} ({tolerated} failures are tolerated)")
@@ -188,7 +188,7 @@ def _count_failure(draft: Draft, checkpoint: Checkpoint, now: datetime) -> None:
 def _facts(
     name: str, checkpoint: Checkpoint, now: datetime, subtasks: Iterable[SubtaskRef]
 ) -> dict[str, Any]:
-    """For those who watch: it was triggered and awaits these subtasks, or these have acked."""
+    """Announce that a checkpoint awaits these subtasks, or that these have acked."""
     return {
         "at": now.isoformat(),
         "name": name,

@@ -1,9 +1,9 @@
-"""When a job that fails again and again is given up, whatever its restart strategy says.
+"""Gives up a job that fails again and again, whatever its restart strategy says.
 
-A strategy counts failures by time. It cannot see that a job comes no further: the
-same row that cannot be divided, at the same batch, thousands of times a night. So
-beside the strategy there is this rule: failures in a row between which no batch was
-committed are a *streak*, and a streak has an end.
+A restart strategy counts failures over time. It cannot see that a job makes no progress, for
+example because the same row fails in the same batch thousands of times a night. So there is a
+second rule: failures in a row between which no batch was committed are a *streak*, and the length
+of a streak is limited.
 """
 
 import re
@@ -14,15 +14,16 @@ from datetime import timedelta
 from jobmanager.core.life.failure import Failure, FailureKind
 
 MOST_ALIKE = 5
-"""So many failures in a row with the same cause, where the cause is the job's own."""
+"""The most failures in a row with the same cause, if the cause is in the job itself."""
 MOST_WITHOUT_PROGRESS = 20
-"""So many in a row of whatever kind. With the default strategy that is a quarter of an hour:
-an outage is waited for, but not for ever."""
+"""The most failures in a row of any kind. With the default strategy that is a quarter of an hour:
+jobs survive an outage, but do not wait for ever.
+"""
 LONG_ENOUGH = timedelta(hours=1)
-"""An attempt that ran for so long was in no loop: it may just have had no input."""
+"""An attempt that ran for so long ends a streak: it may just have had no input."""
 
 _MAY_PASS = (FailureKind.INFRASTRUCTURE, FailureKind.LOST)
-"""What is wrong may be mended without us."""
+"""Kinds of failures that may pass without a change of the job."""
 _VARIABLE = re.compile(r"'[^']*'|\b[0-9a-f]{8}[0-9a-f-]*\b|\d+", re.IGNORECASE)
 
 
@@ -31,23 +32,23 @@ class Streak:
     """Failures in a row between which no batch was committed."""
 
     signature: str
-    """The cause of the last one."""
+    """The cause of the last failure."""
     alike: int
-    """So many of them, up to the last one, have this cause."""
+    """How many failures, up to and including the last, have this cause."""
     failures: int
     committed: Mapping[str, int] = field(default_factory=dict)
-    """Region to its last committed batch, as far as known."""
+    """The last committed batch by region, as far as known."""
 
 
 def signature(failure: Failure) -> str:
-    """What two failures with the same cause have in common: no numbers, ids or values."""
+    """Return the failure without numbers, ids and values, to compare causes."""
     return f"{failure.kind}: {_VARIABLE.sub('#', failure.message)}"
 
 
 def extended(
     streak: Streak | None, failure: Failure, committed: Mapping[str, int], ran_for: timedelta
 ) -> Streak:
-    """The streak after one more failure, of an attempt that ran for so long."""
+    """Return the streak after one more failure, of an attempt that ran for `ran_for`."""
     cause = signature(failure)
     if streak is None or _has_progressed(streak, committed):
         return Streak(cause, alike=1, failures=1, committed=dict(committed))
@@ -60,7 +61,7 @@ def extended(
 
 
 def objection(streak: Streak, failure: Failure) -> str | None:
-    """Why the job is not to be started again; None: the restart strategy decides."""
+    """Return why the job must not be restarted; None: the restart strategy decides."""
     where = _where(streak, failure)
     if streak.alike >= MOST_ALIKE and failure.kind not in _MAY_PASS:
         return (
@@ -80,7 +81,7 @@ def _has_progressed(streak: Streak, committed: Mapping[str, int]) -> bool:
 
 
 def _where(streak: Streak, failure: Failure) -> str:
-    """The batch that does not come to its end is the one after the last committed."""
+    """Name the batch that fails, which follows the last committed batch."""
     if failure.region is not None and failure.region in streak.committed:
         return f"at batch {streak.committed[failure.region] + 1}"
     if not streak.committed:

@@ -1,4 +1,4 @@
-"""Whether a user may let a savepoint go: nobody may need it any more."""
+"""Whether a user may dispose of a savepoint: nothing may need it any more."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,8 +13,8 @@ from jobmanager.core.life.savepoint import SavepointStatus
 def disposed(
     savepoint: Savepoint, under_way: StoredOperation | None, users: Sequence[JobId], at: datetime
 ) -> Savepoint:
-    """The savepoint, disposed of. `under_way` is the operation that stops or changes its job,
-    `users` are the jobs that were started from it and still need it.
+    """Dispose of a savepoint. `under_way` is the operation that stops or changes its job, `users`
+    are the jobs that were started from it and still need it.
     """
     name = savepoint.id.hex
     if savepoint.status is not SavepointStatus.COMPLETED:

@@ -1,7 +1,7 @@
-"""The composed life of a job as a value, and the draft of it while an event is applied.
+"""The life of a job as a value, and its draft while an event is applied.
 
-A draft is made by `life.step`, changed by the rules of one event, and given up: nobody outside
-of the step ever sees it, so the step is a pure function.
+`life.step` makes a draft, the rules of one event change it, and then it is dropped. It never leaves
+the step, so the step is a pure function.
 """
 
 from collections.abc import Mapping
@@ -26,36 +26,36 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """Everything that decides what becomes of a job.
+    """Everything that the decisions about a job depend on.
 
-    `attempts`, `operations`, `savepoints` and `checkpoints` hold what is under way, and
-    whatever else a message speaks of. What has ended may be there: no rule minds it.
+    `attempts`, `operations`, `savepoints` and `checkpoints` hold what is under way, and what an
+    event refers to. They may also hold some that have ended: no rule depends on that.
     """
 
     job: StoredJob
     attempts: Mapping[AttemptNumber, StoredAttempt]
-    """The newest attempt, at least."""
+    """At least the newest attempt."""
     has_live_runner: bool = False
-    """A runner was launched for the newest attempt, and is not known to be gone."""
+    """Whether a runner was launched for the newest attempt and is not known to have exited."""
     operations: Mapping[OperationId, StoredOperation] = field(default_factory=dict)
     savepoints: Mapping[SavepointId, Savepoint] = field(default_factory=dict)
-    """Of these operations and checkpoints; and the claimed savepoint that the job started from."""
+    """Savepoints of these operations and checkpoints, and a claimed restore point."""
     checkpoints: Mapping[CheckpointNumber, Checkpoint] = field(default_factory=dict)
     restorable: tuple[CheckpointNumber, ...] = ()
     """Completed checkpoints that are not discarded, ascending; no savepoints."""
     pinned: frozenset[CheckpointNumber] = frozenset()
-    """Checkpoints of this job that another job starts from, and has nothing of its own yet."""
+    """Checkpoints of this job that another job was started from and still needs."""
     shares_restore_point: bool = False
-    """Another job still needs what this job has claimed."""
+    """Whether another job still needs the restore point that this job has claimed."""
 
     @property
     def attempt(self) -> StoredAttempt:
-        """The newest."""
+        """The newest attempt."""
         return self.attempts[self.job.job.attempt]
 
     @property
     def operation(self) -> StoredOperation | None:
-        """The operation under way that stops or changes the job. There is one at most."""
+        """The operation under way that stops or changes the job. There is at most one."""
         for one in self.operations.values():
             if one.operation.kind is not OperationKind.SAVEPOINT and is_under_way(one):
                 return one
@@ -63,14 +63,14 @@ class Life:
 
     @property
     def checkpoints_under_way(self) -> list[Checkpoint]:
-        """The newest first."""
+        """The checkpoints under way, the newest first."""
         found = [c for c in self.checkpoints.values() if c.status is CheckpointStatus.IN_PROGRESS]
         return sorted(found, key=lambda one: -one.number)
 
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """For those who watch just now. It is kept nowhere."""
+    """A live event for present listeners. It is not stored."""
 
     kind: str
     facts: Mapping[str, Any]
@@ -79,10 +79,10 @@ class Announcement:
 class Step(NamedTuple):
     life: Life
     effects: tuple[Effect | ForStore, ...] = ()
-    """In the order in which they were decided."""
+    """The effects, in the order in which they were decided."""
     history: tuple[HistoryEntry | Announcement, ...] = ()
     outcome: AckOutcome | None = None
-    """Of an ack or a decline."""
+    """The outcome of an ack or a decline."""
 
 
 class Draft:
@@ -121,7 +121,7 @@ def is_under_way(operation: StoredOperation) -> bool:
 
 
 def savepoint_of(life: Life, checkpoint: CheckpointNumber) -> Savepoint:
-    """The savepoint that a checkpoint of kind savepoint is."""
+    """Return the savepoint that belongs to a checkpoint of the kind savepoint."""
     return next(
         one
         for one in life.savepoints.values()

@@ -1,8 +1,8 @@
-"""What the core asks the shell to do. Plain data: easy to compare, to store, to do twice.
+"""Effects: what the core asks the shell to do, as plain data that can be compared and stored.
 
-Effects are written to the outbox in the transaction that decided them. Some are
-for the JobManager itself, the others are directives that a runner fetches. A few
-are for the store alone: whoever saves the life does them in the same transaction.
+Effects are written to the outbox in the transaction that decided them, and may be carried out
+twice. Some are for the JobManager itself, the others are directives that a runner fetches. A few
+are only for the store, which carries them out in the same transaction that saves the life.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class LaunchAttempt:
 
 @dataclass(frozen=True, slots=True)
 class KillRunner:
-    """End the attempt's runner, by force: nothing of its process group may survive."""
+    """Kill the attempt's runner with its whole process group."""
 
     attempt: AttemptNumber
     reason: str
@@ -55,7 +55,7 @@ class SendBarrier:
     savepoint: str | None = None
     """For a savepoint: its id, 32 hexadecimal digits."""
     directory: str | None = None
-    """For a savepoint: where it is to be, a URI."""
+    """For a savepoint: the URI of its directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class StopAttempt:
     directory: str
     drain: bool
     keep_runner: bool = False
-    """It stays for the next attempt."""
+    """Whether the runner stays for the next attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +100,15 @@ class CancelAttempt:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRunner:
-    """To the runner: the attempt has ended, leave."""
+    """To the runner: the attempt has ended, exit."""
 
     attempt: AttemptNumber
 
 
 @dataclass(frozen=True, slots=True)
 class HandOverRunner:
-    """The runner of an attempt that has ended is the runner of the next attempt. Directives of
-    the attempt that has ended, which the runner has not fetched, are dropped.
+    """Give the runner of an attempt that has ended to the next attempt. Directives of the old
+    attempt that the runner has not fetched are dropped.
     """
 
     attempt: AttemptNumber
@@ -117,7 +117,7 @@ class HandOverRunner:
 
 @dataclass(frozen=True, slots=True)
 class DismissRunner:
-    """The runner of this attempt is gone: note how, and drop the directives nobody will fetch."""
+    """The runner of this attempt has exited: note how, and drop its remaining directives."""
 
     attempt: AttemptNumber
     description: str
@@ -125,7 +125,7 @@ class DismissRunner:
 
 @dataclass(frozen=True, slots=True)
 class LetCheckpointGo:
-    """Discard a checkpoint of another job, which this job claimed and no longer needs."""
+    """Discard a checkpoint of another job that this job claimed and no longer needs."""
 
     job: JobId
     checkpoint: CheckpointNumber
@@ -142,5 +142,5 @@ ForRunner = (
     | ReleaseRunner
 )
 Effect = ForJobManager | ForRunner
-"""What goes to the outbox."""
+"""The effects that are written to the outbox."""
 ForStore = HandOverRunner | DismissRunner | LetCheckpointGo

@@ -1,8 +1,8 @@
-"""What happens to a job: the events that `life.step` takes.
+"""The events of a job, which `life.step` takes.
 
-What happened to the attempt or to a checkpoint is an event of their own machines
-(`attempt.py`, `checkpoint.py`), here with the number of the attempt or checkpoint that it is
-about. Time and new ids come in with the events.
+Events of an attempt or a checkpoint are those of their own state machines (`attempt.py`,
+`checkpoint.py`), here with the number of the attempt or checkpoint. Times and new ids are part of
+the events.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from jobmanager.core.progress import RegionProgress
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The first event of a life: `life.begin` takes it."""
+    """A job was submitted: the first event of a life, which `life.begin` takes."""
 
     at: datetime
     job_id: JobId
@@ -41,7 +41,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class AttemptNews:
-    """Something happened to an attempt, or its runner said so."""
+    """An event of an attempt, observed by the JobManager or reported by the runner."""
 
     attempt: AttemptNumber
     event: AttemptEvent
@@ -53,7 +53,7 @@ class AttemptNews:
 
 @dataclass(frozen=True, slots=True)
 class LaunchFailed:
-    """No runner could be started, and no further try is made."""
+    """No runner could be started, and there will be no further try."""
 
     at: datetime
     attempt: AttemptNumber
@@ -62,19 +62,19 @@ class LaunchFailed:
 
 @dataclass(frozen=True, slots=True)
 class RunnerLeft:
-    """The runner's process is gone."""
+    """The runner's process has ended."""
 
     at: datetime
     attempt: AttemptNumber
     """The attempt that the runner was last given."""
     description: str
     last_word: AttemptNews | None = None
-    """What the runner wrote down because nobody heard it."""
+    """The runner's last report, which it wrote to a file because no JobManager answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunnerGivenUp:
-    """The runner of an attempt that has ended is on a machine that cannot be looked at."""
+    """The runner of an attempt that has ended is on a machine that cannot be reached."""
 
     at: datetime
     attempt: AttemptNumber
@@ -87,14 +87,14 @@ class HeartbeatReceived:
     attempt: AttemptNumber
     """The attempt that the runner was last given."""
     spoken_of: AttemptNumber | None
-    """The attempt that the heartbeat tells of."""
+    """The attempt that the heartbeat is about."""
     regions: Sequence[RegionProgress]
     """The progress of each region; empty before the queries have started."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointDue:
-    """It is time to look whether the periodic checkpoint is due."""
+    """Check whether the periodic checkpoint is due."""
 
     at: datetime
 
@@ -118,14 +118,14 @@ class CheckpointNews:
 
 @dataclass(frozen=True, slots=True)
 class SavepointRequested:
-    """A savepoint; or a stop or cancellation with a savepoint, by `kind`."""
+    """A request for a savepoint, or for a stop or cancellation with a savepoint, by `kind`."""
 
     at: datetime
     id: OperationId
     savepoint: SavepointId
     kind: OperationKind
     target: str
-    """The directory, a URI, in which the savepoint gets a directory of its own."""
+    """The directory, a URI, in which a directory for the savepoint is made."""
     drains: bool = False
 
 
@@ -146,13 +146,13 @@ class UpgradeRequested:
     target: str
     document: Mapping[str, Any]
     parallelism: int | None = None
-    """None: what the graph says."""
+    """None: the graph's own."""
     allow_non_restored_state: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class OperationOverdue:
-    """It is time to look whether a rescale or an upgrade has waited for too long."""
+    """Check whether a rescale or an upgrade has waited too long."""
 
     at: datetime
     operation: OperationId
@@ -160,12 +160,12 @@ class OperationOverdue:
 
 @dataclass(frozen=True, slots=True)
 class HealthExamined:
-    """It is time to look whether the job really runs."""
+    """Check the health of the job."""
 
     at: datetime
     limits: HealthLimits
     listening_since: datetime
-    """From when on this JobManager could have heard of the job."""
+    """The time from which on this JobManager could have received heartbeats of the job."""
     heartbeat_at: datetime | None
     checkpointed_at: datetime | None
 
@@ -189,4 +189,4 @@ LifeEvent = (
 )
 
 CANCEL_GRACE = timedelta(seconds=30)
-"""How long an attempt that is cancelled has to come to the end of its batch."""
+"""How long a cancelled attempt has to finish its batch."""

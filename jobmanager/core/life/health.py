@@ -1,11 +1,10 @@
-"""Whether a running job really runs: a pure function of what was last heard of it.
+"""The health of a running job: a pure function of its last reports.
 
     HEALTHY ──input waits or a batch runs, and nothing is committed──▶ STALLED
        └─────heartbeats late, checkpoints fail or are missing────────▶ DEGRADED
 
-Both lead back to HEALTHY when the reason is gone. Health belongs to a job that is
-RUNNING; in every other status there is nothing to judge. It only says what is so:
-no job is restarted for its health.
+Both lead back to HEALTHY when the reason is gone. Only a job that is RUNNING has a health. Health
+is only reported: no job is restarted because of it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,9 +15,9 @@ from enum import StrEnum
 from jobmanager.core.graph.job_graph import Checkpointing
 
 _MEDIANS = 10
-"""A batch that takes so many times as long as usual is stuck."""
+"""A batch that takes so many times longer than usual is stuck."""
 _INTERVALS = 3
-"""A job without a checkpoint for so many intervals, and the timeout, has none to speak of."""
+"""A job without a completed checkpoint for so many intervals plus the timeout is degraded."""
 
 
 class Health(StrEnum):
@@ -36,56 +35,56 @@ class HealthLimits:
 
 @dataclass(frozen=True, slots=True)
 class RegionVitals:
-    """What the runner says of one region."""
+    """What the runner reports about one region."""
 
     region: str
     unmoved: timedelta | None
-    """How long nothing was committed though there was something to do; None: unknown."""
+    """How long the region had work and committed nothing; None: unknown."""
     median_batch: timedelta = timedelta()
     batch: int | None = None
-    """The last committed one."""
+    """The last committed batch."""
     activity: str | None = None
     """What Spark says it is doing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vitals:
-    """What is known of a running job."""
+    """What is known about a running job."""
 
     since: datetime
-    """From when on to judge: it runs, and we have been listening."""
+    """Since when the job has been running and this JobManager has been listening."""
     heard_at: datetime
-    """Its runner's last heartbeat."""
+    """The runner's last heartbeat."""
     regions: Sequence[RegionVitals]
     failed_checkpoints: int
     """In a row."""
     checkpointed_at: datetime | None
     """When the newest checkpoint completed."""
     checkpointing: Checkpointing | None
-    """None: a batch job, which takes none."""
+    """None: a batch job, which takes no checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     health: Health
     reason: str | None = None
-    """None: healthy. It holds no running numbers: the same reason is the same text."""
+    """None: healthy. The same reason has the same text: it contains no growing numbers."""
 
 
 def shown_state(status: str, health: str) -> str:
-    """What people are shown. RUNNING means running: else the job is stalled or degraded."""
+    """Return the state shown to users: a running job that is not healthy is stalled or degraded."""
     return status if health == Health.HEALTHY else health
 
 
 def diagnose(vitals: Vitals, limits: HealthLimits, now: datetime) -> Diagnosis:
-    """The worst that is wrong, with every reason there is."""
+    """Return the worst health that applies, with all reasons."""
     late = list(_late(vitals, limits, now))
     stalled = list(_stalled(vitals, limits))
     degraded = list(_without_checkpoints(vitals, now))
     reasons = [*late, *stalled, *degraded]
     if not reasons:
         return Diagnosis(Health.HEALTHY)
-    # What a silent runner last said of its progress is old: only the silence is certain.
+    # The last progress of a silent runner is out of date: only the silence is certain.
     health = Health.STALLED if stalled and not late else Health.DEGRADED
     return Diagnosis(health, "; ".join(reasons))
 

@@ -1,4 +1,4 @@
-"""What is said of the health of a running job, and when that is news."""
+"""Rules that record the health of a running job when it changes."""
 
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.life.draft import Draft

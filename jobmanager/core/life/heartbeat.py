@@ -1,7 +1,7 @@
-"""What a heartbeat comes to: a pure function of the attempt that its runner has.
+"""What a heartbeat means: a pure function of the attempt that its runner has.
 
-The heartbeats of all runners are written down together, without a lock, as long as they only
-tell of progress. This function says which do, for one heartbeat as for many.
+Heartbeats of all runners are recorded together, without locks, if they only report progress. This
+function says which do.
 """
 
 from enum import StrEnum
@@ -12,13 +12,14 @@ from jobmanager.core.life.attempt import Attempt, AttemptStatus
 
 class Heard(StrEnum):
     SUPERSEDED = "superseded"
-    """The attempt was replaced, or will be: not even the time of the heartbeat is noted."""
+    """The attempt was or will be replaced: not even the time of the heartbeat is recorded."""
     ALIVE = "alive"
-    """The runner lives, and what it tells is of an attempt that has ended."""
+    """The runner is alive, but reports about an attempt that has ended."""
     PROGRESS = "progress"
     STARTED = "started"
-    """Progress, though the runner's report that its queries run was lost. Regions have progress
-    only once their queries have started."""
+    """Progress, although the runner's report that its queries run was lost: regions have progress
+    only after their queries have started.
+    """
 
     @property
     def has_news(self) -> bool:
@@ -26,7 +27,9 @@ class Heard(StrEnum):
 
 
 def hear(attempt: Attempt, spoken_of: AttemptNumber | None, *, has_progress: bool) -> Heard:
-    """`attempt` is the one that the runner was last given, `spoken_of` what it tells of."""
+    """Classify a heartbeat. `attempt` is the attempt that the runner was last given, `spoken_of`
+    the attempt that the heartbeat is about.
+    """
     if attempt.is_superseded:
         return Heard.SUPERSEDED
     if spoken_of != attempt.number or attempt.status.is_terminal:

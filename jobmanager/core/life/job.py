@@ -12,8 +12,8 @@
     STARTING, RUNNING ──cancel requested──▶ CANCELLING ──attempt ended──▶ CANCELLED
     STARTING, RUNNING, CANCELLING ──all input processed──▶ FINISHED
 
-A job has at most one live attempt, and `attempt` is its number: news of another
-one is not for this machine. Time comes in with the events.
+A job has at most one live attempt, and `attempt` is its number: events of other attempts do not
+reach this machine. Times are part of the events.
 """
 
 from collections.abc import Mapping
@@ -56,14 +56,14 @@ class Job:
     attempt: AttemptNumber
     """The newest attempt."""
     reason: str
-    """Why it is in this status."""
+    """Why the job has this status."""
     since: datetime
     restart: RestartStrategy
     failed_at: tuple[datetime, ...] = ()
     restart_at: datetime | None = None
     """Restarting only."""
     streak: Streak | None = None
-    """Its last failures, between which no batch was committed."""
+    """The last failures, between which no batch was committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class AttemptMoved:
     at: datetime
     attempt: Attempt
     committed: Mapping[str, int] = field(default_factory=dict)
-    """Region to its last committed batch, as far as known."""
+    """The last committed batch by region, as far as known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class RestartDue:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """The attempt has ended so that the job can go on in another way, or in the old one."""
+    """The attempt has ended so that the job continues with a new revision, or the old one."""
 
     at: datetime
     reason: str
@@ -99,10 +99,10 @@ JobEvent = AttemptMoved | JobCancelRequested | RestartDue | Changed
 
 
 class AttemptOrder(StrEnum):
-    """What the shell does with the attempt after a transition."""
+    """What has to be done with the attempt after a transition."""
 
     LAUNCH_NEXT = "launch_next"
-    """Make attempt `job.attempt`, which is new."""
+    """Launch the new attempt `job.attempt`."""
     CANCEL_CURRENT = "cancel_current"
 
 

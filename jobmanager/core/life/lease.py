@@ -5,14 +5,13 @@
         └──renewal refused, ──────┘
            or not renewed in time
 
-There is one lease. It has a holder, a time at which it expires, by the database's
-clock alone, and a term, which ascends with every taking and never with a renewal.
-The term is the leader's fencing token: a transaction of a leader commits only if
-the lease still has its term.
+There is one lease. It has a holder, a time of expiry by the database's clock, and a term, which
+increases when the lease is taken and not when it is renewed. The term is the leader's fencing
+token: a transaction of a leader commits only if the lease still has its term.
 
-A leader stops by itself when its time is over by its own clock, which it reads
-*before* it sends a request. The database read its clock later, so a leader always
-believes to have less time than the lease gives it: two never lead at once.
+A leader stops by itself when its lease has expired by its own clock, which it reads *before* it
+sends a request. The database reads its clock later, so a leader always expects less time than the
+lease gives it: two JobManagers never lead at once.
 """
 
 from dataclasses import dataclass, replace
@@ -22,18 +21,18 @@ from typing import NewType, assert_never
 from jobmanager.core.ids import JobManagerId
 
 Term = NewType("Term", int)
-"""The number of one leadership. Ascending, never reused."""
+"""The number of a leadership. It ascends and is never reused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """As the database has it."""
+    """The lease in the database."""
 
     term: Term
     holder: JobManagerId | None
-    """None: nobody ever held it."""
+    """None: the lease was never held."""
     url: str | None
-    """Where the holder is reached."""
+    """The holder's URL."""
     expires_at: datetime
 
     def is_in_force(self, now: datetime) -> bool:
@@ -45,29 +44,28 @@ class Candidate:
     id: JobManagerId
     url: str
     predecessor: JobManagerId | None = None
-    """One that is known to be gone, because we have the data directory that it had."""
+    """A JobManager that is known to have ended, because the candidate has its data directory."""
 
 
 # ── what the database does ────────────────────────────────────────────────────
-#
-# In one statement each (`store/leases.py`), so that nothing comes between the look and the act.
+# In one statement each (`store/leases.py`), so that reading and writing are atomic.
 # `tests/integration/store/test_lease_rules.py` compares these functions with those statements.
 
 
 def may_take(lease: Lease, candidate: Candidate, now: datetime) -> bool:
-    """Whether nobody leads any more. `now` is the database's."""
+    """Whether the lease is free for the candidate. `now` is the database's time."""
     if not lease.is_in_force(now):
         return True
     return candidate.predecessor is not None and lease.holder == candidate.predecessor
 
 
 def taken(lease: Lease, candidate: Candidate, now: datetime, duration: timedelta) -> Lease:
-    """The lease after `candidate` took it. Whoever led before can commit nothing any more."""
+    """Return the lease after `candidate` took it. The previous leader can commit nothing now."""
     return Lease(Term(lease.term + 1), candidate.id, candidate.url, now + duration)
 
 
 def may_renew(lease: Lease, term: Term, now: datetime) -> bool:
-    """An expired lease is not renewed, it is taken again, with another term."""
+    """Whether the lease may be renewed. An expired lease has to be taken again, with a new term."""
     return lease.term == term and lease.is_in_force(now)
 
 
@@ -97,7 +95,7 @@ Standing = Following | Leading
 class LeaseTaken:
     term: Term
     asked_at: float
-    """Read before the request was sent."""
+    """The clock, read before the request was sent."""
     duration: timedelta
 
 

@@ -1,4 +1,4 @@
-"""The life of a job: one pure function of the life so far and what happened.
+"""The life of a job: one pure function of the life so far and an event.
 
     step(life, event) -> Step(life, effects, history, outcome)
     begin(submitted)  -> the same, for the first event
@@ -7,46 +7,46 @@ A `Life` (`draft.py`) is the job with its pacing and restore point, its newest a
 operations, savepoints and checkpoints under way, and what can be restored. The machines of each
 (`job.py`, `attempt.py`, `operation.py`, `checkpoint.py`, `savepoint.py`) know nothing of each
 other; the rules (`attempt_rules.py`, `checkpoint_rules.py`, `operation_rules.py`,
-`request_rules.py`, `health_rules.py`) let them play together. No clock, no I/O, no randomness:
-time and new ids come in with the events. The use cases load a life, step, save and commit, under
-the job's lock; what is not committed never happened, so a step may be tried again.
+`request_rules.py`, `health_rules.py`) connect them. No clock, no I/O, no randomness: times and new
+ids are part of the events. The use cases load a life, step, save and commit, under the job's lock;
+a step that was not committed has no effect, so it may be repeated.
 
 Events (`events.py`)
   Submitted              only for `begin`: a job was accepted
   AttemptNews            attempt number, and an event of the attempt machine: RunnerRegistered,
                          StatePrepared, QueriesStarted, AttemptFinished, AttemptStopped,
-                         AttemptCancelled, AttemptFailed (all said by the runner),
+                         AttemptCancelled, AttemptFailed (all reported by the runner),
                          RunnerWentSilent, GraceEnded (noticed by the JobManager)
   LaunchFailed           no runner could be started
-  RunnerLeft             the runner's process is gone, perhaps with a last word
-  RunnerGivenUp          a runner out of reach, whose attempt has ended, counts as gone
+  RunnerLeft             the runner's process has ended, perhaps with a last report
+  RunnerGivenUp          a runner out of reach, whose attempt has ended, counts as exited
   HeartbeatReceived      a runner's heartbeat, with the progress of its regions
   JobCancelRequested     a user wants the job to end, without a savepoint
-  RestartDue             look whether a failed job is to start again by now
-  CheckpointDue          look whether the periodic checkpoint is due
+  RestartDue             check whether it is time to restart a failed job
+  CheckpointDue          check whether the periodic checkpoint is due
   CheckpointRequested    a user wants a checkpoint now
   CheckpointNews         checkpoint number, and BarrierAcked, BarrierDeclined or CheckpointExpired
-  SavepointRequested     a user wants a savepoint, or to stop or cancel with one
+  SavepointRequested     a user wants a savepoint, or a stop or cancellation with a savepoint
   RescaleRequested       a user wants another parallelism
   UpgradeRequested       a user wants another graph
-  OperationOverdue       look whether a rescale or upgrade has waited for too long
-  HealthExamined         look whether the job really runs
+  OperationOverdue       check whether a rescale or upgrade has waited too long
+  HealthExamined         check the health of the job
 
 An event that is late, repeated, or of an attempt that was replaced changes nothing. A request
-that the present state forbids raises an error of `core.errors`, and so does news of an attempt
-or checkpoint that never was.
+that the present state forbids raises an error of `core.errors`, and so does an event of an attempt
+or checkpoint that never existed.
 
 Effects (`effects.py`)
   for the JobManager     LaunchAttempt, KillRunner, DiscardCheckpoint, DiscardAttempts,
                          DisposeSavepoint
   for the runner         StartAttempt, SendBarrier, StopAttempt, AnnounceCompletion,
                          WithdrawBarrier, CancelAttempt, ReleaseRunner
-  for the store          HandOverRunner (the next attempt gets the runner of the last one),
-                         DismissRunner (the runner is gone, and so are its directives),
+  for the store          HandOverRunner (the next attempt gets the runner of the last attempt),
+                         DismissRunner (the runner has exited, and its directives are dropped),
                          LetCheckpointGo (a claimed checkpoint of another job is discarded)
 
-Effects for the JobManager and the runner are done at least once, later, in any transaction;
-effects for the store are part of the step's own transaction.
+Effects for the JobManager and the runner are carried out at least once, later; effects for the
+store are part of the step's own transaction.
 """
 
 from typing import assert_never
@@ -86,7 +86,7 @@ from jobmanager.core.life.records import HistoryEntry, StoredJob
 
 
 def begin(event: Submitted) -> Step:
-    """The life of a job that was just accepted."""
+    """Begin the life of a job that was just accepted."""
     job, _ = job_machine.submit(event.graph.restart, event.at)
     stored = StoredJob(
         id=event.job_id,
@@ -112,7 +112,7 @@ def begin(event: Submitted) -> Step:
 
 
 def step(life: Life, event: LifeEvent) -> Step:
-    """The life after the event, and what follows from it."""
+    """Return the life after the event, with effects and history."""
     draft = Draft(life)
     match event:
         case AttemptNews():

@@ -4,11 +4,10 @@
          ├────────a phase failed, nothing had changed yet─▶ FAILED
          └────────a phase failed after the stop───────────▶ ROLLED_BACK
 
-A savepoint has one phase. A stop has two: the savepoint, then the end of the
-attempt, which has not processed anything after it. A rescale and an upgrade go
-on from there: another attempt restores the savepoint as it is wanted now, starts,
-and has to complete a checkpoint. Until it has, the way back is open, and any
-failure takes it.
+A savepoint has one phase. A stop has two: the savepoint, then the end of the attempt, which has
+processed nothing after the savepoint. A rescale and an upgrade continue: a new attempt restores the
+savepoint with the new graph or parallelism, starts, and has to complete a checkpoint. Any failure
+before that checkpoint rolls the operation back.
 """
 
 from dataclasses import dataclass, replace
@@ -22,13 +21,13 @@ class OperationKind(StrEnum):
     SAVEPOINT = "savepoint"
     STOP = "stop"
     CANCEL = "cancel"
-    """With a savepoint first, as Flink's `cancel-job`."""
+    """A cancellation after a savepoint, as with Flink's `cancel-job`."""
     RESCALE = "rescale"
     UPGRADE = "upgrade"
 
     @property
     def is_change(self) -> bool:
-        """The job goes on after its stop, and not as it was."""
+        """Whether the job continues after its stop, with another graph or parallelism."""
         return self in (OperationKind.RESCALE, OperationKind.UPGRADE)
 
 
@@ -37,7 +36,7 @@ class OperationStatus(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     ROLLED_BACK = "rolled_back"
-    """The job is again what it was before."""
+    """The job runs again with its earlier graph and parallelism."""
 
 
 SAVEPOINT, STOP, START = "savepoint", "stop", "start"
@@ -50,7 +49,7 @@ PHASES = {
     OperationKind.UPGRADE: (SAVEPOINT, STOP, "restore", START, "first_checkpoint"),
 }
 _POINT_OF_CHANGE = 2
-"""From this phase on the job is not what it was."""
+"""The phase from which on the job has its new graph or parallelism."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class OperationPhase:
 class Operation:
     kind: OperationKind
     phases: tuple[OperationPhase, ...]
-    """Those that have begun, in order."""
+    """The phases that have begun, in order."""
     status: OperationStatus = OperationStatus.IN_PROGRESS
     error: str | None = None
     ended_at: datetime | None = None
@@ -76,7 +75,7 @@ class Operation:
 
     @property
     def timings(self) -> dict[str, int]:
-        """Milliseconds of each phase that has ended."""
+        """Return the duration, in milliseconds, of each phase that has ended."""
         return {
             one.name: milliseconds(one.ended_at - one.started_at)
             for one in self.phases
@@ -85,14 +84,14 @@ class Operation:
 
     @property
     def is_stopping(self) -> bool:
-        """The attempt at hand is on its way out."""
+        """Whether the present attempt is being stopped."""
         ends = self.kind is not OperationKind.SAVEPOINT
         in_progress = self.status is OperationStatus.IN_PROGRESS
         return ends and in_progress and len(self.phases) <= _POINT_OF_CHANGE
 
     @property
     def has_changed_job(self) -> bool:
-        """The attempt at hand is the one that has to prove itself."""
+        """Whether the present attempt has the new graph or parallelism."""
         return len(self.phases) > _POINT_OF_CHANGE
 
     @property
@@ -116,7 +115,7 @@ class PhaseFailed:
 
 @dataclass(frozen=True, slots=True)
 class Abandoned:
-    """Nobody wants it any more, in whatever phase it is: the job was cancelled."""
+    """The operation was given up, in any phase, because the job was cancelled."""
 
     at: datetime
     error: str
@@ -130,7 +129,9 @@ def begin(kind: OperationKind, at: datetime) -> Operation:
 
 
 def transition(operation: Operation, event: OperationEvent) -> Operation:
-    """News of a phase that is not the present one, or of an operation that ended, is nothing."""
+    """Apply an event. Events of a phase other than the present phase, or of an operation that has
+    ended, change nothing.
+    """
     if operation.status is not OperationStatus.IN_PROGRESS:
         return operation
     match event:

@@ -1,9 +1,9 @@
-"""What becomes of operations and their savepoints when a checkpoint or the attempt moves on.
+"""Rules that advance operations and their savepoints when a checkpoint or an attempt changes.
 
-A stop, rescale or upgrade waits for its savepoint, then for the end of the attempt. From there
-a rescale or an upgrade goes on with another attempt, which restores the savepoint as the job is
-wanted now, and has to prove itself by a checkpoint; if that attempt fails first, the job goes
-back to what it was. A savepoint that was completed stays, whatever becomes of the operation.
+A stop, rescale or upgrade waits for its savepoint, then for the end of the attempt. A rescale or an
+upgrade then continues with a new attempt, which restores the savepoint with the new graph or
+parallelism, and has to complete a checkpoint; if that attempt fails first, the job goes back to the
+old graph and parallelism. A completed savepoint is kept, whatever becomes of the operation.
 """
 
 from dataclasses import dataclass, replace
@@ -50,12 +50,12 @@ from jobmanager.core.plan.job_plan import SnapshotKind
 from jobmanager.core.snapshots.layout import MANIFEST
 
 _PROOF_EVERY = timedelta(seconds=1)
-"""How soon after a checkpoint that proved nothing the next one of a changed job is taken."""
+"""Time until the next checkpoint, if a checkpoint came before all regions made progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoOn:
-    """The job goes on with another attempt, whatever became of the attempt that ended."""
+    """The job continues with a new attempt, however the last attempt ended."""
 
     reason: str
     keeps_runner: bool
@@ -102,8 +102,8 @@ def fail_savepoint(draft: Draft, checkpoint: Checkpoint, now: datetime) -> None:
 
 
 def as_stopped(life: Life, event: AttemptEvent) -> AttemptEvent:
-    """The event, or a stop in its place: an attempt that ends in whatever way after the
-    savepoint of its stop was completed has processed nothing since, and is stopped.
+    """Return the event, or a stop in its place: an attempt that ends in any way after the savepoint
+    of its stop was completed has processed nothing since, so it counts as stopped.
     """
     if not isinstance(event, AttemptFailed | RunnerExited | RunnerWentSilent | AttemptStopped):
         return event
@@ -121,7 +121,7 @@ def as_stopped(life: Life, event: AttemptEvent) -> AttemptEvent:
 
 
 def follow_start(draft: Draft, event: AttemptEvent) -> None:
-    """A changed job comes up: the phases up to its start end."""
+    """End the phases up to the start when a rescaled or upgraded job starts."""
     if not isinstance(event, StatePrepared | QueriesStarted):
         return
     found = draft.life.operation
@@ -136,7 +136,9 @@ def follow_start(draft: Draft, event: AttemptEvent) -> None:
 
 
 def follow_end(draft: Draft, attempt: Attempt, event: AttemptEvent) -> GoOn | None:
-    """The attempt is over: a stop is complete, and a change goes on or goes back."""
+    """Advance an operation after the end of the attempt: a stop is complete, and a rescale or
+    upgrade continues or is rolled back.
+    """
     life, now = draft.life, event.at
     found = life.operation
     if found is None or attempt.number != life.job.job.attempt:
@@ -163,14 +165,16 @@ def follow_end(draft: Draft, attempt: Attempt, event: AttemptEvent) -> GoOn | No
 
 
 def follow_checkpoint(draft: Draft, checkpoint: Checkpoint, now: datetime) -> None:
-    """The job stands on its own: a change is complete, and what the job came from may go."""
+    """Complete a rescale or upgrade after a checkpoint, and release the restore point, which is not
+    needed any more.
+    """
     job = draft.life.job
     if checkpoint.attempt < job.base_attempt:
         return
     found = draft.life.operation
     if found and found.operation.kind.is_change and found.operation.is_in_last_phase:
         if not _has_proved_itself(draft.life):
-            if job.next_checkpoint_at is not None:  # None: the job is on its way out
+            if job.next_checkpoint_at is not None:  # None: the job is ending
                 soon = now + min(_PROOF_EVERY, job.graph.checkpointing.interval)
                 draft.change_job(next_checkpoint_at=soon)
             return
@@ -184,7 +188,7 @@ def follow_checkpoint(draft: Draft, checkpoint: Checkpoint, now: datetime) -> No
 
 
 def _has_proved_itself(life: Life) -> bool:
-    """Every region has committed a batch of its own, or has found that there is no input."""
+    """Whether every region has committed a batch in this attempt, or has found no input."""
     return proved_regions(life.attempt) >= known_plans.region_ids(life.job.graph)
 
 
@@ -209,12 +213,12 @@ def _roll_back(draft: Draft, operation: StoredOperation, error: str, now: dateti
 
 
 def _become(draft: Draft, operation: StoredOperation, revision: Revision) -> None:
-    """The job goes on from the operation's savepoint, and from nothing that came later."""
+    """Let the job continue with a revision, from the operation's savepoint and nothing later."""
     job = draft.life.job
     savepoint = draft.life.savepoints[operation.savepoint_id]
     assert operation.change is not None
     kind = operation.operation.kind
-    # By number, not by value: a graph whose columns come in another order is another graph.
+    # By number, not by value: a graph with another order of columns is another graph.
     is_same = revision.number == job.revision
     document = job.document if is_same else revision.document
     graph = job.graph if is_same else graph_document.parse(document)
@@ -247,7 +251,7 @@ def _describe(operation: StoredOperation) -> str:
 
 
 def _let_go(draft: Draft, point: RestorePoint, now: datetime) -> None:
-    """Deletes what the job has claimed, unless another job still needs it."""
+    """Delete the restore point that the job has claimed, unless another job still needs it."""
     if draft.life.shares_restore_point:
         return
     if point.checkpoint is not None:
@@ -264,7 +268,7 @@ def _let_go(draft: Draft, point: RestorePoint, now: datetime) -> None:
 
 
 def _of_savepoint(life: Life, savepoint: Savepoint) -> StoredOperation:
-    """The operation that asked for the savepoint: it is under way as long as the savepoint is."""
+    """Return the operation of a savepoint; both are under way for the same time."""
     return next(one for one in life.operations.values() if one.savepoint_id == savepoint.id)
 
 
@@ -278,7 +282,7 @@ def _move(draft: Draft, before: StoredOperation, event: OperationEvent) -> Store
 
 
 def _is_plain_savepoint(operation: StoredOperation) -> bool:
-    """Its end is the completion of the savepoint, which has an entry of its own."""
+    """Whether the operation is only a savepoint, whose completion has its own history entry."""
     kind, status = operation.operation.kind, operation.operation.status
     return kind is OperationKind.SAVEPOINT and status is OperationStatus.COMPLETED
 
@@ -296,7 +300,7 @@ def _ending(life: Life, operation: StoredOperation, now: datetime) -> HistoryEnt
 
 
 def _regions(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Batch, offsets and watermark of each region, from the acks."""
+    """Return batch, offsets and watermark of each region, from the acks."""
     assert checkpoint.stored is not None
     regions: dict[str, Any] = {
         region: {"batch": batch, "offsets": {}, "watermark": None}

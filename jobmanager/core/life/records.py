@@ -1,4 +1,4 @@
-"""What is known of a job beside the state of its machines, as use cases load and save it."""
+"""Records of a job beside the states of its machines, as use cases load and save them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,24 +29,24 @@ class RestorePoint:
     """What a job is started from: a savepoint, or a checkpoint of another job."""
 
     root: str
-    """URI that the locations in the manifest are relative to."""
+    """The URI that locations in the manifest are relative to."""
     manifest: str
     name: str
     job: str
-    """Who wrote it, 32 hexadecimal digits."""
+    """The job that wrote it, 32 hexadecimal digits."""
     checkpoint: int | None = None
-    """The number, where it is a checkpoint: it stays as long as it is needed."""
+    """The number, if it is a checkpoint, which is kept as long as it is needed."""
     savepoint: str | None = None
     allow_non_restored_state: bool = False
     claim: bool = False
-    """It is the job's own, and goes when the job has a checkpoint."""
+    """Whether the job owns it; then it is deleted when the job has a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
     id: SavepointId
     job_id: JobId | None
-    """None: it was adopted, and no job of ours wrote it."""
+    """None: the savepoint was adopted, and no job wrote it."""
     checkpoint: CheckpointNumber
     directory: str
     status: SavepointStatus
@@ -71,12 +71,12 @@ class StoredOperation:
     operation: Operation
     created_at: datetime
     change: Change | None = None
-    """Of a rescale or an upgrade."""
+    """What a rescale or an upgrade changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """A job with what was submitted and what the shell keeps about it."""
+    """A job with what was submitted and what is stored about it."""
 
     id: JobId
     job: Job
@@ -91,17 +91,17 @@ class StoredJob:
     next_checkpoint_at: datetime | None
     failed_checkpoints: int
     restore_point: RestorePoint | None = None
-    """What it was started from, or last rescaled or upgraded from."""
+    """What the job was started from, or last rescaled or upgraded from."""
     base_attempt: AttemptNumber = FIRST_ATTEMPT
-    """What attempts before this one left behind is not gone back to."""
+    """The base attempt: state of earlier attempts is not used for a restore."""
     health: Health = Health.HEALTHY
-    """Other than healthy only while it runs."""
+    """Always healthy unless the job is running."""
     health_reason: str | None = None
     health_since: datetime | None = None
 
     @property
     def state(self) -> str:
-        """What people are shown."""
+        """The state shown to users."""
         return shown_state(self.job.status, self.health)
 
 
@@ -111,7 +111,7 @@ class StoredAttempt:
     attempt: Attempt
     restored: Sequence[RestoredRegion] | None
     progress: Sequence[RegionProgress] | None
-    """One entry a region, as the runner reported it."""
+    """One entry for each region, as reported by the runner."""
     progress_at: datetime | None
 
 

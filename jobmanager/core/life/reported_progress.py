@@ -8,19 +8,19 @@ from jobmanager.core.progress import RegionProgress, RestoredRegion
 
 
 def committed_batches(attempt: StoredAttempt) -> dict[str, int]:
-    """Region to its last committed batch, as the runner last said or as it was restored."""
+    """Return the last committed batch by region, as last reported or as restored."""
     known: list[RestoredRegion | RegionProgress] = [*(attempt.restored or ())]
     known.extend(attempt.progress or ())
     return {one.region: one.batch for one in known if one.batch is not None}
 
 
 def proved_regions(attempt: StoredAttempt) -> set[str]:
-    """The regions that committed a batch of their own, or found that there is no input."""
+    """Return the regions that committed a batch in this attempt, or found no input."""
     return {one.region for one in attempt.progress or () if one.batches or one.is_idle}
 
 
 def region_vitals(attempt: StoredAttempt) -> list[RegionVitals]:
-    """What the health of a job is judged by, of each region whose query is active."""
+    """Return what the health of a job depends on, for each region whose query is active."""
     return [_vitals(one) for one in attempt.progress or () if one.is_active]
 
 

@@ -1,4 +1,4 @@
-"""What users may ask of a running job, and how an operation begins; raises what forbids it."""
+"""Rules for users' requests about a running job: they begin an operation, or raise why not."""
 
 from datetime import datetime
 
@@ -59,7 +59,7 @@ def begin_upgrade(draft: Draft, event: UpgradeRequested) -> None:
 def check_repetition(
     known: StoredOperation, job_id: JobId, kind: OperationKind, wanted: Revision | None = None
 ) -> None:
-    """A request with an id that is known is the same request; else raises."""
+    """Raise if a request with a known id is not a repetition of the same request."""
     if (known.job_id, known.operation.kind) != (job_id, kind):
         raise IdempotencyKeyReused(
             f"{known.id.hex} was already used for another request: choose another id"
@@ -72,7 +72,7 @@ def check_repetition(
 
 
 def end_overdue(draft: Draft, event: OperationOverdue) -> None:
-    """Ends the attempt that a change has waited for too long, which takes the change on or back."""
+    """End the attempt that a rescale or upgrade waited for too long, so that it can proceed."""
     life = draft.life
     current = life.operation
     if current is None or current.id != event.operation:
@@ -97,7 +97,7 @@ def _begin(
     *,
     drains: bool = False,
 ) -> None:
-    """Writes the operation down, with its savepoint."""
+    """Add the operation, with its savepoint."""
     _check(draft.life)
     job, now = draft.life.job, event.at
     directory = below(event.target, savepoint_name(job.id, event.savepoint))

@@ -1,4 +1,4 @@
-"""Whether and when a failed job is started again: a pure function of its failures."""
+"""Restart strategies: whether and when a failed job is restarted, from its failures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class GiveUp:
 
 
 def decide(strategy: RestartStrategy, failed_at: Sequence[datetime]) -> RestartAfter | GiveUp:
-    """What follows the last of the failures in `failed_at`, which ascend and are not empty."""
+    """Decide what follows the last failure in `failed_at`, which ascends and is not empty."""
     match strategy:
         case NoRestart():
             return GiveUp("restart strategy 'none'")
@@ -50,7 +50,7 @@ def decide(strategy: RestartStrategy, failed_at: Sequence[datetime]) -> RestartA
 
 
 def _in_a_row(failed_at: Sequence[datetime], reset_after: timedelta) -> int:
-    """The failures since the job last went on for `reset_after` without one."""
+    """Return the failures since the job last ran for `reset_after` without a failure."""
     count = 1
     for earlier, later in reversed(list(pairwise(failed_at))):
         if later - earlier >= reset_after:

@@ -1,7 +1,8 @@
-"""Which completed checkpoints may go. Pure: the files are someone else's business.
+"""Decides which completed checkpoints may be deleted. Pure: it deletes no files.
 
-What other jobs need is asked of the database, which has all jobs: `store/life_query.py` states
-`needs_restore_point` and `pinned` in SQL, and a test compares the two on random data.
+Which checkpoints other jobs need is asked of the database, which has all jobs:
+`store/life_query.py` states `needs_restore_point` and `pinned` in SQL, and a test compares the two
+on random data.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,14 +15,14 @@ from jobmanager.core.life.records import StoredJob
 def superfluous(
     completed: Sequence[CheckpointNumber], retained: int
 ) -> tuple[CheckpointNumber, ...]:
-    """The completed checkpoints beyond the newest `retained`, oldest first. Never the newest."""
+    """Return completed checkpoints beyond the newest `retained`, oldest first; never the newest."""
     keep = max(retained, 1)
     return tuple(sorted(completed)[:-keep])
 
 
 def needs_restore_point(job: StoredJob, checkpoints: Iterable[Checkpoint]) -> bool:
-    """Whether a job still needs what it was started from: it lives, and has no checkpoint of
-    its own since. `checkpoints` are its own.
+    """Whether a job still needs its restore point: it has not ended, and has no checkpoint of its
+    own since. `checkpoints` are its own.
     """
     is_safe = any(
         one.status is CheckpointStatus.COMPLETED
@@ -33,8 +34,8 @@ def needs_restore_point(job: StoredJob, checkpoints: Iterable[Checkpoint]) -> bo
 
 
 def pinned(job_id: JobId, in_need: Iterable[StoredJob]) -> frozenset[CheckpointNumber]:
-    """The checkpoints of a job that must stay, because jobs that still need what they were
-    started from were started from them.
+    """Return the checkpoints of a job that must be kept, because they are restore points which
+    other jobs still need.
     """
     points = [job.restore_point for job in in_need if job.restore_point is not None]
     return frozenset(

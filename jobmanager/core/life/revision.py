@@ -1,4 +1,4 @@
-"""The revision of a job that a rescale or an upgrade asks for; raises what is wrong with it."""
+"""Makes the new revision of a job for a rescale or an upgrade; raises if it is not valid."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from jobmanager.core.life.records import StoredJob
 
 @dataclass(frozen=True, slots=True)
 class WantedRevision:
-    """What the client of an upgrade asks for."""
+    """What a client asks for in an upgrade."""
 
     document: Mapping[str, Any]
     parallelism: int | None = None
-    """None: what the graph says."""
+    """None: the graph's own."""
     allow_non_restored_state: bool = False
 
 
@@ -25,11 +25,11 @@ def revision_of(job: StoredJob) -> Revision:
 
 
 def rescaled(job: StoredJob, parallelism: int) -> Revision:
-    """The same graph at another parallelism."""
+    """Return a revision with the same graph at another parallelism."""
     if fault := graph_document.parallelism_fault(parallelism, job.graph.max_parallelism):
         raise InvalidJobGraph([Fault(None, "parallelism", fault)])
     if parallelism == job.parallelism:
-        raise NothingToChange(f"job {job.id.hex} has parallelism {parallelism} already")
+        raise NothingToChange(f"job {job.id.hex} already has parallelism {parallelism}")
     return Revision(job.revision, job.document, parallelism)
 
 

@@ -3,7 +3,7 @@
     IN_PROGRESS ──every subtask acked──▶ COMPLETED ──disposed of──▶ DISPOSED
          └──────its checkpoint aborted─▶ FAILED
 
-Asked for and owned by the user: nothing deletes it but the user.
+A savepoint is asked for and owned by the user: only the user deletes it.
 """
 
 from enum import StrEnum

@@ -1,15 +1,14 @@
 """The plan of a job graph: tasks, edges, regions and the subtasks that ack barriers.
 
-Pure arithmetic on the graph, shared by the JobManager (whom does a barrier
-await?) and the runner (which Spark queries do I start?), so the two cannot
-disagree.
+Computed from the graph alone, by the same code in the JobManager (which subtasks does a barrier
+await?) and in the runner (which Spark queries are started?), so the two cannot disagree.
 
 * A **task** is a chain of vertices joined by forward edges.
-* A **region** is everything behind one sink, or behind several that share their keyed
+* A **region** is everything upstream of one sink, or of several sinks that share their keyed
   vertices (`regions.py`): one Spark query. A vertex that two regions share runs once in each.
-* A **subtask** acks. A keyed vertex has one for each of its state partitions. A
-  source has one, since Spark keeps one offset a source and query; a sink has
-  one, since a batch is committed once, by the driver.
+* A **subtask** acks barriers. A keyed vertex has a subtask for each of its state partitions. A
+  source has one subtask, since Spark keeps one offset for each source of a query; a sink has one
+  subtask, since the driver commits a batch once.
 """
 
 from collections.abc import Collection, Iterator
@@ -28,7 +27,7 @@ from jobmanager.core.plan.regions import Query, ancestors, output_mode_of, queri
 
 
 class SnapshotKind(StrEnum):
-    """What a subtask's ack speaks of."""
+    """What a subtask's ack is about."""
 
     STATE = "state"
     OFFSETS = "offsets"
@@ -45,7 +44,7 @@ class Edge:
 @dataclass(frozen=True, slots=True)
 class Task:
     head: VertexId
-    """Its first vertex, which names it."""
+    """The first vertex of the task, which gives it its name."""
     vertices: tuple[VertexId, ...]
     parallelism: int
 
@@ -54,18 +53,18 @@ class Task:
 class Region:
     id: RegionId
     vertices: tuple[VertexId, ...]
-    """In an order in which every vertex follows its inputs."""
+    """The vertices, each after its inputs."""
     streamed: tuple[VertexId, ...]
-    """The same without what is only read as a whole: the static side of a join."""
+    """The same without vertices that are only read as a whole: the static side of a join."""
     root: VertexId
-    """The vertex whose rows the query computes: the sink, or where several sinks part."""
+    """The vertex whose rows the query computes: the sink, or the last that its sinks share."""
     sinks: tuple[VertexId, ...]
-    """The first names the region."""
+    """The sinks; the first gives the region its name."""
     sources: tuple[VertexId, ...]
     keyed: tuple[VertexId, ...]
     output_mode: OutputMode
     is_bounded: bool
-    """Every source has an end."""
+    """Whether every source has an end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class Plan:
 
 
 def plan_of(graph: JobGraph, parallelism: int | None = None) -> Plan:
-    """The plan of `graph`, at the parallelism in force (by default the graph's own)."""
+    """Make the plan of `graph`, at the parallelism in force (by default the graph's own)."""
     p = parallelism or graph.parallelism
     order = in_order(graph)
     edges = tuple(edge for vertex in order for edge in _edges_into(vertex))
@@ -88,7 +87,7 @@ def plan_of(graph: JobGraph, parallelism: int | None = None) -> Plan:
 
 
 def in_order(graph: JobGraph) -> tuple[Vertex, ...]:
-    """The vertices, each after its inputs, otherwise as written. The graph is acyclic."""
+    """Return the vertices, each after its inputs, otherwise as written. The graph is acyclic."""
     placed: dict[VertexId, Vertex] = {}
 
     def place(vertex: Vertex) -> None:
@@ -103,7 +102,7 @@ def in_order(graph: JobGraph) -> tuple[Vertex, ...]:
 
 
 def assignment(graph: JobGraph, parallelism: int) -> dict[tuple[str, int], list[int]]:
-    """Which subtask of which keyed vertex owns which key groups."""
+    """Return which subtask of which keyed vertex owns which key groups."""
     return {
         (vertex.id, subtask): list(
             key_groups.owned(vertex.state_layout, subtask, parallelism, graph.max_parallelism)
@@ -115,7 +114,7 @@ def assignment(graph: JobGraph, parallelism: int) -> dict[tuple[str, int], list[
 
 
 def awaited(graph: JobGraph, parallelism: int) -> dict[SubtaskRef, SnapshotKind]:
-    """The subtasks whose acks complete a checkpoint, and what each speaks of."""
+    """Return the subtasks whose acks complete a checkpoint, and what each ack is about."""
     return {
         SubtaskRef(region.id, vertex_id, subtask): kind
         for region in plan_of(graph, parallelism).regions
@@ -126,7 +125,7 @@ def awaited(graph: JobGraph, parallelism: int) -> dict[SubtaskRef, SnapshotKind]
 
 
 def shared_by_regions(graph: JobGraph, regions: Collection[Region]) -> set[VertexId]:
-    """The vertices where regions part: in several, with a next one that is not in all of those."""
+    """Return the vertices after which the paths of regions that share them part."""
     within = {
         vertex.id: {region.id for region in regions if vertex.id in region.vertices}
         for vertex in graph.vertices

@@ -6,12 +6,12 @@ A key belongs to one of `max_parallelism` key groups for the life of the job:
 the two agree, and the owner of a group is simply `group % parallelism`.
 Rescaling changes which subtask owns a group, never which group owns a key.
 
-A keyed vertex without a key is one group for Spark, in one state partition:
-there subtask 0 owns every group, whatever the parallelism.
+A keyed vertex without a key is one group for Spark, in one state partition: subtask 0 owns every
+key group, whatever the parallelism.
 
-A keyed vertex that is Python code is called once for a key group, and keeps one
-value for all keys of it. There the group's number is Spark's key, and the owner
-is the hash of that number modulo parallelism.
+A keyed vertex in Python is called once for each key group, and keeps one value for all keys of the
+group. There the group's number is Spark's key, and the owner is the hash of that number modulo
+parallelism.
 """
 
 from collections import defaultdict
@@ -23,12 +23,12 @@ from jobmanager.core.plan import spark_hash
 
 
 def subtasks(layout: Layout, parallelism: int) -> int:
-    """How many state partitions a vertex of this layout has."""
+    """Return how many state partitions a vertex with this layout has."""
     return 1 if layout is Layout.SINGLE else parallelism
 
 
 def owner(layout: Layout, key_group: int, parallelism: int) -> int:
-    """The subtask that owns `key_group`."""
+    """Return the subtask that owns `key_group`."""
     match layout:
         case Layout.SINGLE:
             return 0
@@ -39,7 +39,7 @@ def owner(layout: Layout, key_group: int, parallelism: int) -> int:
 
 
 def owned(layout: Layout, subtask: int, parallelism: int, max_parallelism: int) -> Sequence[int]:
-    """The key groups that `subtask` owns."""
+    """Return the key groups that `subtask` owns."""
     match layout:
         case Layout.SINGLE:
             return range(max_parallelism)
@@ -51,7 +51,7 @@ def owned(layout: Layout, subtask: int, parallelism: int, max_parallelism: int) 
 
 @cache
 def _grouped(parallelism: int, max_parallelism: int) -> Sequence[Sequence[int]]:
-    """The key groups of each subtask, in one pass over all groups."""
+    """Return the key groups of each subtask, in one pass over all groups."""
     found: list[list[int]] = [[] for _ in range(parallelism)]
     for group in range(max_parallelism):
         found[owner(Layout.GROUPED, group, parallelism)].append(group)
@@ -61,9 +61,7 @@ def _grouped(parallelism: int, max_parallelism: int) -> Sequence[Sequence[int]]:
 def moves(
     layout: Layout, before: int, after: int, max_parallelism: int
 ) -> Mapping[tuple[int, int], Sequence[int]]:
-    """The key groups that get another owner from one parallelism to the other, by the old
-    owner and the new one.
-    """
+    """Return the key groups whose owner changes between two parallelisms, by old and new owner."""
     found: dict[tuple[int, int], list[int]] = defaultdict(list)
     for group in range(max_parallelism):
         old, new = owner(layout, group, before), owner(layout, group, after)

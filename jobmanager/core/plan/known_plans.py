@@ -1,7 +1,7 @@
-"""What follows from a graph, computed once for each graph.
+"""Caches what is computed from a graph.
 
-A life is stepped many times a second, and its graph hardly ever changes. Graphs are kept by
-identity, not by value: to compare two graphs takes longer than what is saved.
+A life is stepped many times a second, and its graph hardly ever changes. Graphs are looked up by
+identity, not by value: comparing two graphs would take longer than the cache saves.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ Known = TypeVar("Known")
 
 
 class _KnownPlans(dict[tuple[int, int], tuple[JobGraph, Known]]):
-    """By identity and parallelism. The graph is held, so that its identity is not used again."""
+    """A cache by identity and parallelism. It holds the graph, so its identity is not reused."""
 
     def find(self, graph: JobGraph, parallelism: int, compute: Callable[[], Known]) -> Known:
         key = (id(graph), parallelism)
@@ -35,7 +35,7 @@ _regions: _KnownPlans[frozenset[RegionId]] = _KnownPlans()
 
 
 def awaited(graph: JobGraph, parallelism: int) -> Mapping[SubtaskRef, SnapshotKind]:
-    """The subtasks whose acks complete a checkpoint, and what each speaks of."""
+    """Return the subtasks whose acks complete a checkpoint, and what each ack is about."""
     return _awaited.find(graph, parallelism, lambda: job_plan.awaited(graph, parallelism))
 
 

@@ -1,12 +1,12 @@
-"""Which sinks share a Spark query.
+"""Determines which sinks share a Spark query.
 
-A Spark query has one output, and `foreachBatch` may write that to several places. So sinks
-that have the same keyed vertices behind them and the same mode, and one vertex all their
-rows come through after those, are one region: what is shared is computed and kept once, and
-what is left is done with each batch.
+A Spark query has one output, and `foreachBatch` may write that to several places. So sinks with the
+same upstream keyed vertices and the same mode, whose rows all come through one vertex after these,
+are one region: the shared part is computed, and its state kept, once; the rest is computed for each
+batch.
 
-A region is called after its first sink. Sinks that share no keyed vertex are regions of
-their own: each fails and recovers by itself.
+A region has the name of its first sink. Sinks that share no keyed vertex are regions of their own:
+each fails and recovers by itself.
 
     bids ─▶ revenue ─┬─▶ large ─▶ alerts      root: revenue
                      └─▶ all                  sinks: alerts, all
@@ -27,22 +27,22 @@ class Query:
     """One Spark query."""
 
     root: VertexId
-    """The vertex whose rows it computes: the sink, or where several sinks part."""
+    """The vertex whose rows the query computes: the sink, or the last that its sinks share."""
     sinks: tuple[VertexId, ...]
 
 
 def queries_of(graph: JobGraph) -> tuple[Query, ...]:
-    """The queries of the graph, in the order of their first sinks."""
+    """Return the queries of the graph, in the order of their first sinks."""
     return tuple(_queries(graph))
 
 
 def query_of(graph: JobGraph, sink: VertexId) -> Query:
-    """The query that writes to `sink`."""
+    """Return the query that writes to `sink`."""
     return next(one for one in queries_of(graph) if sink in one.sinks)
 
 
 def output_mode_of(graph: JobGraph, sink: VertexId) -> OutputMode:
-    """What of a changing result the sink is given."""
+    """Return the output mode of a sink."""
     vertex = graph.vertex(sink)
     if isinstance(vertex, Sink) and vertex.mode is not None:
         return vertex.mode
@@ -61,8 +61,8 @@ def ancestors(
     *,
     with_static: bool = False,
 ) -> set[VertexId]:
-    """The vertex, and every vertex its rows come through, if none came through `without`; of
-    what is read as a whole beside a stream nothing, unless asked.
+    """Return the vertex and every upstream vertex that is reached without passing `without`; static
+    inputs only if asked for.
     """
     found: set[VertexId] = set()
     ahead = [vertex]
@@ -97,16 +97,16 @@ def _keyed(graph: JobGraph, vertices: set[VertexId]) -> frozenset[VertexId]:
 
 
 def _last_common(graph: JobGraph, sinks: Sequence[VertexId]) -> VertexId | None:
-    """The last vertex that all rows of all these sinks come through, all keyed vertices done."""
+    """Return the last vertex, after all keyed vertices, that all rows of these sinks pass."""
     behind = [ancestors(graph, sink) for sink in sinks]
     common = set.intersection(*behind)
     cuts = [one for one in common if all(_is_cut(graph, sink, one) for sink in sinks)]
-    # of two cuts one is behind the other
+    # of two cuts, one is upstream of the other
     return max(cuts, key=lambda one: len(ancestors(graph, one)), default=None)
 
 
 def _is_cut(graph: JobGraph, sink: VertexId, vertex: VertexId) -> bool:
-    """Whether no row comes to the sink but through the vertex, and no keyed vertex after it."""
+    """Whether every row of the sink passes the vertex, and no keyed vertex after it."""
     beside = ancestors(graph, sink, without=vertex)
     found = [graph.vertex(one) for one in beside]
     return not any(isinstance(one, Source) or one.is_keyed for one in found)

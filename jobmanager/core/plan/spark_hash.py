@@ -6,7 +6,7 @@ _SIGN = 0x80000000
 
 
 def hash_int(value: int) -> int:
-    """What Spark's `hash(value)` is for an INT column."""
+    """Return Spark's `hash(value)` for an INT column."""
     mixed = _multiply(value & _MASK, 0xCC9E2D51)
     mixed = _multiply(_rotate(mixed, 15), 0x1B873593)
     state = (_multiply(_rotate(_SEED ^ mixed, 13), 5) + 0xE6546B64) & _MASK

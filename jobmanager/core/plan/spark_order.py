@@ -1,9 +1,9 @@
 """The order in which Spark numbers the parts of a region's query.
 
-Seen in Spark 4.3: both the sources of an `offsets` file and the stateful operators
+Observed in Spark 4.3: both the sources of an `offsets` file and the stateful operators
 (`state/<number>`) are numbered in pre-order from the query's last vertex, left input first.
-A vertex that is reached along two paths is there twice. What is read as a whole beside a
-stream, the static side of a join, has neither.
+A vertex that is reached along two paths is numbered twice. The static side of a join, which is
+read as a whole, has no numbers.
 """
 
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ from jobmanager.core.plan.regions import query_of
 
 
 def sources(graph: JobGraph, sink: VertexId) -> list[VertexId]:
-    """The source of each line of an `offsets` file."""
+    """Return the source of each line of an `offsets` file."""
     return [v.id for v in _pre_order(graph, _root(graph, sink)) if isinstance(v, Source)]
 
 
 def keyed(graph: JobGraph, sink: VertexId) -> list[VertexId]:
-    """The keyed vertex of each of Spark's stateful operators."""
+    """Return the keyed vertex of each stateful operator of Spark."""
     return [
         v.id
         for v in _pre_order(graph, _root(graph, sink))

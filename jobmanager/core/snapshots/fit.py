@@ -1,12 +1,12 @@
-"""What fits a restore: whether a job graph can go on from saved state, and if not, why not.
+"""Decides whether a job graph fits saved state, and if not, why not.
 
-The one statement of it, used three times: when a job is submitted with a savepoint or a
-checkpoint, in the plan of an upgrade, and in the runner, as the last guard before Spark starts.
+This is the only such rule, used three times: when a job is submitted with a savepoint or
+checkpoint, in the plan of an upgrade, and in the runner, as a last check before Spark starts.
 
-Spark numbers the sources and the state of a region's query by their order, and checks little
-of it. So whatever Spark would mistake for something else does not fit, and is told by name.
-What only Spark can judge, the layout of each state, is not said here. Any parallelism that
-divides `max_parallelism` fits: state is repartitioned.
+Spark numbers the sources and the states of a region's query by their order, and checks little of
+this. So state that Spark would take for another does not fit, and is reported by name. The schema
+of each state, which only Spark can check, is not checked here. Any parallelism that divides
+`max_parallelism` fits: state is repartitioned.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,19 +23,19 @@ from jobmanager.core.snapshots.manifest import Manifest, RegionManifest
 
 @dataclass(frozen=True, slots=True)
 class RegionState:
-    """What Spark has kept of one region, in Spark's order."""
+    """The sources and states that Spark has kept for one region, in Spark's order."""
 
     sources: tuple[VertexId, ...]
     keyed: tuple[VertexId, ...]
     names_each_once: bool = False
-    """A vertex that Spark has at two places is named only at the first: a manifest says no more."""
+    """Whether a vertex that Spark numbers twice is named only once, as in a manifest."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
     max_parallelism: int
     regions: Mapping[RegionId, RegionState]
-    """Those that have committed a batch: the others have nothing to go on from."""
+    """The regions that have committed a batch; other regions have no state."""
 
 
 class Fate(StrEnum):
@@ -49,22 +49,22 @@ class Fate(StrEnum):
 class StateFate:
     region: RegionId
     vertex: VertexId | None
-    """None: what the region itself keeps, the offsets of its sources."""
+    """None: the offsets of the region's sources."""
     fate: Fate
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How saved state and a graph fit. The faults are told with their place in the graph."""
+    """Whether saved state and a graph fit. Faults name their place in the graph."""
 
     fates: Sequence[StateFate]
     obstacles: Sequence[Fault]
-    """What no flag helps against."""
+    """Faults that no flag can override."""
     losses: Sequence[Fault]
-    """State that would be left behind: `allow_non_restored_state` says that this is meant."""
+    """State that would be dropped; `allow_non_restored_state` allows that."""
 
     def faults(self, *, allow_non_restored_state: bool) -> list[Fault]:
-        """Every reason why the graph cannot go on from the state; none: it can."""
+        """Return every reason why the graph cannot continue from the state; none: it can."""
         return [*self.obstacles, *(() if allow_non_restored_state else self.losses)]
 
 
@@ -76,7 +76,7 @@ def fit(state: SavedState, graph: JobGraph) -> Fit:
 
 
 def state_in(manifest: Manifest) -> SavedState:
-    """The state that a checkpoint or a savepoint holds."""
+    """Return the state that a checkpoint or a savepoint holds."""
     regions = {
         name: RegionState(tuple(region.offsets), tuple(_keyed(region)), names_each_once=True)
         for name, region in manifest.regions.items()
@@ -86,7 +86,7 @@ def state_in(manifest: Manifest) -> SavedState:
 
 
 def state_of_graph(graph: JobGraph) -> SavedState:
-    """The state that a job with this graph keeps, once each of its regions has run."""
+    """Return the state that a job with this graph keeps, once each of its regions has run."""
     regions = {
         region.id: RegionState(
             tuple(spark_order.sources(graph, VertexId(region.id))),
@@ -98,7 +98,7 @@ def state_of_graph(graph: JobGraph) -> SavedState:
 
 
 def drops_state(region: RegionManifest, graph: JobGraph, name: RegionId) -> bool:
-    """The region had keyed state, and has no keyed vertex any more."""
+    """Whether the region had keyed state, and has no keyed vertex any more."""
     return bool(region.pointers) and not spark_order.keyed(graph, VertexId(name))
 
 

@@ -1,9 +1,9 @@
-"""What in storage is garbage, and why. Pure: someone else looks, and deletes.
+"""Decides what in storage is garbage, and why. Pure: callers list and delete files.
 
-What is newer than the facts is never garbage. So the order is: see which checkpoints have
-directories; ask the database about those; then look again, with `pool.lock` held, and judge
-what is there by what the database said. A directory that nobody was asked about came later,
-and stays, with all that its manifest names.
+Files that are newer than the facts are never garbage. So the order is: list the checkpoints that
+have directories; ask the database about them; then list again, with `pool.lock` held, and judge the
+files by what the database said. A directory that was not in the first list is newer, and is kept,
+with all files that its manifest names.
 """
 
 from collections import Counter
@@ -43,18 +43,18 @@ class Garbage:
 class Judgement:
     garbage: tuple[Garbage, ...] = ()
     left: tuple[Garbage, ...] = ()
-    """What is left alone on purpose, with what would make it garbage."""
+    """What is deliberately kept, with the option that would delete it."""
     kept: Mapping[str, int] = field(default_factory=dict)
     """How many of each kind are needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class GarbageLimits:
-    """What whoever asks allows to be deleted beside what is never needed again."""
+    """What the caller allows to be deleted in addition to what is certainly not needed."""
 
     now: datetime
     older_than: timedelta | None = None
-    """Attempts of jobs that failed or were cancelled so long ago. None: those stay."""
+    """Delete attempts of jobs that failed or were cancelled longer ago. None: keep them."""
     unknown_jobs: bool = False
 
 
@@ -65,7 +65,7 @@ class JobFacts:
     status: JobStatus
     ended_at: datetime | None
     has_runner: bool
-    """A process of it may still be there, whatever the status is."""
+    """Whether a process of the job may still exist, whatever the status is."""
     over: Mapping[CheckpointNumber, str]
     """Checkpoints that are not needed any more, each with the reason."""
 
@@ -75,22 +75,22 @@ class CheckpointFound:
     bytes: int
     """Of its own files."""
     names: Set[str] | None
-    """The pool files that its manifest names. None: it has no manifest."""
+    """The pool files that the checkpoint's manifest names. None: it has no manifest."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobFound:
-    """What is in a job's directories."""
+    """What was found in a job's directories."""
 
     checkpoints: Mapping[CheckpointNumber, CheckpointFound]
     pool: Mapping[str, int]
-    """Location of each file, and its size."""
+    """Size of each file, by location."""
     attempts: Mapping[int, int]
-    """Number of each working directory, and its size."""
+    """Size of each working directory, by attempt."""
 
 
 def judge(facts: JobFacts, found: JobFound, limits: GarbageLimits) -> Judgement:
-    """What of a job can go. What a checkpoint that stays names always stays."""
+    """Decide which files of a job can be deleted; never those that a kept checkpoint names."""
     gone = [number for number in sorted(found.checkpoints) if number in facts.over]
     named: set[str] = set()
     for number, checkpoint in found.checkpoints.items():
@@ -120,7 +120,7 @@ def judge(facts: JobFacts, found: JobFound, limits: GarbageLimits) -> Judgement:
 
 
 def why_over(checkpoint: Checkpoint, discarded_at: datetime | None) -> str | None:
-    """Why the files of a checkpoint are not needed any more. None: they are."""
+    """Return why the files of a checkpoint are not needed any more. None: they are needed."""
     if checkpoint.status is CheckpointStatus.ABORTED:
         return f"the checkpoint was aborted: {checkpoint.aborted_because}"
     if discarded_at is not None:
@@ -129,7 +129,7 @@ def why_over(checkpoint: Checkpoint, discarded_at: datetime | None) -> str | Non
 
 
 def judge_unknown_draft(path: str, size: int, limits: GarbageLimits) -> Judgement:
-    """Half a savepoint that we know nothing about: perhaps another server is writing it."""
+    """Judge a draft of an unknown savepoint, which another server may be writing."""
     why = "the database has no such savepoint"
     if limits.unknown_jobs:
         return Judgement((Garbage(path, GarbageKind.SAVEPOINT_DRAFT, size, why),))
@@ -138,7 +138,7 @@ def judge_unknown_draft(path: str, size: int, limits: GarbageLimits) -> Judgemen
 
 
 def judge_unknown_artifact(path: str, size: int, limits: GarbageLimits) -> Judgement:
-    """The file of an artifact that was deleted, or of one that another server knows."""
+    """Judge the file of an unknown artifact, which was deleted or belongs to another server."""
     why = "the database has no such artifact"
     if limits.unknown_jobs:
         return Judgement((Garbage(path, GarbageKind.UNKNOWN_ARTIFACT, size, why),))
@@ -147,7 +147,7 @@ def judge_unknown_artifact(path: str, size: int, limits: GarbageLimits) -> Judge
 
 
 def judge_unknown_job(path: str, size: int, is_needed: bool, limits: GarbageLimits) -> Judgement:
-    """A directory that belongs to no job we know: perhaps to one of another server."""
+    """Judge a directory of an unknown job, which may be a job of another server."""
     why = "the database has no such job"
     if is_needed:
         why += ", but something that is kept is in its directory"
@@ -170,7 +170,7 @@ def together(judgements: Iterable[Judgement]) -> Judgement:
 
 
 def _attempts(facts: JobFacts, found: JobFound, limits: GarbageLimits) -> Judgement:
-    """The working directories. That of a job that failed may hold its newest state."""
+    """Judge the working directories. A failed job's directory may hold its newest state."""
     if not facts.status.is_terminal or facts.has_runner:
         return Judgement()
     ended, age = facts.ended_at or limits.now, limits.older_than

@@ -1,24 +1,26 @@
-"""The name and place of everything in storage. No other module builds such a path.
+"""The names and paths of everything in storage. No other module builds such paths.
 
-Every function here answers with a location: a relative path with forward slashes, below the
-directory that its section names. Both programs join a location to the place they know, a
-directory or a URI, and hand it to the port in `jobmanager.files`.
+Every function here returns a location: a relative path with forward slashes, below the directory
+that the section of this module names. Both programs join a location to a directory or a URI, and
+pass it to the port in `jobmanager.files`.
 
     <root>/
         jobs/<job>/                       a job's working directory, see below
         savepoints/<name>/                savepoints, unless the user names another place
         artifacts/<id>/<name>             the contents of artifacts, written once
-        artifacts/.draft-<token>/         the same before it is whole
+        artifacts/.draft-<token>/         the same before it is complete
         inspector/                        scratch of the processes that read state
         data/                             users' files, where no data root is configured
 
     <root>/jobs/<job>/                    on a file system: Spark works in it
         epoch, epoch.lock                 the attempt that may write
         pool.lock                         held around any change of the pool or the manifests
-        lineage.json                      the jobs it goes back to, if it was started from another's
-        outputs.json                      the directories it ever wrote to
+        lineage.json                      the jobs it was started from, if any: its lineage
+        outputs.json                      all directories it ever wrote to
         attempts/<n>/<region>/            Spark checkpoint directory of that attempt
         attempts/<n>/.<region>.clone/     the same before it is whole
+        attempts/<n>/<region>.restored.json  what the directory was made of, written before it has
+                                          its name and before any output is withdrawn
         attempts/<n>/<region>.drain       the batch that a stop began to drain after
         attempts/<n>/.rounds/<loop>/      of a batch job: what a round of a loop gave
         attempts/<n>/result.json          how the attempt ended
@@ -26,7 +28,7 @@ directory or a URI, and hand it to the port in `jobmanager.files`.
 
     <root>/jobs/<job>/                    in the same directory, or below a root of its own in
                                           any storage that fsspec reaches
-        pool/<region>/…                   immutable files that checkpoints share
+        pool/<region>/…~<sha256>          immutable files that checkpoints share, by content
         checkpoints/<n>/manifest.json     written last
         checkpoints/<n>/<region>/…        on a file system: the small files of that checkpoint
 
@@ -35,9 +37,9 @@ directory or a URI, and hand it to the port in `jobmanager.files`.
         <region>/…                        every file of the region's Spark checkpoint directory
     <parent>/.<name>.draft/               on a file system, while the savepoint is written
 
-Spark names what is inside a Spark checkpoint directory (`taskrunner.snapshots.spark_log`), and
-a files sink keeps its records beside the user's files (`taskrunner.sinks.directory`): neither
-is part of this storage.
+The names inside a Spark checkpoint directory are Spark's (`taskrunner.snapshots.spark_log`), and a
+files sink keeps its records beside the user's files (`taskrunner.sinks.directory`): neither is part
+of this storage.
 """
 
 import re
@@ -71,16 +73,16 @@ def job_directory(job: JobId) -> str:
 
 
 def named_job_directory(name: str) -> str:
-    """The same for a directory that was found: `name` is one of those below `JOBS`."""
+    """Return the same for a directory that was found below `JOBS` with this name."""
     return f"{JOBS}/{name}"
 
 
 JOB_DEPTH = 2
-"""How many directories a job's directory is below the root."""
+"""How many levels below the root a job's directory is."""
 
 
 def is_job_name(name: str) -> bool:
-    """Whether a directory below `JOBS` is named as that of a job is."""
+    """Whether a directory below `JOBS` has a name as a job's directory has."""
     return _JOB_NAME.fullmatch(name) is not None
 
 
@@ -89,7 +91,7 @@ def artifact_directory(artifact: ArtifactId) -> str:
 
 
 def artifact_draft(token: str) -> str:
-    """Where an artifact is written before it is whole. `token` is unique."""
+    """Return where an artifact is written before it is complete. `token` is unique."""
     return f"{ARTIFACTS}/.draft-{token}"
 
 
@@ -110,7 +112,7 @@ def attempt(number: AttemptNumber | int) -> str:
 
 
 def attempt_numbers(names: Iterable[str]) -> list[AttemptNumber]:
-    """The attempts among the names that stand in `ATTEMPTS`."""
+    """Return the attempt numbers among the names in `ATTEMPTS`."""
     return sorted(AttemptNumber(int(name)) for name in names if name.isdigit())
 
 
@@ -123,8 +125,13 @@ def spark_checkpoint_dir(number: AttemptNumber, region: RegionId) -> str:
 
 
 def clone_draft(number: AttemptNumber, region: RegionId) -> str:
-    """A region's Spark checkpoint directory before it is whole."""
+    """Return a region's Spark checkpoint directory before it is complete."""
     return f"{attempt(number)}/.{region}.clone"
+
+
+def restored(number: AttemptNumber, region: RegionId) -> str:
+    """What a region's Spark checkpoint directory was made of."""
+    return f"{attempt(number)}/{region}.restored.json"
 
 
 def drain(number: AttemptNumber, region: RegionId) -> str:
@@ -132,12 +139,12 @@ def drain(number: AttemptNumber, region: RegionId) -> str:
 
 
 def rounds(number: AttemptNumber) -> str:
-    """The directory of what loops of a batch job write down on the way."""
+    """Return the directory of intermediate results of a batch job's loops."""
     return f"{attempt(number)}/.rounds"
 
 
 def rows_directory(vertex: VertexId) -> str:
-    """What Spark reads for a `table` source: a directory with one file."""
+    """Return what Spark reads for a `table` source: a directory with one file."""
     return f"{_INPUTS}/{vertex}"
 
 
@@ -146,7 +153,7 @@ def rows_file(vertex: VertexId) -> str:
 
 
 def rows_uri_of(job: JobId) -> re.Pattern[str]:
-    """Finds the `file:` URI of any rows file of a job, in quotation marks.
+    """Return a pattern that finds the `file:` URI of any rows file of a job, in quotation marks.
 
     Group 1 is the location below the job's directory.
     """
@@ -162,15 +169,16 @@ MANIFEST = "manifest.json"
 
 
 def pooled(region: RegionId, path: str) -> str:
-    """Where the pool keeps a file, which is `path` in the region's Spark checkpoint directory."""
+    """Return where the pool keeps the file `path` of the region's Spark checkpoint directory."""
     return f"{POOL}/{region}/{path}"
 
 
-def pooled_beside(location: str, sha256: str) -> Iterator[str]:
-    """Where the pool may keep a file: the first place that is free, or holds the same bytes."""
-    yield location
-    yield f"{location}~{sha256[:16]}"
-    yield from (f"{location}~{sha256[:16]}~{number}" for number in count(2))
+def pooled_places(location: str, sha256: str) -> Iterator[str]:
+    """Where the pool may keep a file with this content: the first place that is free, or holds the
+    same bytes. Attempts that know nothing of each other never want one place for two contents.
+    """
+    yield f"{location}~{sha256[:32]}"
+    yield from (f"{location}~{sha256[:32]}~{number}" for number in count(2))
 
 
 def is_pooled(location: str) -> bool:
@@ -178,7 +186,7 @@ def is_pooled(location: str) -> bool:
 
 
 def checkpoint_directory(number: CheckpointNumber | int) -> str:
-    """Where a checkpoint's own files are."""
+    """Return the directory of a checkpoint's own files."""
     return f"{CHECKPOINTS}/{number}"
 
 
@@ -191,23 +199,23 @@ def checkpoint_manifest(number: CheckpointNumber | int) -> str:
 
 
 def manifest_in(directory: str) -> str:
-    """The manifest of a checkpoint or a savepoint, by the directory it is in."""
+    """Return the manifest of a checkpoint or a savepoint, given its directory."""
     return f"{directory}/{MANIFEST}"
 
 
 def is_checkpoint_manifest(location: str) -> bool:
-    """Whether this location is for a checkpoint's manifest."""
+    """Whether this is the location of a checkpoint's manifest."""
     parts = PurePosixPath(location).parts
     return len(parts) == 3 and parts[0] == CHECKPOINTS and parts[2] == MANIFEST
 
 
 def manifest_directory(location: str) -> str:
-    """The directory that a manifest stands in: of a checkpoint or, by its URI, a savepoint."""
+    """Return the directory of a manifest: of a checkpoint or, by its URI, a savepoint."""
     return location.removesuffix(f"/{MANIFEST}")
 
 
 def checkpoint_of(location: str) -> CheckpointNumber | None:
-    """The checkpoint whose directory a file below `CHECKPOINTS` is in; None: it is in none."""
+    """Return the checkpoint in whose directory a file below `CHECKPOINTS` is; None: none."""
     parts = PurePosixPath(location).parts
     if len(parts) > 1 and parts[1].isdigit():
         return CheckpointNumber(int(parts[1]))
@@ -215,7 +223,7 @@ def checkpoint_of(location: str) -> CheckpointNumber | None:
 
 
 def checkpoint_numbers(names: Iterable[str]) -> set[CheckpointNumber]:
-    """The checkpoints among the names that stand in `CHECKPOINTS`."""
+    """Return the checkpoint numbers among the names in `CHECKPOINTS`."""
     return {CheckpointNumber(int(name)) for name in names if name.isdigit()}
 
 
@@ -223,27 +231,27 @@ def checkpoint_numbers(names: Iterable[str]) -> set[CheckpointNumber]:
 
 
 def savepoint_name(job: JobId, savepoint: SavepointId) -> str:
-    """As Flink names them: the beginning of the job, then the savepoint."""
+    """Return a savepoint's name as in Flink: beginning of the job's id, then savepoint's id."""
     return f"savepoint-{job.hex[:6]}-{savepoint.hex[:12]}"
 
 
 def adopted_savepoint_name(savepoint: SavepointId) -> str:
-    """Of a savepoint that was made of a plain Spark query's checkpoint."""
+    """Return the name of a savepoint that was adopted from a plain Spark query."""
     return f"savepoint-adopted-{savepoint.hex[:12]}"
 
 
 def savepoint_file(region: RegionId, path: str) -> str:
-    """Below the savepoint's directory."""
+    """Return the location of a file below the savepoint's directory."""
     return f"{region}/{path}"
 
 
 def draft_name(directory: str) -> str:
-    """What a savepoint's directory is called, on a file system, while it is written."""
+    """Return the name of a savepoint's directory, on a file system, while it is written."""
     return f".{directory}.draft"
 
 
 def name_of_draft(draft: str) -> str | None:
-    """The directory that a draft is for; None: it is no draft."""
+    """Return the final directory of a draft; None: this is not a draft."""
     if draft.startswith(".") and draft.endswith(".draft"):
         return draft[1 : -len(".draft")]
     return None
@@ -253,22 +261,22 @@ def name_of_draft(draft: str) -> str | None:
 
 
 def temporary_name(name: str, token: str) -> str:
-    """What a file is called until all of it is on disk. `token` is unique."""
+    """Return the name of a file until it is completely on disk. `token` is unique."""
     return f".{name}.{token}.tmp"
 
 
 def lock_holder(location: str, number: int) -> str:
-    """Where storage has no locks of its own: the file that the n-th holder of a lock makes."""
+    """Return the file that the n-th holder of a lock creates, in storage without own locks."""
     return f"{location}.{number}"
 
 
 def lock_release(location: str, number: int) -> str:
-    """The file that says that the n-th holder has let go."""
+    """Return the file that says that the n-th holder has released the lock."""
     return f"{lock_holder(location, number)}.released"
 
 
 def lock_number(location: str, name: str) -> int | None:
-    """The number in the name of one of these two files; None: it is another lock's, or none."""
+    """Return the number in the name of such a file; None: it is not a file of this lock."""
     found = re.fullmatch(rf"{re.escape(_name(location))}\.(\d+)(\.released)?", name)
     return int(found[1]) if found else None
 
@@ -278,7 +286,7 @@ def directory_of(location: str) -> str:
 
 
 def beside(location: str, name: str) -> str:
-    """The location of what has another name in the same directory."""
+    """Return the location of another name in the same directory."""
     directory = directory_of(location)
     return f"{directory}/{name}" if directory else name
 

@@ -1,12 +1,12 @@
-"""The manifest of a checkpoint: everything it consists of, and nothing else.
+"""The manifest of a checkpoint: it names everything that the checkpoint consists of.
 
-A manifest is written last, so a checkpoint that has one is whole. It names every
-file that is needed to rebuild the Spark checkpoint directory of each region, where
-in the job's directory that file is, and its checksum. The JobManager verifies and
-counts references with it; a runner restores with it. No database is needed.
+A manifest is written last, so a checkpoint with a manifest is complete. It names every file that is
+needed to rebuild the Spark checkpoint directory of each region, with its location in the job's
+directory and its checksum. The JobManager uses manifests to verify checkpoints and to count
+references to files; a runner uses them to restore. No database is needed.
 
-A savepoint's manifest is in the savepoint's own directory, with all its files, and
-says in addition what job graph it belongs to and which jobs it descends from.
+A savepoint's manifest is in the savepoint's own directory, with all its files, and also has the job
+graph and the lineage.
 """
 
 import json
@@ -38,55 +38,55 @@ class SnapshotFile:
 
     @property
     def is_pooled(self) -> bool:
-        """Shared between checkpoints: deleted only when no manifest names it."""
+        """Whether checkpoints share the file: it is deleted only when no manifest names it."""
         return layout.is_pooled(self.location)
 
 
 @dataclass(frozen=True, slots=True)
 class StatePointer:
-    """Where one subtask's keyed state is."""
+    """Where the keyed state of a subtask is."""
 
     vertex: VertexId
     subtask: int
     version: int
     """Spark's state version."""
     pointer: str
-    """Its newest state file: a `location`."""
+    """The `location` of its newest state file."""
     bytes: int
-    """Of all the state files the subtask needs."""
+    """Size of all state files that the subtask needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionManifest:
     batch: int | None
-    """The batch whose commit was the barrier; None: the region had none yet."""
+    """The batch whose commit was the barrier; None: the region had committed none yet."""
     watermark: datetime | None
     offsets: Mapping[VertexId, Any]
-    """Source vertex to Spark's offset of it."""
+    """Spark's offset of each source vertex."""
     files: tuple[SnapshotFile, ...]
     pointers: tuple[StatePointer, ...]
     sinks: tuple[VertexId, ...] = ()
-    """Where it has several; the one it is called after otherwise."""
+    """The sinks, if there are several; otherwise the region has the name of its sink."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ancestor:
-    """A job that a savepoint's state has come through."""
+    """A job in the lineage of a savepoint."""
 
     job: JobId
     batches: Mapping[VertexId, int | None]
-    """Sink to its last batch that is part of the state; None: it had none yet."""
+    """By sink, the last batch that is part of the state; None: there was none yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavepointInfo:
-    """What a savepoint says beside a checkpoint: enough to start a job from it anywhere."""
+    """What a savepoint has in addition to a checkpoint: enough to start a job from it anywhere."""
 
     id: UUID
     graph: Mapping[str, Any]
     """The job-graph document as it was submitted."""
     lineage: tuple[Ancestor, ...]
-    """The oldest first; the job that wrote the savepoint is the last."""
+    """The lineage, oldest first; the job that wrote the savepoint is the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +103,13 @@ class Manifest:
     """None: it is a checkpoint."""
 
     def files(self) -> Iterator[SnapshotFile]:
-        """Every file of the checkpoint."""
+        """Yield every file of the checkpoint."""
         for region in self.regions.values():
             yield from region.files
 
     @property
     def lineage(self) -> tuple[Ancestor, ...]:
-        """The jobs its state has come through, as far as it says; the one that wrote it last."""
+        """Return the lineage as far as the manifest has it; the job that wrote it is the last."""
         if self.savepoint is not None:
             return self.savepoint.lineage
         return (Ancestor(self.job, batches_by_sink(self.regions)),)
@@ -120,7 +120,7 @@ class Manifest:
 
 
 def batches_by_sink(regions: Mapping[RegionId, RegionManifest]) -> dict[VertexId, int | None]:
-    """The last batch of each sink."""
+    """Return the last batch of each sink."""
     return {
         sink: region.batch
         for name, region in regions.items()
@@ -150,7 +150,7 @@ def to_json(manifest: Manifest) -> str:
 
 
 def from_json(text: str) -> Manifest:
-    """The manifest that `text` is. Raises `InvalidManifest` with the field that is wrong."""
+    """Parse a manifest. Raises `InvalidManifest` with the field that is wrong."""
     try:
         document = json.loads(text)
     except ValueError as error:
@@ -184,7 +184,7 @@ def lineage_document(lineage: Sequence[Ancestor]) -> list[dict[str, Any]]:
 
 
 def lineage_of(document: Any, where: str = "lineage") -> tuple[Ancestor, ...]:
-    """The lineage that `lineage_document` wrote. Raises `InvalidManifest`."""
+    """Parse the lineage that `lineage_document` wrote. Raises `InvalidManifest`."""
     if not isinstance(document, list):
         raise InvalidManifest(f"{where}: {document!r} is not a list")
     return tuple(_ancestor(one, f"{where}[{i}]") for i, one in enumerate(document))
@@ -285,7 +285,7 @@ def _pointer(document: Any, where: str) -> StatePointer:
 
 
 class _Fields:
-    """The fields of one object of the document, each taken once."""
+    """Reads the fields of one object of the document, each once."""
 
     def __init__(self, document: Any, where: str) -> None:
         if not isinstance(document, dict):
@@ -319,7 +319,7 @@ class _Fields:
         return value
 
     def inner_path(self, name: str) -> str:
-        """A relative path that does not lead out of its directory."""
+        """Read a relative path that does not lead out of its directory."""
         value = self.text(name)
         path = PurePosixPath(value)
         if path.is_absolute() or ".." in path.parts:

@@ -1,4 +1,4 @@
-"""What is known of files in storage once somebody has looked."""
+"""Results of looking at files in storage."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was found when every file of a checkpoint or savepoint was read."""
+    """The result of reading every file of a checkpoint or savepoint."""
 
     files: int
     bytes: int
@@ -15,7 +15,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What is left of a savepoint that is none, or none any more."""
+    """What is left of a savepoint that was not completed, or was disposed of."""
 
     path: str
     """A URI."""

@@ -1,7 +1,7 @@
-"""Where storage is.
+"""URIs of storage.
 
-What Spark works in is on a file system: a `file:` URI. What has to outlive the machine,
-savepoints and checkpoints, may be anywhere: `s3://bucket/savepoints`.
+Working directories of Spark are on a file system: a `file:` URI. Savepoints and checkpoints, which
+have to outlive the machine, may be anywhere: `s3://bucket/savepoints`.
 """
 
 import re
@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlparse
 
 _ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*://[^/].*")
 _CHAINED = "::"
-"""How fsspec puts one file system on another: a copy in a cache is not durable."""
+"""Schemes with which fsspec puts one file system on another: a cached copy is not durable."""
 
 
 class UnsupportedStorage(ValueError):
@@ -18,25 +18,25 @@ class UnsupportedStorage(ValueError):
 
 
 def local_path(uri: str) -> Path:
-    """The directory that a `file:` URI (or a plain absolute path) means."""
+    """Return the directory of a `file:` URI or a plain absolute path."""
     parsed = urlparse(uri)
     if parsed.scheme == "file" and parsed.netloc in ("", "localhost"):
         return Path(unquote(parsed.path))
     if not parsed.scheme and uri.startswith("/"):
         return Path(uri)
     raise UnsupportedStorage(
-        f"storage {uri!r} cannot be used: what Spark works in needs a file: URI, "
+        f"storage {uri!r} cannot be used: Spark's working directories need a file: URI, "
         "such as file:///var/lib/headgate"
     )
 
 
 def is_local(uri: str) -> bool:
-    """Whether `local_path` is for it."""
+    """Whether the URI is one that `local_path` accepts."""
     return uri.startswith(("file:", "/"))
 
 
 def scheme_of(uri: str) -> str:
-    """`s3` of `s3://bucket/x`. Raises `UnsupportedStorage` where there is none."""
+    """Return the scheme: `s3` of `s3://bucket/x`. Raises `UnsupportedStorage` if there is none."""
     if is_local(uri):
         return "file"
     if _ELSEWHERE.fullmatch(uri) is None or _CHAINED in uri:
@@ -48,7 +48,7 @@ def scheme_of(uri: str) -> str:
 
 
 def normal(uri: str) -> str:
-    """The one way to write it: a URI that does not end in a slash."""
+    """Normalise a storage location to a URI that does not end in a slash."""
     if is_local(uri):
         return local_path(uri).as_uri()
     scheme_of(uri)
@@ -56,12 +56,12 @@ def normal(uri: str) -> str:
 
 
 def below(root: str, *names: str) -> str:
-    """The URI of what has these names, one in the other, in the directory `root`."""
+    """Join names to the URI of the directory `root`."""
     return "/".join((root.rstrip("/"), *names))
 
 
 def parent_and_name(uri: str) -> tuple[str, str]:
-    """The directory that something is in, and its name there. Raises `UnsupportedStorage`."""
+    """Split a URI into its parent directory and its name. Raises `UnsupportedStorage`."""
     if is_local(uri):
         path = local_path(uri)
         return path.parent.as_uri(), path.name

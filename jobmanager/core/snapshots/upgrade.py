@@ -1,7 +1,7 @@
-"""What becomes of a job's state when its graph is replaced: said before anything stops.
+"""The plan of an upgrade: what becomes of a job's state, known before anything stops.
 
-Whether state and graph fit is said in `fit`; what only Spark can judge, the layout of each
-state, is asked of Spark.
+`fit` decides whether state and graph fit; Spark is asked about the schema of each state, which only
+Spark can check.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,23 +17,23 @@ from jobmanager.core.snapshots.fit import StateFate, fit, state_of_graph
 class Verdict(StrEnum):
     COMPATIBLE = "compatible"
     NEEDS_FLAG = "needs_flag"
-    """State would be left behind: `allow_non_restored_state` says that this is meant."""
+    """State would be dropped; `allow_non_restored_state` allows that."""
     IMPOSSIBLE = "impossible"
 
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
     vertex: str | None
-    """None: of the graph itself."""
+    """None: the change is in the graph itself."""
     field: str
-    """Empty: the whole vertex came or went."""
+    """Empty: the whole vertex was added or removed."""
     before: Any
     after: Any
 
 
 @dataclass(frozen=True, slots=True)
 class SparkVerdict:
-    """What Spark said when it was given the new graph and a copy of the state."""
+    """What Spark answered when it tried the new graph with a copy of the state."""
 
     region: str
     accepted: bool
@@ -44,11 +44,11 @@ class SparkVerdict:
 class UpgradePlan:
     verdict: Verdict
     reasons: Sequence[str]
-    """Why it is not simply compatible."""
+    """Why the verdict is not simply compatible."""
     changes: Sequence[FieldChange]
     states: Sequence[StateFate]
     spark: Sequence[SparkVerdict]
-    """Empty: it was not asked."""
+    """Empty: Spark was not asked."""
 
 
 def plan_upgrade(change: Change, spark: Sequence[SparkVerdict] = ()) -> UpgradePlan:

@@ -28,6 +28,7 @@ class Mailbox:
     job_id: JobId
     attempt: AttemptNumber
     token_hash: str
+    """Of the runner's secret."""
     entries: list[OutboxEntry]
 
 

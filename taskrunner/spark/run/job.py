@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Protocol, assert_never
 
 import pyspark
 from pyspark.sql import SparkSession
 
+from jobmanager.core.errors import PathNotAllowed
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.graph.scripts import Script
 from jobmanager.core.graph.sinks import (
@@ -25,8 +27,8 @@ from jobmanager.core.progress import RegionProgress
 from jobmanager.protocol.messages import RepartitionedRegion
 from taskrunner import logs
 from taskrunner.core.restore import FromScratch, Restore
-from taskrunner.sinks.directory import SinkDirectory, private_directory
-from taskrunner.sinks.outputs import Output
+from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.sinks.outputs import Output, prepare_outputs
 from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.snapshot import AttemptContext
@@ -44,6 +46,7 @@ from taskrunner.spark.run.batch_sinks import (
 )
 from taskrunner.spark.run.batch_work import BatchWork
 from taskrunner.spark.run.directory_proof import prove_directories
+from taskrunner.spark.run.input_files import InputFiles
 from taskrunner.spark.run.job_paths import JobPaths
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
 from taskrunner.spark.scripts.script_program import scripts_of
@@ -116,13 +119,13 @@ class SparkJob:
             self._spark,
             graph.mode,
             self._subject.parallelism,
-            self._places.resolve,
+            self._places.resolve_input,
             self._places.layout,
             datetime.now(UTC),
         )
         regions = plan_of(graph, self._subject.parallelism).regions
         outputs = self._outputs(regions)
-        staging = [private_directory(directory) for _, directory in outputs]
+        staging = prepare_outputs(self._places.layout, outputs)
         prove_directories(self._spark, [self._places.layout.directory, *staging])
         self._restoring.withdraw_abandoned_outputs(outputs, self._fence.holding)
         models = SeenModels(self._places.resolve)
@@ -177,7 +180,14 @@ class SparkJob:
         ]
         place = self._places.layout.spark_checkpoint_dir(self._subject.attempt, region.id)
         writer = writers[0] if len(sinks) == 1 else self._shared(region, sinks, writers, compiler)
-        return RegionQuery(self._spark, self._subject.graph, region, rows, writer, place)
+        inputs = self._inputs(place)
+        return RegionQuery(self._spark, self._subject.graph, region, rows, writer, place, inputs)
+
+    def _inputs(self, spark_checkpoint_dir: Path) -> InputFiles | None:
+        rules = self._places.rules
+        if rules is None:
+            return None
+        return InputFiles(spark_checkpoint_dir, rules.graphs, self._places.layout.work.uri)
 
     def _shared(
         self,
@@ -193,7 +203,7 @@ class SparkJob:
     def _outputs(self, regions: Sequence[Region]) -> list[Output]:
         sinks = [self._sink(one) for region in regions for one in region.sinks]
         return [
-            (sink.id, self._places.resolve(sink.connector.path))
+            (sink.id, self._place(sink, sink.connector))
             for sink in sinks
             if isinstance(sink.connector, FilesSink)
         ]
@@ -207,12 +217,18 @@ class SparkJob:
         if not isinstance(sink.connector, FilesSink):
             return None
         return SinkDirectory(
-            self._places.resolve(sink.connector.path),
+            self._place(sink, sink.connector),
             self._subject.job,
             sink.id,
             self._subject.attempt,
             self._fence.holding,
         )
+
+    def _place(self, sink: Sink, files: FilesSink) -> Path:
+        try:
+            return self._places.resolve(files.path)
+        except PathNotAllowed as error:
+            raise InvalidVertex(sink.id, str(error), "path") from error
 
     def _batch_sink(self, sink: Sink, directory: SinkDirectory | None) -> BatchSink:
         match sink.connector:

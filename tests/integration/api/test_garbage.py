@@ -213,7 +213,7 @@ async def test_the_draft_of_a_savepoint_goes_when_its_writer_is_gone(cluster: Cl
     home_of_savepoints = savepoint.parent
     assert draft.name not in below(under_way["items"] + under_way["left"], home_of_savepoints)
     assert below(declined["items"], home_of_savepoints) == {}
-    assert "still there" in below(declined["left"], home_of_savepoints)[draft.name]
+    assert "still alive" in below(declined["left"], home_of_savepoints)[draft.name]
     assert below(gone["items"], home_of_savepoints)[draft.name].endswith("is failed")
     assert (
         "no such savepoint" in below(gone["left"], home_of_savepoints)[".savepoint-of-nobody.draft"]
@@ -246,5 +246,5 @@ async def test_a_manifest_that_cannot_be_understood_protects_the_pool(cluster: C
     found = await gc(cluster)
 
     assert below(found["items"], home(cluster, job)) == {}
-    assert "it is unknown what a manifest names" in below(found["left"], home(cluster, job))["pool"]
+    assert "a manifest cannot be read" in below(found["left"], home(cluster, job))["pool"]
     assert {"pool/a", "pool/b"} <= files_below(home(cluster, job))

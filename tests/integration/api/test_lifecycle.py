@@ -100,7 +100,7 @@ async def test_a_runner_out_of_reach_is_given_up_when_its_attempt_has_ended(
     assert (await listed())["exited_at"] is None
     cluster.clock.pass_time(10)
     await cluster.reaper.run_once()
-    assert (await listed())["exit"] == "taken to be gone: bench is out of reach"
+    assert (await listed())["exit"] == "presumed to have ended: bench is out of reach"
 
 
 async def test_a_runner_cannot_speak_for_another_attempt(cluster: Cluster) -> None:
@@ -109,13 +109,13 @@ async def test_a_runner_cannot_speak_for_another_attempt(cluster: Cluster) -> No
 
     answer = await runner.post("acks", runner.acks(1, *EVERYONE))
 
-    assert answer.status_code == 400
+    assert answer.status_code == 403
     assert "runs attempt 1" in answer.json()["detail"]
 
 
 async def test_a_stranger_is_not_let_in(cluster: Cluster) -> None:
     _, runner = await cluster.running(a_document())
-    runner.token = "guessed"
+    runner.secret = "guessed"
 
     answer = await runner.register()
     assert answer.status_code == 401

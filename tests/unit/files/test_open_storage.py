@@ -63,7 +63,7 @@ def test_a_store_that_fails_says_where_and_in_its_own_words(source: Path) -> Non
 
     with pytest.raises(StoreFailed, match="1 has 2500 bytes after 5000 were uploaded"):
         files.make_durable([named("1")])
-    with pytest.raises(StoreFailed, match="2 is not there"):
+    with pytest.raises(StoreFailed, match="2 is missing"):
         files.make_durable([named("2")])
 
 

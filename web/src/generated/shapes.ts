@@ -46,7 +46,7 @@ export interface components {
         };
         /**
          * Actor
-         * @description Whose message or decision it was that moved things.
+         * @description Whose message or decision changed the job.
          * @enum {string}
          */
         Actor: "client" | "runner" | "jobmanager";
@@ -167,7 +167,7 @@ export interface components {
         AttemptStatus: "launching" | "starting" | "running" | "cancelling" | "finished" | "cancelled" | "failed";
         /**
          * AttemptStoppedReport
-         * @description Ended at a boundary, after its savepoint was acked.
+         * @description The attempt ended between two batches, after its savepoint was acked.
          */
         AttemptStoppedReport: {
             /**
@@ -177,6 +177,38 @@ export interface components {
             event: "stopped";
             /** Format: uuid */
             savepoint: string;
+        };
+        /**
+         * AuditItem
+         * @description A request that would have changed something.
+         */
+        AuditItem: {
+            /** @description The name of the token, or `anonymous`. */
+            actor: string;
+            /** Format: date-time */
+            at: string;
+            /** @description The id of the JobManager that forwarded the request to the leader, as its header says. */
+            forwarded_by: string | null;
+            id: number;
+            method: string;
+            /** @description The address that the request came from: that of the client, or of a proxy. */
+            origin: string | null;
+            role: components["schemas"]["Role"];
+            /** @description The path template of the route, without /v1. */
+            route: string;
+            /**
+             * @description The status of the answer. Null: the request is under way, or the server ended before it
+             *     answered.
+             */
+            status: number | null;
+            /** @description The id of the job, savepoint or artifact, or the name of the token, to be changed. */
+            subject: string | null;
+        };
+        /** AuditPage */
+        AuditPage: {
+            items: components["schemas"]["AuditItem"][];
+            /** @description The `before` of the next page; null: this is the last page. */
+            next: number | null;
         };
         /** BarrierDecline */
         BarrierDecline: {
@@ -541,6 +573,8 @@ export interface components {
          */
         HistoryEvent: {
             actor: components["schemas"]["Actor"];
+            /** @description For a client: the name of its token, or `anonymous`. */
+            actor_name: string | null;
             /** Format: date-time */
             at: string;
             attempt: number | null;
@@ -561,6 +595,8 @@ export interface components {
         /** HistoryItem */
         HistoryItem: {
             actor: components["schemas"]["Actor"];
+            /** @description For a client: the name of its token, or `anonymous`. */
+            actor_name: string | null;
             /** Format: date-time */
             at: string;
             attempt: number | null;
@@ -854,7 +890,7 @@ export interface components {
         };
         /**
          * LoopProgress
-         * @description How far a loop inside of a batch job is.
+         * @description The progress of a loop in a batch job.
          */
         LoopProgress: {
             /** @description Of the last round. */
@@ -865,7 +901,7 @@ export interface components {
             /** @description Rounds done. */
             iteration: number;
             max_iterations: number;
-            /** @description That the last round gave or, where a loop only touches what changed, that it left to do. */
+            /** @description Rows that the last round produced or, in a `delta_iterate`, left in the workset. */
             rows: number;
             vertex: string;
         };
@@ -874,6 +910,22 @@ export interface components {
          * @enum {string}
          */
         Mode: "streaming" | "batch";
+        /** NewTokenResponse */
+        NewTokenResponse: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Null: never. */
+            expires_at: string | null;
+            /** @description Neither revoked nor expired. */
+            is_usable: boolean;
+            /** @description Exact to a minute. */
+            last_used_at: string | null;
+            name: string;
+            revoked_at: string | null;
+            role: components["schemas"]["Role"];
+            /** @description The secret text. The server stores only its hash, so no other answer contains it. */
+            token: string;
+        };
         /**
          * Nothing
          * @description An empty object.
@@ -910,17 +962,17 @@ export interface components {
         OperationStatus: "in_progress" | "completed" | "failed" | "rolled_back";
         /**
          * OperatorProgress
-         * @description What Spark says of one stateful operator of a region, in its last report.
+         * @description What Spark last reported about a stateful operator of a region.
          */
         OperatorProgress: {
             /** @default 0 */
             commit_ms: number;
             /**
-             * @description In the last batch: they came later than the watermark allows.
+             * @description Rows dropped in the last batch, because they were later than the watermark allows.
              * @default 0
              */
             dropped_rows: number;
-            /** @description Spark's name for what it does. */
+            /** @description Spark's name of the operator. */
             operator: string;
             /**
              * @description Of memory.
@@ -1016,7 +1068,7 @@ export interface components {
         };
         /**
          * ProgressDetail
-         * @description How much of the progress of jobs a listener wants to hear.
+         * @description How much of the jobs' progress a listener wants.
          * @enum {string}
          */
         ProgressDetail: "each" | "summary" | "none";
@@ -1074,71 +1126,71 @@ export interface components {
         };
         /**
          * RegionProgress
-         * @description How far a region is, and what it has done since its attempt began.
+         * @description The progress of a region, and what it has done since its attempt began.
          */
         RegionProgress: {
-            /** @description Vertex to name to what users' code added up in committed batches, of all attempts. */
+            /** @description By vertex and name, what users' code added up in committed batches of all attempts. */
             accumulators: {
                 [key: string]: {
                     [key: string]: components["schemas"]["AccumulatorValue"];
                 };
             };
-            /** @description What Spark says it is doing. */
+            /** @description What Spark reports that it is doing. */
             activity: string | null;
             /** @description The last committed batch. */
             batch: number | null;
             /** @default 0 */
             batch_duration_ms: number;
-            /** @description When the batch under way began; None: there is none. */
+            /** @description When the current batch began; None: no batch is running. */
             batch_started_at: string | null;
             /**
-             * @description Committed by this attempt.
+             * @description Batches that this attempt has committed.
              * @default 0
              */
             batches: number;
             /**
-             * @description Spent on batches by this attempt so far.
+             * @description Time that this attempt has spent on batches so far.
              * @default 0
              */
             busy_ms: number;
             /**
-             * @description Read by this attempt so far.
+             * @description Rows that this attempt has read so far.
              * @default 0
              */
             input_rows: number;
             /** @default 0 */
             input_rows_per_second: number;
-            /** @description Whether there is input that no committed batch has; None: unknown. */
+            /** @description Whether there is input that is in no committed batch; None: unknown. */
             input_waiting: boolean | null;
             is_active: boolean;
             /**
-             * @description It has looked for input since its last batch, and found none.
+             * @description Whether the region has looked for input since its last batch and found none.
              * @default false
              */
             is_idle: boolean;
             /** @description Of a batch job. */
             loops: components["schemas"]["LoopProgress"][];
             /**
-             * @description How many batches `phases_ms` is about.
+             * @description How many batches `phases_ms` covers.
              * @default 0
              */
             measured_batches: number;
             /**
-             * @description Of the last batches with input.
+             * @description Durations of the last batches with input.
              * @default 0
              */
             median_batch_ms: number;
-            /** @description Source vertex to Spark's offset of it. */
+            /** @description Spark's offset of each source vertex. */
             offsets: {
                 [key: string]: unknown;
             };
             operators: components["schemas"]["OperatorProgress"][];
             /**
-             * @description Given to the sink by this attempt so far.
+             * @description Rows that this attempt has given to the sink so far.
              * @default 0
              */
             output_rows: number;
-            /** @description What these batches spent their time on, by Spark's names: `addBatch`, `walCommit` … */
+            /** @description Time that these batches spent in each phase, by Spark's names: `addBatch`, `walCommit` … */
             phases_ms: {
                 [key: string]: number;
             };
@@ -1153,8 +1205,8 @@ export interface components {
             /** @default 0 */
             state_rows: number;
             /**
-             * @description How long nothing was committed though there was something to do. 0: it moves, or it is
-             *     idle. A duration, so that clocks that differ do not matter.
+             * @description How long the region had work and committed nothing; 0: it makes progress, or is idle.
+             *     A duration, so that differences between clocks do not matter.
              */
             unmoved_ms: number | null;
             watermark: string | null;
@@ -1192,7 +1244,7 @@ export interface components {
         };
         /**
          * RestoredRegion
-         * @description Where a region's new attempt started from, and why there.
+         * @description What a region was restored from in a new attempt, and why.
          */
         "RestoredRegion-Input": {
             batch: number | null;
@@ -1204,7 +1256,7 @@ export interface components {
         };
         /**
          * RestoredRegion
-         * @description Where a region's new attempt started from, and why there.
+         * @description What a region was restored from in a new attempt, and why.
          */
         "RestoredRegion-Output": {
             batch: number | null;
@@ -1215,6 +1267,11 @@ export interface components {
             source: number | null;
             why: string;
         };
+        /**
+         * Role
+         * @enum {string}
+         */
+        Role: "viewer" | "operator" | "developer" | "admin";
         /** RowPage */
         RowPage: {
             /** @description The number of the checkpoint that was read. */
@@ -1435,16 +1492,16 @@ export interface components {
         };
         /**
          * SnapshotKind
-         * @description What a subtask's ack speaks of.
+         * @description What a subtask's ack is about.
          * @enum {string}
          */
         SnapshotKind: "state" | "offsets" | "sink";
         /**
          * SourceProgress
-         * @description What Spark says of one source of a region, in its last report.
+         * @description What Spark last reported about a source of a region.
          */
         SourceProgress: {
-            /** @description Rows that are there and not read; None: the source does not say. */
+            /** @description Rows that are available and not read yet; None: the source does not report it. */
             backlog_rows: number | null;
             /** @default 0 */
             input_rows_per_second: number;
@@ -1594,6 +1651,36 @@ export interface components {
             "write-records": number;
             "write-records-complete": boolean;
         };
+        /** TokenList */
+        TokenList: {
+            items: components["schemas"]["TokenResponse"][];
+            next: string | null;
+        };
+        /** TokenRequest */
+        TokenRequest: {
+            /** @description None: the token never expires. */
+            expires_in_ms?: number | null;
+            /** @description The name of the person or program that uses the token. */
+            name: string;
+            role: components["schemas"]["Role"];
+        };
+        /**
+         * TokenResponse
+         * @description A token without its secret text, which only the answer to its creation contains.
+         */
+        TokenResponse: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Null: never. */
+            expires_at: string | null;
+            /** @description Neither revoked nor expired. */
+            is_usable: boolean;
+            /** @description Exact to a minute. */
+            last_used_at: string | null;
+            name: string;
+            revoked_at: string | null;
+            role: components["schemas"]["Role"];
+        };
         /**
          * Traffic
          * @description Rows of all regions together; the counts are those of the present attempt.
@@ -1672,6 +1759,18 @@ export interface components {
             "web-rescale": boolean;
             "web-submit": boolean;
         };
+        /** WhoAmI */
+        WhoAmI: {
+            /** @description The roles whose rights the caller has. */
+            covers: components["schemas"]["Role"][];
+            /** @description When the token expires; null: never, or no token was sent. */
+            expires_at: string | null;
+            /** @description The name of the token; `anonymous` for a caller without a token. */
+            name: string;
+            /** @description Whether this server accepts only requests with a token. */
+            needs_token: boolean;
+            role: components["schemas"]["Role"];
+        };
     };
     responses: never;
     parameters: never;
@@ -1698,6 +1797,8 @@ export type AttemptReport = components['schemas']['AttemptReport'];
 export type AttemptRunning = components['schemas']['AttemptRunning'];
 export type AttemptStatus = components['schemas']['AttemptStatus'];
 export type AttemptStoppedReport = components['schemas']['AttemptStoppedReport'];
+export type AuditItem = components['schemas']['AuditItem'];
+export type AuditPage = components['schemas']['AuditPage'];
 export type BarrierDecline = components['schemas']['BarrierDecline'];
 export type BarrierReply = components['schemas']['BarrierReply'];
 export type Bounds = components['schemas']['Bounds'];
@@ -1766,6 +1867,7 @@ export type LatestCheckpoints = components['schemas']['LatestCheckpoints'];
 export type LeaseItem = components['schemas']['LeaseItem'];
 export type LoopProgress = components['schemas']['LoopProgress'];
 export type Mode = components['schemas']['Mode'];
+export type NewTokenResponse = components['schemas']['NewTokenResponse'];
 export type Nothing = components['schemas']['Nothing'];
 export type OperationKind = components['schemas']['OperationKind'];
 export type OperationList = components['schemas']['OperationList'];
@@ -1791,6 +1893,7 @@ export type Requirements = components['schemas']['Requirements'];
 export type RestoredCheckpoint = components['schemas']['RestoredCheckpoint'];
 export type RestoredRegionInput = components['schemas']['RestoredRegion-Input'];
 export type RestoredRegionOutput = components['schemas']['RestoredRegion-Output'];
+export type Role = components['schemas']['Role'];
 export type RowPage = components['schemas']['RowPage'];
 export type RowResponse = components['schemas']['RowResponse'];
 export type RunnerHello = components['schemas']['RunnerHello'];
@@ -1822,6 +1925,9 @@ export type SummaryPage = components['schemas']['SummaryPage'];
 export type TaskAccumulators = components['schemas']['TaskAccumulators'];
 export type TaskCheckpoint = components['schemas']['TaskCheckpoint'];
 export type TaskMetrics = components['schemas']['TaskMetrics'];
+export type TokenList = components['schemas']['TokenList'];
+export type TokenRequest = components['schemas']['TokenRequest'];
+export type TokenResponse = components['schemas']['TokenResponse'];
 export type Traffic = components['schemas']['Traffic'];
 export type TriggerResult = components['schemas']['TriggerResult'];
 export type TriggerStatus = components['schemas']['TriggerStatus'];
@@ -1833,5 +1939,6 @@ export type VertexState = components['schemas']['VertexState'];
 export type WarmRunners = components['schemas']['WarmRunners'];
 export type WebConfig = components['schemas']['WebConfig'];
 export type WebFeatures = components['schemas']['WebFeatures'];
+export type WhoAmI = components['schemas']['WhoAmI'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

@@ -1,5 +1,5 @@
-// Fetches what a `JobsStore` wants: one request at a time, bursts of events gathered into one,
-// slower while the server does not answer.
+// Fetches what a `JobsStore` wants: one request at a time, one for a burst of events, and less
+// often while the server does not answer.
 
 import type { JobSummary, SummaryPage } from "../api";
 import type { JobsStore } from "./jobsStore";
@@ -13,7 +13,7 @@ export interface Fetches {
 }
 
 export class JobsFeed {
-  /** Why the list could not be fetched the last time; null: it could. */
+  /** Why the last fetch of the list failed; null: it succeeded. */
   error: unknown = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private dueAt = Number.POSITIVE_INFINITY;
@@ -26,7 +26,7 @@ export class JobsFeed {
     private readonly onChange: () => void,
   ) {}
 
-  /** To be called whenever the store may want something. */
+  /** Must be called whenever the store may want something. */
   soon(pauseMs = GATHER_MS): void {
     const { page, jobs } = this.store.wants;
     if (this.isStopped || this.isFetching || !(page || jobs.length)) return;
@@ -37,7 +37,7 @@ export class JobsFeed {
     this.timer = setTimeout(() => void this.fetch(), pauseMs);
   }
 
-  /** The whole list again, at once. */
+  /** Fetches the whole list again, at once. */
   reload(): void {
     this.store.missedEvents();
     this.soon(0);

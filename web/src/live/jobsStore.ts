@@ -1,12 +1,12 @@
 // The live list of jobs: pages, events and answers in, rows out. No clock, no network, no DOM:
-// `useJobs` does what `wants` says and tells the outcome.
+// the feed fetches what `wants` says and reports the outcome.
 
 import type { JobSummary, ProgressLine, SummaryPage } from "../api";
 import { isLive } from "../logic/jobsTable";
 import { Meters } from "../logic/rates";
 import type { LiveEvent } from "./stream";
 
-/** Of jobs that are asked for by id, at a time. */
+/** How many jobs are fetched by id at a time. */
 export const MOST_ASKED = 50;
 const SPARK_BINS = 30;
 const BIN_MS = 10_000;
@@ -14,11 +14,11 @@ const BIN_MS = 10_000;
 export interface Wants {
   /** The whole list: there is none yet, or events were missed. */
   page: boolean;
-  /** Single jobs that something happened to; at most `MOST_ASKED`. */
+  /** Jobs that had an event; at most `MOST_ASKED`. */
   jobs: string[];
 }
 
-/** What a progress line says of a job; the rest of its row stays. */
+/** The fields of a job that a progress line updates; the rest of its row stays. */
 type Patch = Pick<JobSummary, "state" | "lag" | "attempt">;
 
 interface Spark {
@@ -36,7 +36,7 @@ export class JobsStore {
   private readonly meters = new Meters(BIN_MS);
   private readonly sparks = new Map<string, Spark>();
   private rowsNow: JobSummary[] | null = null;
-  /** Counts what came in, so that what was asked for before is known to be older. */
+  /** Counts what came in, so that answers to earlier requests are known to be older. */
   private now = 0;
 
   get wants(): Wants {
@@ -53,18 +53,18 @@ export class JobsStore {
     return this.page?.next != null;
   }
 
-  /** Events were missed: what is shown stays until the list is here again. */
+  /** Events were missed: the present rows stay until the list was fetched again. */
   missedEvents(): void {
     this.isPageWanted = true;
   }
 
-  /** The list is being fetched. Give what this returns to `pageCame`. */
+  /** The list is being fetched. Pass the returned value to `pageCame`. */
   pageAsked(): number {
     this.isPageWanted = false;
     return this.now;
   }
 
-  /** What came by events while the list was under way is newer, and stays. */
+  /** Rows that came by events while the list was fetched are newer, and stay. */
   pageCame(page: SummaryPage, asked: number): void {
     this.page = page;
     this.fetched = new Map(page.items.map((one) => [one.id, one]));
@@ -79,7 +79,7 @@ export class JobsStore {
     this.isPageWanted = true;
   }
 
-  /** These are being fetched. */
+  /** These jobs are being fetched. */
   jobsAsked(ids: readonly string[]): void {
     for (const id of ids) this.wanted.delete(id);
   }
@@ -104,7 +104,7 @@ export class JobsStore {
     }
   }
 
-  /** Those that the page does not have come first: they were submitted since. */
+  /** Jobs that are not in the page come first: they were submitted since. */
   get rows(): JobSummary[] {
     this.rowsNow ??= this.merged();
     return this.rowsNow;

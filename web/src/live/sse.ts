@@ -1,5 +1,5 @@
-// Server-sent events from a stream of bytes. Not the browser's EventSource: that hides the
-// comments by which a silent stream shows that it lives, and gives up for good on a 503.
+// Parses server-sent events from a stream of bytes. Not the browser's EventSource: that hides the
+// comments that keep a silent stream alive, and gives up for good on a 503.
 
 export interface ServerEvent {
   id: string | null;
@@ -7,7 +7,7 @@ export interface ServerEvent {
   data: string;
 }
 
-/** Feed it text as it comes; it calls back for each whole event, and for each comment. */
+/** Takes text as it arrives, and calls back for each complete event and each comment. */
 export class EventParser {
   private rest = "";
   private id: string | null = null;

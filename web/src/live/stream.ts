@@ -1,7 +1,8 @@
-// One stream of events for the whole page. When it is lost it comes back by itself and goes on
-// after the last entry it has; whoever shows something fetched asks again then.
+// One stream of events for the whole page. When the connection is lost, it reconnects by itself
+// and continues after its last entry; views then fetch their data again.
 
 import { url } from "../api";
+import { session } from "./session";
 import { EventParser } from "./sse";
 
 export interface LiveEvent {
@@ -13,14 +14,14 @@ export type LinkState = "connecting" | "live" | "lost";
 
 export interface Link {
   state: LinkState;
-  /** When it came into this state. */
+  /** When the stream entered this state. */
   since: number;
   reason: string;
 }
 
-const SILENCE_MS = 25_000; // the server says something each 15 s
+const SILENCE_MS = 25_000; // the server sends something every 15 s
 const RETRY_MS = [500, 1_000, 2_000, 4_000];
-const SOON_MS = 1_500; // a stream that is back so soon was never shown as lost
+const SOON_MS = 1_500; // a stream that is back so soon is not shown as lost
 
 type Listener = (event: LiveEvent) => void;
 
@@ -54,13 +55,19 @@ class LiveStream {
     return () => this.watchers.delete(watcher);
   }
 
-  /** Called when it is there again after it was lost: what was fetched before may be old. */
+  /** Called after a reconnect: data that was fetched before may be out of date. */
   onReturn(again: () => void): () => void {
     this.returns.add(again);
     return () => this.returns.delete(again);
   }
 
-  /** Tries at once. */
+  /** Follows nothing, until `follow` is called. */
+  stop(): void {
+    this.path = null;
+    this.aborter?.abort();
+  }
+
+  /** Reconnects at once. */
   hurry(): void {
     const path = this.path;
     this.path = null;
@@ -80,7 +87,7 @@ class LiveStream {
     }
   }
 
-  /** Until it ends; why it did. */
+  /** Reads the stream until it ends; returns why it ended. */
   private async once(path: string): Promise<string> {
     const aborter = new AbortController();
     this.aborter = aborter;
@@ -93,7 +100,12 @@ class LiveStream {
       const after = this.lastId
         ? `${path.includes("?") ? "&" : "?"}last_event_id=${this.lastId}`
         : "";
-      const answer = await fetch(url(path) + after, { signal: aborter.signal, cache: "no-store" });
+      const answer = await fetch(url(path) + after, {
+        headers: session.headers(),
+        signal: aborter.signal,
+        cache: "no-store",
+      });
+      if (answer.status === 401) session.refused("the server does not accept the token any more");
       if (!answer.ok || !answer.body) return `it answered ${answer.status}`;
       const wasLost = this.tries > 0;
       this.tries = 0;
@@ -106,12 +118,12 @@ class LiveStream {
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       for (;;) {
         const { done, value } = await reader.read();
-        if (done) return "it ended the stream";
+        if (done) return "the server ended the stream";
         heard();
         parser.feed(value);
       }
     } catch {
-      return aborter.signal.aborted ? "nothing was heard of it" : "it cannot be reached";
+      return aborter.signal.aborted ? "the server sends nothing" : "the server cannot be reached";
     } finally {
       clearTimeout(silence);
     }

@@ -1,4 +1,4 @@
-// The live list of jobs for a view: store, feed and stream of events put together.
+// The live list of jobs for a view: connects store, feed and stream of events.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { ApiError, ask, type SummaryPage } from "../api";
@@ -7,7 +7,7 @@ import { type Fetches, JobsFeed, RETRY_MS } from "./jobsFeed";
 import { JobsStore } from "./jobsStore";
 import { live } from "./stream";
 
-/** So many jobs are shown, the newest. */
+/** How many jobs are shown, the newest first. */
 export const MOST_JOBS = 2000;
 
 const FETCHES: Fetches = {

@@ -1,4 +1,4 @@
-// Numbers and times as people read them. Everything here is pure.
+// Formats numbers and times for people. Everything here is pure.
 
 export const NONE = "–";
 
@@ -62,7 +62,7 @@ function trim(value: number): string {
   return Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(1);
 }
 
-/** With thin spaces between thousands. */
+/** A number with thin spaces between thousands. */
 export function grouped(value: number | null | undefined): string {
   if (value == null) return NONE;
   return String(Math.round(value)).replace(/\B(?=(\d{3})+(?!\d))/g, " ");
@@ -76,7 +76,7 @@ function two(value: number): string {
   return String(value).padStart(2, "0");
 }
 
-/** Local time with seconds, and the day where it is not today's. */
+/** Local time with seconds, and with the date if it is not today. */
 export function moment(at: Date, today: Date): string {
   const time = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
   if (at.toDateString() === today.toDateString()) return time;
@@ -87,7 +87,7 @@ export function shortId(id: string): string {
   return id.slice(0, 8);
 }
 
-/** "attempt_failed" as people read it. */
+/** "attempt_failed" as words. */
 export function words(kind: string): string {
   const text = kind.replaceAll("_", " ");
   return text.charAt(0).toUpperCase() + text.slice(1);

@@ -8,7 +8,7 @@ export const NODE_WIDTH = 284;
 const HEAD = 34;
 const LINE = 21;
 const FOOT = 78;
-/** Of an edge's label: a letter of 11 px is hardly ever wider. */
+/** Width of a letter in an edge's label: at 11 px hardly any letter is wider. */
 const LETTER = 6.4;
 export const LABEL_HEIGHT = 18;
 
@@ -30,7 +30,7 @@ export interface PlacedEdge {
   from: string;
   to: string;
   label: string;
-  /** What the label needs, its plate included. */
+  /** The size of the label, with its background. */
   labelWidth: number;
   labelAt: Point;
   points: Point[];
@@ -103,7 +103,7 @@ function widthOf(label: string): number {
   return label.length * LETTER + 12;
 }
 
-/** Out of the right side of a task and into the left side of the next, past those in between. */
+/** A path from the right side of a task to the left side of the next, past tasks in between. */
 function routed(edges: readonly PlacedEdge[], nodes: readonly PlacedNode[]): PlacedEdge[] {
   const columns = [...new Set(nodes.map((one) => one.x))];
   const starts = ports(edges, nodes, "from");
@@ -121,7 +121,7 @@ function routed(edges: readonly PlacedEdge[], nodes: readonly PlacedNode[]): Pla
   });
 }
 
-/** Where edges leave (or reach) the side of a task: spread over it, in the order of their way. */
+/** Where edges leave (or reach) the side of a task: spread over it, in the order of their paths. */
 function ports(
   edges: readonly PlacedEdge[],
   nodes: readonly PlacedNode[],

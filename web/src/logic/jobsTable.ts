@@ -32,7 +32,7 @@ export function matching(jobs: readonly JobSummary[], view: View): JobSummary[] 
   );
 }
 
-/** Jobs without a figure come last, whichever way. Equal ones: the newest first. */
+/** Jobs without a value come last in either order. Among equals, the newest comes first. */
 export function sorted(
   jobs: readonly JobSummary[],
   view: View,

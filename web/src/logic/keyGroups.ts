@@ -1,4 +1,4 @@
-// The map of key groups: who owns which, what moved, how even it is.
+// The map of key groups: which subtask owns which group, what moved, and the skew.
 
 import type { Histogram, KeyGroupsAnswer, Operation } from "../api";
 
@@ -7,7 +7,7 @@ export interface Cell {
   subtask: number;
   rows: number | null;
   bytes: number | null;
-  /** Of the last rescale: the subtask it came from; null: it did not move. */
+  /** The subtask that had the group before the last rescale; null: it did not move. */
   movedFrom: number | null;
 }
 
@@ -18,7 +18,7 @@ export interface SubtaskShare {
   bytes: number | null;
 }
 
-/** One cell for each group, in order. */
+/** A cell for each group, in order. */
 export function cells(
   owned: KeyGroupsAnswer["vertices"][number],
   groups: number,
@@ -42,7 +42,7 @@ export function cells(
   }));
 }
 
-/** Group to the subtask it came from, at the last rescale that was completed. */
+/** By group, the subtask that had it before the last completed rescale. */
 export function lastMoves(operations: readonly Operation[], vertex: string): Map<number, number> {
   const last = operations.find(
     (one) => (one.kind === "rescale" || one.kind === "upgrade") && one.status === "completed",
@@ -74,7 +74,7 @@ export function shares(found: readonly Cell[]): SubtaskShare[] {
   return [...by.values()].sort((a, b) => a.subtask - b.subtask);
 }
 
-/** The largest by the mean; 1 is even, null where there is nothing. */
+/** The largest divided by the mean; 1 is even, null if there is nothing. */
 export function skew(values: readonly (number | null)[]): number | null {
   const known = values.filter((one): one is number => one !== null);
   const sum = known.reduce((total, one) => total + one, 0);

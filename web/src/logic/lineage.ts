@@ -1,4 +1,4 @@
-// Savepoints as a tree: what was taken of a job that was started from which savepoint.
+// Savepoints as a tree, by the savepoint that their job was started from.
 
 import type { JobSummary, Savepoint } from "../api";
 
@@ -9,7 +9,7 @@ export interface Branch {
   forks: JobSummary[];
 }
 
-/** Every savepoint once, each below the one it descends from, the newest first. */
+/** Every savepoint once, each below its parent, the newest first. */
 export function tree(savepoints: readonly Savepoint[], jobs: readonly JobSummary[]): Branch[] {
   const byId = new Map(savepoints.map((one) => [one.id, one]));
   const children = new Map<string | null, Savepoint[]>();
@@ -32,7 +32,7 @@ export function tree(savepoints: readonly Savepoint[], jobs: readonly JobSummary
   return found;
 }
 
-/** The id in "savepoint 3f2a…", or of the savepoint at that path; null: none that we know. */
+/** The id in "savepoint 3f2a…", or of the savepoint at that path; null: it is not known. */
 export function parentOf(one: Savepoint, all: readonly Savepoint[]): string | null {
   return one.parent ? named(one.parent, all) : null;
 }
@@ -47,7 +47,7 @@ function named(text: string, all: readonly Savepoint[]): string | null {
   return all.find((one) => one.path === where || one.path === `file://${where}`)?.id ?? null;
 }
 
-/** Whether `one` comes, over whatever steps, from `ancestor`: then it cannot be above it. */
+/** Whether `one` descends from `ancestor`, over any number of steps. */
 function descends(one: string, ancestor: string, all: readonly Savepoint[]): boolean {
   const seen = new Set<string>();
   let at: string | null = one;

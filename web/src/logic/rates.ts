@@ -5,7 +5,7 @@ interface Look {
   count: number;
 }
 
-/** Of one count. Looks older than the window are forgotten, so it never grows. */
+/** The rate of one count. Readings older than the window are dropped. */
 export class RateMeter {
   private looks: Look[] = [];
 
@@ -14,12 +14,12 @@ export class RateMeter {
   see(at: number, count: number): void {
     const last = this.looks.at(-1);
     if (last && at <= last.at) return;
-    if (last && count < last.count) this.looks = []; // another attempt counts anew
+    if (last && count < last.count) this.looks = []; // another attempt counts from 0
     this.looks.push({ at, count });
     while (this.looks.length > 2 && this.looks[1]!.at <= at - this.windowMs) this.looks.shift();
   }
 
-  /** A second; null while there is only one look. */
+  /** The rate a second; null while there is only one reading. */
   get perSecond(): number | null {
     const first = this.looks[0];
     const last = this.looks.at(-1);

@@ -1,5 +1,5 @@
-// The view is in the address, behind the #: links can be shared, and Back works. The path
-// itself belongs to the API, which Flink's clients call without a prefix.
+// The view is in the address, after the #: links can be shared, and Back works. The path
+// belongs to the API, which Flink's clients call without a prefix.
 
 export interface Route {
   path: string[];

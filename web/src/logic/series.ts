@@ -13,7 +13,7 @@ export const PHASES: [name: string, label: string][] = [
   ["latest_offset_ms", "ask sources"],
 ];
 
-/** Seconds, at every bin from the first to the last sample; a gap is where bins are missing. */
+/** The time axis in seconds: every bin from the first to the last sample, also missing bins. */
 export function axis(samples: Samples): number[] {
   const starts = samples.regions.flatMap((one) => one.at.map((at) => Date.parse(at)));
   if (!starts.length) return [];
@@ -23,7 +23,7 @@ export function axis(samples: Samples): number[] {
   return found;
 }
 
-/** The values of a region at each place of the axis. */
+/** The values of a region at each time of the axis. */
 export function column(
   times: readonly number[],
   series: SampleSeries,
@@ -44,7 +44,7 @@ export function total(columns: readonly Column[]): Column {
   });
 }
 
-/** Each on top of those before it, so that the last is the sum of all. */
+/** Stacks the series, so that the last is the sum of all. */
 export function stacked(columns: readonly Column[]): Column[] {
   const sum: Column = [];
   return columns.map((one) =>

@@ -1,13 +1,13 @@
-// What is known of each task of a running job, from what Spark says of its regions.
+// The figures of each task of a running job, from what Spark reports about its regions.
 
 import type { Plan, PlanNode, RegionProgress } from "../api";
 import type { Meters } from "./rates";
 
 export interface TaskFigures {
-  /** Rows a second; null: Spark does not say. */
+  /** Rows a second; null: Spark does not report it. */
   inRate: number | null;
   outRate: number | null;
-  /** Share of the time that batches run; of the regions the task is in, the largest. */
+  /** Share of the time in which batches run: the largest of the task's regions. */
   busy: number | null;
   backlogRows: number | null;
   inputWaits: boolean | null;
@@ -58,13 +58,13 @@ export function figuresOf(
   };
 }
 
-/** Of its time the share that a region's batches run, by what it counted, else null. */
+/** Share of the time in which a region's batches run; null: unknown. */
 export function busyOf(one: RegionProgress, meters: Meters): number | null {
   const rate = meters.rate(`busy:${one.region}`);
   return rate === null ? null : Math.min(1, rate / 1000);
 }
 
-/** Takes a look at everything that is counted. */
+/** Takes a reading of every count. */
 export function look(progress: readonly RegionProgress[], at: number, meters: Meters): void {
   for (const one of progress) {
     meters.see(`in:${one.region}`, at, one.input_rows);

@@ -1,4 +1,4 @@
-// The history of a job as one timeline: by attempt, with what matters marked.
+// The history of a job as one timeline: by attempt, with important entries marked.
 
 import type { HistoryItem } from "../api";
 
@@ -24,7 +24,7 @@ export function weightOf(kind: string): Weight {
   return CHANGES.test(kind) ? "change" : "plain";
 }
 
-/** Entries (the newest first) under the attempt they belong to; without one: under the next. */
+/** Groups entries (the newest first) by attempt; entries without one go with the next attempt. */
 export function stories(items: readonly HistoryItem[]): AttemptStory[] {
   const found: AttemptStory[] = [];
   for (const item of items) {
@@ -39,7 +39,7 @@ export function stories(items: readonly HistoryItem[]): AttemptStory[] {
   return found;
 }
 
-/** The entry that says why the job is not well, the newest one; null: there is none. */
+/** The newest entry that says why the job is not well; null: there is none. */
 export function rootCause(items: readonly HistoryItem[]): HistoryItem | null {
   return items.find((one) => one.kind === "attempt_failed" || one.kind === "job_failed") ?? null;
 }

@@ -1,4 +1,4 @@
-// A job graph as YAML to be edited: the server keeps graphs as JSON.
+// Writes a job graph as YAML, for editing: the server stores graphs as JSON.
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
@@ -47,7 +47,7 @@ function flow(value: Json): string {
   return scalar(value);
 }
 
-/** Plain only where nothing could take it for something else. */
+/** Unquoted only if it cannot be read as anything but text. */
 function scalar(value: null | boolean | number | string): string {
   if (typeof value !== "string") return String(value);
   const isPlain =

@@ -1,4 +1,4 @@
-// Small pieces that every view uses.
+// Small components that every view uses.
 
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -15,7 +15,7 @@ export function State({ state }: { state: string }) {
   );
 }
 
-/** Relative, with the exact time on hover and for readers. */
+/** A relative time, with the exact time on hover and for screen readers. */
 export function When({ at }: { at: string | number | null | undefined }) {
   const now = useNow();
   if (at == null || at === -1) return <>{NONE}</>;
@@ -27,7 +27,7 @@ export function When({ at }: { at: string | number | null | undefined }) {
   );
 }
 
-/** The clock time, with how long ago on hover. */
+/** The clock time, with the full time on hover. */
 export function Clock({ at }: { at: string | number | null | undefined }) {
   if (at == null || at === -1) return <>{NONE}</>;
   const date = new Date(at);
@@ -38,7 +38,7 @@ export function Clock({ at }: { at: string | number | null | undefined }) {
   );
 }
 
-/** How long it has lasted, growing each second while it has no end. */
+/** A duration, which grows every second until there is an end. */
 export function Lasting({ from, to }: { from: string | null | undefined; to?: string | null }) {
   const now = useNow();
   if (!from) return <>{NONE}</>;
@@ -54,7 +54,7 @@ export function Copy({ text, label = "Copy" }: { text: string; label?: string })
     try {
       await navigator.clipboard.writeText(text);
     } catch {
-      // no clipboard without https: select it for the user instead
+      // no clipboard without https: select the text for the user instead
       const area = document.createElement("textarea");
       area.value = text;
       document.body.append(area);
@@ -72,7 +72,7 @@ export function Copy({ text, label = "Copy" }: { text: string; label?: string })
   );
 }
 
-/** A command line that does the same. */
+/** The equivalent command line. */
 export function Command({ text }: { text: string }) {
   return (
     <div class="command">
@@ -178,7 +178,7 @@ export function Section({
   );
 }
 
-/** A table that scrolls sideways in its own box, where it is too wide. */
+/** A table that scrolls sideways in its own box if it is too wide. */
 export function Table({
   label,
   children,

@@ -1,4 +1,4 @@
-// uPlot in the page's colours, sized by its box, drawn again when either changes.
+// A uPlot chart in the page's colours and the size of its box, redrawn when either changes.
 
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
@@ -37,7 +37,7 @@ export function Chart(props: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const colours = useColours();
-  // What makes another chart of it; new values are only handed over.
+  // Properties that need a new chart; new values are only passed to the present chart.
   const shape = JSON.stringify([
     props.lines.map((one) => [one.label, one.colour]),
     colours,
@@ -69,7 +69,7 @@ export function Chart(props: ChartProps) {
   return <div class="chart" ref={box} role="img" aria-label={`${props.label}. ${spoken(props)}`} />;
 }
 
-/** Ticks in 24 hours; with seconds or the day where the step asks for it. */
+/** Ticks on a 24-hour clock; with seconds or the day where the step needs them. */
 function clock(at: number, step: number): string {
   const date = new Date(at * 1000);
   const two = (value: number): string => String(value).padStart(2, "0");
@@ -89,7 +89,7 @@ function spoken(props: ChartProps): string {
     .join(", ");
 }
 
-/** The colour that a custom property is in the present theme: a canvas knows no `light-dark()`. */
+/** The colour of a custom property in the present theme: a canvas does not know `light-dark()`. */
 function resolved(name: string, element: HTMLElement): string {
   const probe = document.createElement("i");
   probe.style.color = `var(${name}, gray)`;

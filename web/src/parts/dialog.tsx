@@ -1,4 +1,4 @@
-// A question before something is done: the browser's own modal dialog, with focus and Escape.
+// Confirmation dialogs: the browser's own modal dialog, with focus and Escape.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -43,7 +43,7 @@ export function Dialog({
   );
 }
 
-/** Asks, does it, and stays with the error where it failed. */
+/** Asks for confirmation, acts, and stays open with the error if the action failed. */
 export function Confirm({
   title,
   act,
@@ -94,7 +94,7 @@ export function Confirm({
         </div>
         <footer>
           <button type="button" onClick={onClose}>
-            Leave it
+            Back
           </button>
           <button
             type="submit"

@@ -1,4 +1,4 @@
-// A plain text editor for YAML. Tab leaves it, as everywhere: it is no trap for the keyboard.
+// A plain text editor for YAML. Tab leaves it, so that it can be used by keyboard.
 
 export function Editor({
   text,

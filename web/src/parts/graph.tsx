@@ -7,7 +7,7 @@ import { curve, draw, LABEL_HEIGHT, type PlacedNode } from "../logic/graphLayout
 import type { TaskFigures } from "../logic/tasks";
 import { Meter, When } from "./basics";
 
-/** Below it a graph scrolls: on a narrow screen it is not made too small to read. */
+/** The smallest scale: on a narrow screen a graph scrolls instead of becoming too small to read. */
 const LEAST_SCALE = (width: number): number => (width < 600 ? 0.9 : 0.75);
 
 export function Graph({
@@ -19,7 +19,7 @@ export function Graph({
 }: {
   plan: Plan;
   graph?: GraphDocument | undefined;
-  /** By the id of the task; without it only the plan is shown. */
+  /** Figures by task id; without them only the plan is shown. */
   figures?: Map<string, TaskFigures> | undefined;
   selected?: string | undefined;
   onSelect?: (id: string) => void;
@@ -190,12 +190,12 @@ export function backlog(figures: TaskFigures): string {
   return figures.inputWaits ? "waiting" : "none";
 }
 
-/** Preact adds no unit of its own. */
+/** Adds the unit, which Preact does not. */
 function px(value: number): string {
   return `${value}px`;
 }
 
-/** The plan says each vertex as "id: op(what)". */
+/** The plan describes each vertex as "id: op(what)". */
 function describe(description: string, id: string): [op: string, what: string] {
   const line = description.split("<br/>").find((one) => one.startsWith(`${id}: `)) ?? "";
   const found = /^[^:]+: (\w+)\((.*)\)$/.exec(line);

@@ -1,4 +1,4 @@
-// What can be done with a job. Each asks first, and says the command that does the same.
+// The actions on a job. Each asks for confirmation, and shows the equivalent command.
 
 import { useEffect, useState } from "preact/hooks";
 import {
@@ -10,6 +10,7 @@ import {
   type Operation,
   type UpgradePlan,
 } from "../api";
+import { useBar } from "../hooks";
 import { command } from "../logic/commands";
 import { shortId } from "../logic/format";
 import { isLive } from "../logic/jobsTable";
@@ -38,11 +39,13 @@ export function Actions({
   const underWay = operations.find(
     (one) => one.status === "in_progress" && one.kind !== "savepoint",
   );
+  const bar = useBar("operator");
   const why = (needsRunning: boolean): string | null => {
+    if (bar) return bar;
     if (!isLive(status.state)) return `the job is ${status.state}`;
     if (status.state === "cancelling") return "the job is being cancelled";
     if (needsRunning && !isStreaming) return "a batch job has no checkpoints";
-    if (needsRunning && !isRunning) return `the job is ${status.state}: only a running one can`;
+    if (needsRunning && !isRunning) return `the job is ${status.state}: this needs a running job`;
     return needsRunning && underWay ? `a ${underWay.kind} is under way` : null;
   };
   const close = (): void => setOpen(null);
@@ -108,7 +111,7 @@ function TakeCheckpoint({ id, close }: ActionProps) {
       command={command("checkpoint", shortId(id), "--wait")}
       onClose={close}
     >
-      <p>Beside the periodic ones. It goes by the job's retention like them.</p>
+      <p>In addition to the periodic checkpoints. The job's retention applies to it, too.</p>
     </Confirm>
   );
 }
@@ -126,7 +129,7 @@ function TakeSavepoint({ id, close }: ActionProps) {
       onClose={close}
     >
       <p>
-        A snapshot in a directory of its own that stays until you dispose of it. The job goes on.
+        A snapshot in a directory of its own, kept until you dispose of it. The job keeps running.
       </p>
     </Confirm>
   );
@@ -149,11 +152,11 @@ function Rescale({ id, graph, close }: ActionProps) {
       onClose={close}
     >
       <p>
-        With a savepoint the job stops, its keyed state is repartitioned, and it goes on. If
-        anything fails it goes on as it was, from that savepoint.
+        The job stops with a savepoint, its keyed state is repartitioned, and it continues. If
+        anything fails, it continues from that savepoint with the old parallelism.
       </p>
       <label class="field">
-        Parallelism: now {graph.parallelism}, and any divisor of its {groups} key groups
+        Parallelism: now {graph.parallelism}; choose a divisor of the {groups} key groups
         <select value={wanted} onChange={(event) => setWanted(Number(event.currentTarget.value))}>
           {offered.map((one) => (
             <option key={one} value={one}>
@@ -181,8 +184,8 @@ function Stop({ id, close }: ActionProps) {
       onClose={close}
     >
       <p>
-        After the batch it is in, with a savepoint of exactly that place. A job started from it goes
-        on there.
+        The job stops after its current batch, with a savepoint. A job started from the savepoint
+        continues exactly there.
       </p>
       <label class="check">
         <input
@@ -209,7 +212,9 @@ function Cancel({ id, graph, close }: ActionProps) {
       command={command("cancel", shortId(id), "--wait")}
       onClose={close}
     >
-      <p>After the batch it is in, without a savepoint. Its retained checkpoints stay.</p>
+      <p>
+        The job ends after its current batch, without a savepoint. Retained checkpoints are kept.
+      </p>
     </Confirm>
   );
 }
@@ -258,8 +263,8 @@ function Upgrade({ id, graph, close }: ActionProps) {
       onClose={close}
     >
       <p>
-        Change the graph, look at the plan, then upgrade: savepoint, stop, start; or back to the old
-        graph.
+        Change the graph, check the plan, then upgrade: the job stops with a savepoint and starts
+        with the new graph. If that fails, it goes back to the old graph.
       </p>
       <Editor text={text} onText={setText} label="Job graph" />
       <label class="check">
@@ -268,7 +273,7 @@ function Upgrade({ id, graph, close }: ActionProps) {
           checked={isAllowed}
           onChange={(event) => setAllowed(event.currentTarget.checked)}
         />
-        State that the new graph has no vertex for may be left behind
+        Allow saved state that the new graph has no vertex for to be dropped
       </label>
       <div>
         <button type="button" disabled={isAsking} onClick={() => void show()}>

@@ -1,4 +1,4 @@
-// Checkpoints: how long and how large over time, each with every ack, the one under way live.
+// Checkpoints: duration and size over time, each checkpoint with every ack, live while under way.
 
 import { useMemo, useState } from "preact/hooks";
 import {
@@ -10,7 +10,7 @@ import {
   type FlinkCheckpoint,
   type Verification,
 } from "../api";
-import { about, setQuery, useResource } from "../hooks";
+import { about, setQuery, useBar, useResource } from "../hooks";
 import { command } from "../logic/commands";
 import { bytes, duration, grouped, NONE, plural, shortId } from "../logic/format";
 import {
@@ -38,8 +38,12 @@ export function Checkpoints({ id, route, status }: JobProps) {
   const { counts, history } = found.data;
   if (history.length === 0) {
     return (
-      <Empty title={status.state === "running" ? "No checkpoint yet" : "It took no checkpoint"}>
-        <p>They are taken each {duration(config.data?.interval)} while the job runs, or at once:</p>
+      <Empty
+        title={status.state === "running" ? "No checkpoint yet" : "The job took no checkpoint"}
+      >
+        <p>
+          Checkpoints are taken every {duration(config.data?.interval)} while the job runs, or now:
+        </p>
         <Command text={command("checkpoint", shortId(id), "--wait")} />
       </Empty>
     );
@@ -219,6 +223,7 @@ function Detail({ id, number }: { id: string; number: number }) {
     said: Verification | ApiError;
   } | null>(null);
   const [isBusy, setBusy] = useState(false);
+  const bar = useBar("operator");
   const one = found.data;
   if (found.error && !one) return <Problem error={found.error} retry={found.reload} />;
   if (!one) return <Loading what={`checkpoint ${number}`} />;
@@ -257,7 +262,12 @@ function Detail({ id, number }: { id: string; number: number }) {
       aside={
         one.status === "completed" &&
         !one.discarded_at && (
-          <button type="button" disabled={isBusy} onClick={() => void verify()}>
+          <button
+            type="button"
+            disabled={bar !== null || isBusy}
+            title={bar ?? ""}
+            onClick={() => void verify()}
+          >
             {isBusy ? "Verifying …" : "Verify files"}
           </button>
         )

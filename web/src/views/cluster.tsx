@@ -1,4 +1,4 @@
-// Who runs what, and who leads.
+// The cluster: runners, JobManagers and the leader.
 
 import type { JobManagers, Runner, RunnerPage, SummaryPage } from "../api";
 import { setQuery, useResource } from "../hooks";
@@ -50,7 +50,7 @@ export function Cluster({ route }: { route: Route }) {
                 setQuery(route, { show: event.currentTarget.checked ? "all" : undefined })
               }
             />
-            also those that have exited
+            show exited runners, too
           </label>
         }
       >
@@ -59,7 +59,7 @@ export function Cluster({ route }: { route: Route }) {
         ) : !runners.data ? (
           <Loading what="runners" />
         ) : runners.data.items.length === 0 ? (
-          <Empty title="No runner runs">
+          <Empty title="No runner is running">
             A runner is started with each job, or taken from the warm pool.
           </Empty>
         ) : (
@@ -100,7 +100,7 @@ function Managers({ found }: { found: JobManagers }) {
               Up
             </th>
             <th scope="col" class="num">
-              Heard of
+              Last seen
             </th>
           </tr>
         </thead>
@@ -139,11 +139,11 @@ function WarmPool({ found }: { found: JobManagers }) {
           <Fact name="Wanted">{warm.wanted}</Fact>
         </dl>
       ) : (
-        <p class="hint">Only a leader keeps warm runners.</p>
+        <p class="hint">Only the leader keeps warm runners.</p>
       )}
       {warm?.wanted === 0 && (
         <p class="hint">
-          Jobs start faster with some: <code>headgate serve --warm-runners 1</code>
+          Jobs start faster with warm runners: <code>headgate serve --warm-runners 1</code>
         </p>
       )}
     </Section>
@@ -207,7 +207,7 @@ function Runners({ items, names }: { items: Runner[]; names: Map<string, string>
             <td>{one.host}</td>
             <td class="num">{one.pid ?? NONE}</td>
             <td class="num">{one.slots ?? NONE}</td>
-            <td class="num" title="of all its processes">
+            <td class="num" title="memory of all processes of the runner">
               {bytes(one.resident_bytes)}
             </td>
             <td class="num">

@@ -1,4 +1,4 @@
-// Why attempts failed, the root cause first; and everything that happened, on one timeline.
+// Why attempts failed, the root cause first; and the whole history, on one timeline.
 
 import { useState } from "preact/hooks";
 import {
@@ -45,7 +45,7 @@ export function History({ id }: JobProps) {
   return (
     <>
       <Failures entries={entries} />
-      <Section title="Everything that happened" aside="the newest first">
+      <Section title="History" aside="newest first">
         <ol class="stories">
           {stories(items).map((story, index) => (
             <li key={`${story.attempt}-${index}`}>
@@ -113,7 +113,7 @@ function Failure({ entry, isOpen = false }: { entry: ExceptionEntry; isOpen?: bo
   );
 }
 
-/** Some causes are the name of what was heard: RunnerRegistered. */
+/** Some causes are names of events, such as RunnerRegistered. */
 function plainly(cause: string): string {
   return /^([A-Z][a-z]+){2,}$/.test(cause)
     ? cause.replace(/(?!^)([A-Z])/g, " $1").toLowerCase()
@@ -139,7 +139,7 @@ function Line({ entry }: { entry: Entry }) {
           </span>
         )}
       </span>
-      <span class="muted event-actor">{entry.actor}</span>
+      <span class="muted event-actor">{entry.actor_name ?? entry.actor}</span>
     </li>
   );
 }

@@ -1,4 +1,4 @@
-// One job: what it is, how it does, what can be done with it; and its parts in tabs.
+// One job: its state and figures, the actions on it, and its details in tabs.
 
 import { useMemo, useRef, useState } from "preact/hooks";
 import type {
@@ -130,11 +130,11 @@ function Tab({ name, ...props }: JobProps & { name: string }) {
     case "logs":
       return <JobLog job={props.id} attempt={props.status.attempt} route={props.route} />;
     default:
-      return <p>There is no such part of a job.</p>;
+      return <p>There is no such tab.</p>;
   }
 }
 
-/** What the runner says each second, over what was fetched. */
+/** The fetched status, updated with the progress that the runner reports every second. */
 function useProgress(
   id: string,
   status: JobStatus | null,
@@ -209,7 +209,7 @@ function Header({ id, status, graph, progress, meters, operations }: JobProps) {
         <Fact name="Rows/s out" title="Given to all sinks">
           {running ? compact(outRate) : "–"}
         </Fact>
-        <Fact name="Lag" title="By how much the slowest watermark is behind its last batch">
+        <Fact name="Lag" title="How far the slowest watermark is behind its region's last batch">
           {running ? duration(lag) : "–"}
         </Fact>
         <Fact name="Checkpoint">

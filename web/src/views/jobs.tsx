@@ -1,7 +1,7 @@
-// The first page: every job in a line, live.
+// The first page: a live list of all jobs.
 
 import type { JobSummary } from "../api";
-import { setQuery } from "../hooks";
+import { setQuery, useBar } from "../hooks";
 import { MOST_JOBS, useJobs } from "../live/useJobs";
 import { bytes, compact, duration, grouped, NONE } from "../logic/format";
 import {
@@ -42,6 +42,7 @@ const COLUMNS: [SortKey | null, string, string][] = [
 
 export function Jobs({ route }: { route: Route }) {
   const { jobs, error, reload } = useJobs();
+  const bar = useBar("operator");
   const view: View = {
     text: route.query.q ?? "",
     states: route.query.state ? route.query.state.split(",") : [],
@@ -86,17 +87,23 @@ export function Jobs({ route }: { route: Route }) {
           value={view.text}
           onInput={(event) => set({ q: event.currentTarget.value || undefined })}
         />
-        <a class="button primary" href={link(["submit"])}>
-          Submit a job
-        </a>
+        {bar ? (
+          <button type="button" class="primary" disabled title={bar}>
+            Submit a job
+          </button>
+        ) : (
+          <a class="button primary" href={link(["submit"])}>
+            Submit a job
+          </a>
+        )}
       </div>
       {jobs.rows.length === 0 ? (
-        <Empty title="No job yet">
-          <p>Submit one here, or from a shell:</p>
+        <Empty title="No jobs yet">
+          <p>Submit a job here, or from a shell:</p>
           <Command text="headgate submit examples/quickstart.yaml" />
         </Empty>
       ) : shown.length === 0 ? (
-        <Empty title="No job fits">
+        <Empty title="No job matches">
           <button type="button" onClick={() => set({ q: undefined, state: undefined })}>
             Show all {grouped(jobs.rows.length)}
           </button>
@@ -140,9 +147,7 @@ export function Jobs({ route }: { route: Route }) {
         </nav>
       )}
       {jobs.hasMore && (
-        <p class="hint">
-          The newest {grouped(MOST_JOBS)} jobs are shown; search finds among these.
-        </p>
+        <p class="hint">The newest {grouped(MOST_JOBS)} jobs are shown; only these are searched.</p>
       )}
     </>
   );

@@ -1,4 +1,4 @@
-// The map of key groups: every group a cell, coloured by its subtask, sized by its state.
+// The map of key groups: a cell for each group, coloured by subtask, sized by its state.
 
 import { useMemo, useState } from "preact/hooks";
 import type { Histogram, KeyGroupsAnswer, StateList } from "../api";
@@ -85,8 +85,9 @@ export function KeyGroups({ id, route, operations, status }: JobProps) {
         <p class="hint">
           {sizes.data
             ? `Sizes of checkpoint ${sizes.data.checkpoint}: ${grouped(sizes.data.empty_groups)} groups are empty, the largest has ${(sizes.data.skew[by] ?? 0).toFixed(1)} times the mean.`
-            : "Colours are subtasks. Sizes are read on request: Spark opens the state of the last checkpoint for it."}
-          {moved.size > 0 && ` Framed: the ${grouped(moved.size)} that moved at the last rescale.`}
+            : "Colours are subtasks. Sizes are read on request: Spark reads the state in the last checkpoint."}
+          {moved.size > 0 &&
+            ` Framed: the ${grouped(moved.size)} groups that moved at the last rescale.`}
         </p>
       </Section>
       <Section title="By subtask" aside={skewText(owned.map((one) => one[by] ?? one.groups))}>
@@ -140,7 +141,7 @@ export function KeyGroups({ id, route, operations, status }: JobProps) {
         </Table>
         <Command text={command("state", shortId(id), chosen.vertex, "--key-groups")} />
         {status.last_checkpoint === null && (
-          <p class="hint">There is no checkpoint yet to read sizes from.</p>
+          <p class="hint">There is no checkpoint to read sizes from yet.</p>
         )}
       </Section>
     </>
@@ -165,7 +166,7 @@ function KeyMap({
         class="key-map"
         style={{ "--cell": `${size}px` }}
         role="img"
-        aria-label={`Map of ${map.length} key groups; the table below says the same by subtask`}
+        aria-label={`Map of ${map.length} key groups; the table below has the same by subtask`}
         onMouseLeave={() => setShown(null)}
         onMouseOver={(event) => {
           const group = (event.target as HTMLElement).dataset.group;
@@ -205,5 +206,5 @@ function Share({ value, of, hue }: { value: number; of: number[]; hue: number })
 
 function skewText(values: number[]): string {
   const found = skew(values);
-  return found === null ? "" : `skew ${found.toFixed(2)} (largest by mean, 1.00 is even)`;
+  return found === null ? "" : `skew ${found.toFixed(2)} (largest divided by mean; 1.00 is even)`;
 }

@@ -1,4 +1,4 @@
-// The log of a runner: its end first, followed as it grows, searched by the server.
+// The log of a runner: shows its end, follows it as it grows; the server searches.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, send } from "../api";
@@ -80,13 +80,13 @@ export function JobLog({ job, attempt, route }: { job: string; attempt: number; 
           {lines.length
             ? lines.join("\n")
             : search
-              ? "No line has that in it."
-              : "Nothing was written yet."}
+              ? "No line contains this text."
+              : "The log is empty."}
         </pre>
       )}
       <p class="hint">
         {grouped(lines.length)} lines{search ? ` with “${search}”` : ""}
-        {isOver ? (follow ? "; the runner has exited" : "") : "; more as they come"}
+        {isOver ? (follow ? "; the runner has exited" : "") : "; following"}
       </p>
       <Command text={command("logs", shortId(job), follow && "-f")} />
     </Section>
@@ -126,7 +126,7 @@ function useLog(
     read().catch((caught: unknown) => {
       if (aborter.signal.aborted) return;
       if (caught instanceof ApiError) setError(caught);
-      else setOver(true); // the connection broke: what was read stays
+      else setOver(true); // the connection was lost: lines that were read stay
     });
     return () => aborter.abort();
   }, [job, attempt, follow, search]);

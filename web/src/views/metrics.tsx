@@ -1,4 +1,4 @@
-// Charts from samples that the server keeps: they outlive the page, the runner and the job.
+// Charts from stored samples, which are kept after the page, the runner and the job have ended.
 
 import { useMemo, useState } from "preact/hooks";
 import { type Samples, serverNow } from "../api";
@@ -24,7 +24,7 @@ export function Metrics({ id, route, status }: JobProps) {
     },
   });
   const [kept, setKept] = useState<Samples | null>(null);
-  // the charts stay while the next window of time is fetched
+  // the charts stay while the next time range is fetched
   if (found.data && found.data !== kept) setKept(found.data);
   const samples = found.data ?? kept;
   return (
@@ -45,7 +45,7 @@ export function Metrics({ id, route, status }: JobProps) {
         </div>
         {samples && (
           <span class="hint">
-            a point each {duration(samples.step_ms)}, from history that is kept for 30 days
+            one point every {duration(samples.step_ms)}; samples are kept for 30 days
           </span>
         )}
       </div>
@@ -54,11 +54,11 @@ export function Metrics({ id, route, status }: JobProps) {
       ) : !samples ? (
         <Loading what="samples" />
       ) : samples.regions.length === 0 ? (
-        <Empty title="Nothing was sampled in this time">
+        <Empty title="There are no samples in this time range">
           <p>
             {status.state === "running"
               ? "The first sample is taken within twenty seconds."
-              : "The job did not run then: choose a longer range."}
+              : "The job did not run in this time: choose a longer range."}
           </p>
         </Empty>
       ) : (
@@ -77,7 +77,7 @@ function Charts({ samples, range }: { samples: Samples; range: [number, number] 
       <Section title="Throughput" aside="rows a second">
         <Chart {...shared} label="Throughput" lines={lines.throughput} format={compact} />
       </Section>
-      <Section title="Batch duration" aside="a batch on average, by phase">
+      <Section title="Batch duration" aside="average of a batch, by phase">
         <Chart {...shared} label="Batch duration by phase" lines={lines.phases} format={duration} />
       </Section>
       <Section title="State" aside="in the memory of state stores">
@@ -86,7 +86,7 @@ function Charts({ samples, range }: { samples: Samples; range: [number, number] 
       <Section title="Watermark lag" aside="behind the last batch">
         <Chart {...shared} label="Watermark lag" lines={lines.lag} format={duration} />
       </Section>
-      <Section title="Busy" aside="share of the time that batches run">
+      <Section title="Busy" aside="share of the time in which batches run">
         <Chart {...shared} label="Busy" lines={lines.busy} format={percent} />
       </Section>
     </div>
@@ -115,7 +115,7 @@ function linesOf(
         colour: HUES[(index + 2) % HUES.length]!,
       })),
     ],
-    // the sum of all first, so that each is drawn over those above it
+    // the sum of all phases first, so that each phase is drawn over those above it
     phases: PHASES.map(([, label], index) => ({
       label,
       colour: HUES[index % HUES.length]!,

@@ -1,4 +1,4 @@
-// Operations of a job: the one under way with its phases, the last one with its outcome.
+// Operations of a job: the current operation with its phases, the last one with its outcome.
 
 import { useState } from "preact/hooks";
 import type { Operation } from "../api";

@@ -67,7 +67,7 @@ function Subtasks({
   last: number | null;
 }) {
   const fetched = useResource<Checkpoint>(last === null ? null : `/jobs/${id}/checkpoints/${last}`);
-  // the one before stays until the next is here, so that the table does not blink
+  // the previous answer stays until the next is here, so that the table does not flicker
   const shown = useRef<Checkpoint | null>(null);
   shown.current = last === null ? null : (fetched.data ?? shown.current);
   const checkpoint = shown.current;
@@ -195,8 +195,8 @@ function rowsOf(
 function Regions({ progress, meters }: Pick<JobProps, "progress" | "meters">) {
   if (!progress.length)
     return (
-      <Empty title="Its runner has said nothing yet">
-        The job is starting, or has ended before its first batch.
+      <Empty title="No progress was reported yet">
+        The job is starting, or it ended before its first batch.
       </Empty>
     );
   return (

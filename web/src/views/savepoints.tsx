@@ -1,4 +1,4 @@
-// Savepoints: all of them as a tree of descent, and what can be done with each.
+// Savepoints: a tree by lineage, and the actions on each.
 
 import { useState } from "preact/hooks";
 import {
@@ -11,7 +11,7 @@ import {
   type SummaryPage,
   type Verification,
 } from "../api";
-import { useResource } from "../hooks";
+import { useBar, useResource } from "../hooks";
 import { command } from "../logic/commands";
 import { bytes, NONE, shortId } from "../logic/format";
 import { type Branch, tree } from "../logic/lineage";
@@ -62,7 +62,10 @@ export function Savepoints({ route, job }: { route: Route; job?: string }) {
       )}
       {shown.length === 0 ? (
         <Empty title={job ? "No savepoint of this job" : "No savepoint yet"}>
-          <p>A savepoint is a snapshot that you own: to stop and go on, to fork, to go back to.</p>
+          <p>
+            A savepoint is a snapshot that you own: to stop a job and continue, to fork, or to go
+            back.
+          </p>
           <Command text={command("savepoint", job ? shortId(job) : "JOB")} />
         </Empty>
       ) : (
@@ -107,7 +110,7 @@ function Lineage({
         <tr>
           <th scope="col">Savepoint</th>
           <th scope="col">Status</th>
-          <th scope="col">Of job</th>
+          <th scope="col">Job</th>
           <th scope="col" class="num">
             Taken
           </th>
@@ -118,7 +121,7 @@ function Lineage({
             Subtasks
           </th>
           <th scope="col">Labels</th>
-          <th scope="col">Started from it</th>
+          <th scope="col">Jobs started from it</th>
         </tr>
       </thead>
       <tbody>
@@ -188,6 +191,8 @@ function Detail({
   const [verified, setVerified] = useState<Verification | ApiError | null>(null);
   const [isBusy, setBusy] = useState(false);
   const isThere = one.status === "completed";
+  const bar = useBar("operator");
+  const cannot = bar ?? (isThere ? null : `the savepoint is ${one.status}`);
   const close = (): void => setOpen(null);
   const verify = async (): Promise<void> => {
     setBusy(true);
@@ -203,19 +208,35 @@ function Detail({
       title={`Savepoint ${shortId(one.id)}`}
       aside={
         <div class="actions">
-          <button type="button" disabled={!isThere || isBusy} onClick={() => void verify()}>
+          <button
+            type="button"
+            disabled={cannot !== null || isBusy}
+            title={cannot ?? ""}
+            onClick={() => void verify()}
+          >
             {isBusy ? "Verifying …" : "Verify"}
           </button>
-          <button type="button" disabled={!isThere} onClick={() => setOpen("label")}>
+          <button
+            type="button"
+            disabled={cannot !== null}
+            title={cannot ?? ""}
+            onClick={() => setOpen("label")}
+          >
             Label
           </button>
-          <button type="button" disabled={!isThere} onClick={() => setOpen("fork")}>
+          <button
+            type="button"
+            disabled={cannot !== null}
+            title={cannot ?? ""}
+            onClick={() => setOpen("fork")}
+          >
             Start a job from it
           </button>
           <button
             type="button"
             class="danger"
-            disabled={!isThere}
+            disabled={cannot !== null}
+            title={cannot ?? ""}
             onClick={() => setOpen("dispose")}
           >
             Dispose
@@ -235,7 +256,7 @@ function Detail({
         <Fact name="Parallelism">
           {one.parallelism} of {one.max_parallelism}
         </Fact>
-        <Fact name="Descends from">{one.parent ?? "nothing: its job began empty"}</Fact>
+        <Fact name="Descends from">{one.parent ?? "nothing: its job started without state"}</Fact>
         <Fact name="Id">
           <span class="mono small">{one.id}</span> <Copy text={one.id} />
         </Fact>
@@ -275,8 +296,8 @@ function Detail({
           }}
         >
           <p>
-            Its files are deleted, and no job can be started from it any more. It is refused while a
-            job that was started from it still needs it.
+            Its files are deleted, and no job can be started from it any more. This is refused while
+            a job that was started from it still needs it.
           </p>
         </Confirm>
       )}
@@ -305,7 +326,7 @@ function Label({
   return (
     <Confirm
       title="Label"
-      verb={text || !name ? "Label it" : "Take the label away"}
+      verb={text || !name ? "Label it" : "Remove the label"}
       isReady={name !== ""}
       act={act}
       onClose={close}
@@ -326,7 +347,7 @@ function Label({
         ))}
       </datalist>
       <label class="field">
-        Text; empty takes the label away{" "}
+        Text; empty removes the label{" "}
         <input value={text} onInput={(event) => setText(event.currentTarget.value)} />
       </label>
     </Confirm>
@@ -365,10 +386,7 @@ function Fork({ savepoint, close }: { savepoint: Savepoint; close: () => void })
         claims && "--claim",
       )}
     >
-      <p>
-        Go on where its job was, if that has ended; or fork it, with another sink path, while it
-        runs.
-      </p>
+      <p>Continue the job, if it has ended; or fork it while it runs, with another sink path.</p>
       <Editor text={text} onText={setEdited} label="Job graph" rows={16} />
       <label class="check">
         <input
@@ -376,7 +394,7 @@ function Fork({ savepoint, close }: { savepoint: Savepoint; close: () => void })
           checked={isAllowed}
           onChange={(event) => setAllowed(event.currentTarget.checked)}
         />
-        State that the graph has no vertex for may be left behind
+        Allow saved state that the graph has no vertex for to be dropped
       </label>
       <label class="check">
         <input

@@ -1,4 +1,4 @@
-// Keyed state of a checkpoint or a savepoint: look a key up, or browse.
+// Keyed state of a checkpoint or a savepoint: look up a key, or browse.
 
 import { useState } from "preact/hooks";
 import { type ApiError, ask, type StateDescription, type StateList, type StateRows } from "../api";
@@ -23,15 +23,15 @@ export function StateView({
       <Empty title="No state yet">
         <p>{states.error.message}</p>
         <button type="button" onClick={states.reload}>
-          Look again
+          Try again
         </button>
       </Empty>
     ) : (
       <Problem error={states.error} retry={states.reload} />
     );
   }
-  if (!states.data) return <Loading what="the states; the first question starts a Spark session" />;
-  if (states.data.items.length === 0) return <Empty title="There is no keyed state in it" />;
+  if (!states.data) return <Loading what="the states; the first request starts a Spark session" />;
+  if (states.data.items.length === 0) return <Empty title="There is no keyed state" />;
   const chosen =
     states.data.items.find((one) => `${one.vertex}/${one.name}` === route.query.state) ??
     states.data.items[0]!;
@@ -161,7 +161,7 @@ function Rows({
       ) : !found.data ? (
         <Loading what="rows" />
       ) : rows.length === 0 ? (
-        <Empty title="No row is kept" />
+        <Empty title="There are no rows" />
       ) : (
         <Table label="State rows" class="mono">
           <thead>

@@ -1,7 +1,8 @@
-// A job graph as YAML, checked by the server as it is typed, with the plan it would make.
+// A job graph as YAML, checked by the server as the user types, with its plan.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, ask, type DryRun, type JobSubmitted } from "../api";
+import { useBar } from "../hooks";
 import { command } from "../logic/commands";
 import { plural } from "../logic/format";
 import { link, type Route } from "../logic/route";
@@ -40,8 +41,9 @@ export function Submit({ route }: { route: Route }) {
   const [isAllowed, setAllowed] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
   const [isBusy, setBusy] = useState(false);
+  const bar = useBar("operator");
   const checked = useCheck(text, parallelism);
-  // one key for one graph: a second click, or a retry after a lost answer, makes no second job
+  // one key for each graph: a second click, or a retry after a lost answer, makes no second job
   const key = useRef({ of: "", key: "" });
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -111,7 +113,7 @@ export function Submit({ route }: { route: Route }) {
                 checked={isAllowed}
                 onChange={(event) => setAllowed(event.currentTarget.checked)}
               />
-              State without a vertex may be left behind
+              Allow saved state without a vertex to be dropped
             </label>
           </div>
         </div>
@@ -122,7 +124,8 @@ export function Submit({ route }: { route: Route }) {
             <button
               type="submit"
               class="primary"
-              disabled={isBusy || checked.isOld || !checked.answer?.plan}
+              disabled={bar !== null || isBusy || checked.isOld || !checked.answer?.plan}
+              title={bar ?? ""}
             >
               {isBusy ? "Submitting …" : "Submit"}
             </button>
@@ -144,11 +147,11 @@ export function Submit({ route }: { route: Route }) {
 interface Checked {
   answer: DryRun | null;
   error: ApiError | null;
-  /** Something was typed since. */
+  /** The text has changed since. */
   isOld: boolean;
 }
 
-/** What the server says of the graph, some moments after the last key. */
+/** The server's check of the graph, some moments after the last keystroke. */
 function useCheck(text: string, parallelism: string): Checked {
   const [found, setFound] = useState<Checked & { of: string }>({
     of: "",

@@ -296,7 +296,7 @@ def test_loops_cannot_be_ever_deeper() -> None:
         ({**ML, "stages": [{"k_means": {"k": 2}}]}, "model.label: none of k_means has a label"),
         (
             {**ML, "model": "m"},
-            "model.fit: a saved model already has it: drop 'fit', or drop 'model'",
+            "model.fit: a saved model already determines this: drop 'fit', or drop 'model'",
         ),
         (
             {**ML, "stages": [{"als": {"user": "u", "item": "i"}}]},

@@ -94,11 +94,11 @@ FAULTS = [
     ([A, {**DISTINCT, "parallelism": 1}, sink("first")], "first.parallelism: a keyed vertex"),
     (
         [stream("a", "k"), {**DISTINCT, "within": "1s"}, sink("first")],
-        "a.watermark: missing: 'first' goes by the time of its rows",
+        "a.watermark: missing: 'first' uses the event time of its rows",
     ),
     (
         [A, aggregate("n", "a"), {**DISTINCT, "inputs": ["n"], "within": "1s"}, sink("first")],
-        "first.within: the results of 'n' carry no watermark: leave it out",
+        "first.within: the results of 'n' carry no watermark: leave this field out",
     ),
     # reduce
     (
@@ -120,7 +120,7 @@ FAULTS = [
     # join: what Spark cannot do
     (
         [A, B, join("a", "b", type="left"), sink("both")],
-        "both.within: missing: a left join of two streams needs it",
+        "both.within: missing: a left join of two streams needs to know",
     ),
     (
         [A, B, join("a", "b", type="left_anti", within="1s"), sink("both")],
@@ -128,7 +128,7 @@ FAULTS = [
     ),
     (
         [A, stream("b", "k w"), join("a", "b", within="1s"), sink("both")],
-        "b.watermark: missing: 'both' goes by the time of its rows",
+        "b.watermark: missing: 'both' uses the event time of its rows",
     ),
     (
         [A, NAMES, join("a", "names", type="right"), sink("both")],
@@ -257,7 +257,7 @@ FAULTS = [
     (
         [stream("a", "k ts"), sql("SELECT count(*) FROM a GROUP BY window(ts, '1 s')", "a"),
          sink("query")],
-        "a.watermark: missing: 'query' goes by the time of its rows",
+        "a.watermark: missing: 'query' uses the event time of its rows",
     ),
 ]  # fmt: skip
 

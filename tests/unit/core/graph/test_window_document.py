@@ -111,8 +111,8 @@ def test_a_window_whose_late_rows_are_used_is_buffered() -> None:
         ({"window": {"count": 2, "every": 3}}, "w.window.every: every is"),
         ({"window": {"global": False}}, "w.window.global: False is not true"),
         ({"window": {"global": True}}, "w.trigger: missing: a global window has no end"),
-        ({"trigger": {"count": 3}}, "w.trigger: a count window says by itself"),
-        ({"evictor": {"count": 3}}, "w.evictor: a count window says by itself"),
+        ({"trigger": {"count": 3}}, "w.trigger: a count window determines"),
+        ({"evictor": {"count": 3}}, "w.evictor: a count window determines"),
         ({"allowed_lateness": "5s"}, "w.allowed_lateness: only a time window"),
         (
             {"window": {"global": True}, "trigger": {"delta": "v"}},
