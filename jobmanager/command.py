@@ -183,6 +183,11 @@ def serve(
     On a loopback address no tokens are needed. On any other address every request needs a token;
     the first admin token is printed once, when the server starts.
 
+    What is kept, and for how long, is set by variables only: HEADGATE_KEEP_HISTORY,
+    HEADGATE_KEEP_ATTEMPTS, HEADGATE_KEEP_CHECKPOINT_ROWS, HEADGATE_KEEP_ENDED_JOBS,
+    HEADGATE_MOST_ENDED_JOBS, HEADGATE_KEEP_ENDED_CHECKPOINTS, HEADGATE_RUNNER_LOG_BYTES and
+    HEADGATE_RUNNER_LOG_FILES. docs/operations.md explains them.
+
     \b
     Example:
       headgate serve --port 8081 --data-dir /var/lib/headgate

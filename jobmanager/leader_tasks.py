@@ -71,7 +71,7 @@ class LeaderTasks:
         # Made now: silence before this leadership began does not count.
         reaper = Reaper(units, launcher, utc_now, timeout, settings.start_timeout)
         watchdog = Watchdog(units, utc_now, timeout, settings.stall_after)
-        pruner = Pruner(units, utc_now, settings.keep_checkpoint_rows, settings.keep_history)
+        pruner = Pruner(units, self._storage.sweep, utc_now, settings.pruning)
         warm = WarmPool(launcher, settings.warm_runners, utc_now)
         self._tasks = [
             asyncio.create_task(self._adopt(term, url), name="adopt"),

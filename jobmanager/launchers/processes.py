@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import psutil
 
@@ -57,13 +58,28 @@ def kill_all_of(runner_id: str) -> int:
     return killed
 
 
+def marked_runners() -> set[UUID]:
+    """The runners of which any process runs on this machine, whichever server started them."""
+    found: set[UUID] = set()
+    for _, environment in _environments():
+        for entry in environment:
+            name, _, value = entry.partition(b"=")
+            if name == MARKER.encode():
+                with contextlib.suppress(ValueError):  # the mark of an inspector is no id
+                    found.add(UUID(value.decode(errors="replace")))
+    return found
+
+
 def _marked(runner_id: str) -> Iterator[int]:
     wanted = f"{MARKER}={runner_id}".encode()
+    return (pid for pid, environment in _environments() if wanted in environment)
+
+
+def _environments() -> Iterator[tuple[int, list[bytes]]]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):
-                if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                    yield int(entry.name)
+                yield int(entry.name), (entry / "environ").read_bytes().split(b"\0")
 
 
 def describe_exit(code: int | None) -> str:

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, func, insert, select, text, tuple_, update
+from sqlalchemy import Uuid, and_, cast, func, insert, select, text, tuple_, update
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
@@ -21,7 +22,7 @@ from jobmanager.services.ports.jobs import NotedProgress, RunningJob, WritingJob
 from jobmanager.services.ports.runners import Launched, Runner, RunnerAtWork
 from jobmanager.store import mapping
 from jobmanager.store.life_query import NEEDS_RESTORE_POINT, PINNED
-from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow, RunnerRow
+from jobmanager.store.tables import IS_LIVE, AttemptRow, CheckpointRow, JobRow, RunnerRow
 
 # Locked rows are skipped: a heartbeat never waits, and takes part in no deadlock.
 _NOTE_HEARTBEATS = """
@@ -137,9 +138,31 @@ class PostgresJobs:
         rows = await self._session.scalars(select(JobRow).order_by(JobRow.submitted_at))
         return [mapping.stored_job(row) for row in rows]
 
+    async def listed(self, ended: int) -> Sequence[StoredJob]:
+        """All jobs that live, and so many of those that have ended: the newest."""
+        live = select(JobRow.id).where(IS_LIVE)
+        newest = (
+            select(JobRow.id)
+            .where(JobRow.ended_at.is_not(None))
+            .order_by(JobRow.ended_at.desc())
+            .limit(ended)
+        )
+        ids = list(await self._session.scalars(live)) + list(await self._session.scalars(newest))
+        rows = await self._session.scalars(
+            select(JobRow)
+            .where(JobRow.id == func.any(cast(ids, ARRAY(Uuid))))
+            .order_by(JobRow.submitted_at)
+        )
+        return [mapping.stored_job(row) for row in rows]
+
+    async def counts(self) -> Mapping[JobStatus, int]:
+        rows = await self._session.execute(
+            select(JobRow.status, func.count()).group_by(JobRow.status)
+        )
+        return {JobStatus(status): int(count) for status, count in rows}
+
     async def live(self) -> Sequence[JobId]:
-        ended = [status for status in JobStatus if status.is_terminal]
-        found = await self._session.scalars(select(JobRow.id).where(JobRow.status.not_in(ended)))
+        found = await self._session.scalars(select(JobRow.id).where(IS_LIVE))
         return [JobId(one) for one in found]
 
     async def restart_due(self, now: datetime) -> Sequence[JobId]:
@@ -223,11 +246,12 @@ class PostgresAttempts:
         )
         return [mapping.stored_attempt(row) for row in rows]
 
-    async def newest(self) -> Sequence[StoredAttempt]:
+    async def newest_of(self, jobs: Sequence[JobId]) -> Sequence[StoredAttempt]:
+        given = func.any(cast(list(jobs), ARRAY(Uuid)))
         rows = await self._session.scalars(
-            select(AttemptRow).join(
-                JobRow, (JobRow.id == AttemptRow.job_id) & (JobRow.attempt == AttemptRow.number)
-            )
+            select(AttemptRow)
+            .join(JobRow, (JobRow.id == AttemptRow.job_id) & (JobRow.attempt == AttemptRow.number))
+            .where(AttemptRow.job_id == given, JobRow.id == given)
         )
         return [mapping.stored_attempt(row) for row in rows]
 
