@@ -24,12 +24,12 @@ _INSIDE, _BESIDE = "inside", "beside"
 
 
 class OutputNotMounted(Exception):
-    """The volume that a job has written to is not there: its directory is empty without it."""
+    """The volume to which a job has written is not mounted."""
 
 
 def prepare_outputs(layout: JobLayout, outputs: Collection[Output]) -> list[Path]:
-    """Sees to it that each directory has its private one, and returns these. Raises
-    `OutputNotMounted` rather than to begin anew in the place where a volume was.
+    """Makes the private directory of each output directory. Raises `OutputNotMounted` if an output
+    directory lacks the private directory that an earlier attempt used inside it.
     """
     noted = {(one["sink"], one["directory"]): one for one in _document(layout)}
     for sink, directory in outputs:
@@ -38,14 +38,14 @@ def prepare_outputs(layout: JobLayout, outputs: Collection[Output]) -> list[Path
             directory, private_directory(directory)
         ):
             raise OutputNotMounted(
-                f"sink {sink}: the records of what the job wrote into {directory} were inside of "
-                "it, and are not there. Mount the volume again (the directory has nothing of it)"
+                f"sink {sink}: the records of the job's output are missing in {directory}, where "
+                "earlier attempts wrote them: is the volume mounted? Mount it and restart the job"
             )
     return [make_private_directory(directory) for _, directory in outputs]
 
 
 def note_outputs(layout: JobLayout, outputs: Collection[Output]) -> None:
-    """Writes down where the job is about to write."""
+    """Records the directories to which the job is about to write."""
     known = _document(layout)
     named = {(one["sink"], one["directory"]) for one in known}
     new = [
