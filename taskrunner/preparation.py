@@ -10,6 +10,7 @@ from jobmanager.core.plan.job_plan import plan_of
 from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.protocol.messages import Run
 from taskrunner.barriers import BarrierThread, SnapshotSources
+from taskrunner.sinks.outputs import lost_batches, outputs_of
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import Clones, Past, read_manifest
 from taskrunner.snapshots.fence import Fence
@@ -51,7 +52,8 @@ class Preparation:
         graph = graph_document.parse(order.graph)
         fence = Fence(self.layout, self.attempt)
         fence.raise_epoch()
-        past = self._past(graph)
+        paths = JobPaths(self.layout, local_path(order.data_root))
+        past = self._past(graph, paths)
         context = AttemptContext(
             self.job,
             self.attempt,
@@ -71,7 +73,6 @@ class Preparation:
             )
         )
         shipped.become(spark, local_path(order.storage), graph.artifacts)
-        paths = JobPaths(self.layout, local_path(order.data_root))
         spark_job = SparkJob(spark, context, paths, fence, past)
         spark_job.prepare(check)
         snapshots = Snapshots(context, self.layout, fence)
@@ -80,7 +81,7 @@ class Preparation:
         self.barriers.can_snapshot(_sources(context, snapshots, spark_job))
         return spark_job
 
-    def _past(self, graph: JobGraph) -> Past:
+    def _past(self, graph: JobGraph, paths: JobPaths) -> Past:
         """The state that the attempt may start from. The restore point is opened only if a region
         has no newer state.
         """
@@ -89,8 +90,14 @@ class Preparation:
             read_manifest(self.layout, CheckpointNumber(checkpoint.number)) if checkpoint else None
         )
         past = Past(completed, None, AttemptNumber(self.order.base_attempt))
+        if point is None:
+            return past
         clones = Clones(self.layout, self.attempt, past)
-        if point is None or not any(clones.wants_origin(one.id) for one in plan_of(graph).regions):
+        lost = {
+            one.id: lost_batches(self.job, outputs_of(graph, one.sinks, paths.resolve))
+            for one in plan_of(graph).regions
+        }
+        if not any(clones.wants_origin(region, batches) for region, batches in lost.items()):
             return past
         origin = open_restore_source(point, graph)
         write_lineage(self.layout, self.job, origin)

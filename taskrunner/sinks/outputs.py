@@ -5,9 +5,12 @@ not name them, so the list is kept in the job's own directory.
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.sinks import FilesSink, Sink
 from jobmanager.core.ids import AttemptNumber, JobId, VertexId
 from jobmanager.core.snapshots.layout import OUTPUTS
 from taskrunner.sinks.directory import (
@@ -21,6 +24,29 @@ from taskrunner.snapshots.layout import JobLayout
 
 Output = tuple[VertexId, Path]
 _INSIDE, _BESIDE = "inside", "beside"
+
+
+def outputs_of(
+    graph: JobGraph, sinks: Iterable[VertexId], resolve: Callable[[str], Path]
+) -> list[Output]:
+    """The directories of the files sinks among `sinks`."""
+    found = [graph.vertex(sink) for sink in sinks]
+    return [
+        (one.id, resolve(one.connector.path))
+        for one in found
+        if isinstance(one, Sink) and isinstance(one.connector, FilesSink)
+    ]
+
+
+def lost_batches(job: JobId, outputs: Collection[Output]) -> dict[int, str]:
+    """Batches that a sink has committed and cannot publish, with the reason. Only looks."""
+    return {
+        batch: why
+        for sink, directory in outputs
+        for batch, why in SinkDirectory(directory, job, sink, AttemptNumber(0), nullcontext)
+        .lost_batches()
+        .items()
+    }
 
 
 class OutputNotMounted(Exception):

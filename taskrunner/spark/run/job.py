@@ -26,7 +26,7 @@ from jobmanager.protocol.messages import RepartitionedRegion
 from taskrunner import logs
 from taskrunner.core.restore import FromScratch, Restore
 from taskrunner.sinks.directory import SinkDirectory
-from taskrunner.sinks.outputs import Output, prepare_outputs
+from taskrunner.sinks.outputs import Output, outputs_of, prepare_outputs
 from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.snapshot import AttemptContext
@@ -191,12 +191,8 @@ class SparkJob:
         return Shared(list(zip(rows_for, writers, strict=True)))
 
     def _outputs(self, regions: Sequence[Region]) -> list[Output]:
-        sinks = [self._sink(one) for region in regions for one in region.sinks]
-        return [
-            (sink.id, self._places.resolve(sink.connector.path))
-            for sink in sinks
-            if isinstance(sink.connector, FilesSink)
-        ]
+        sinks = [one for region in regions for one in region.sinks]
+        return outputs_of(self._subject.graph, sinks, self._places.resolve)
 
     def _sink(self, vertex_id: VertexId) -> Sink:
         sink = self._subject.graph.vertex(vertex_id)

@@ -334,3 +334,16 @@ def test_a_snapshot_is_taken_from_what_is_left(
     assert taken.manifest.job == JOB
     assert taken.manifest.checkpoint == CheckpointNumber(2)
     assert taken.manifest.regions[OUT].batch == 4
+
+
+def test_the_restore_point_is_wanted_where_all_output_since_is_lost(
+    layout: JobLayout, spark: SparkDirectory
+) -> None:
+    """A job that was started from a savepoint, and has no checkpoint of its own yet."""
+    clones = Clones(layout, SECOND, Past())
+
+    assert not clones.wants_origin(OUT)
+    assert not clones.wants_origin(OUT, {2: "sink out, batch 2: the file is not there"})
+    assert clones.wants_origin(OUT, {0: "sink out, batch 0: the file is not there"})
+    choose(layout, SECOND, None)
+    assert Clones(layout, THIRD, Past()).wants_origin(OUT), "attempt 2 committed nothing"
