@@ -46,9 +46,9 @@ def rotate(log: Path, limits: LogLimits) -> bool:
         if older.exists():
             older.replace(_numbered(log, number))
     if limits.files:
-        draft = log.with_name(f".{log.name}.draft")
-        shutil.copyfile(log, draft)
-        draft.replace(_numbered(log, 1))
+        part = log.with_name(f".{log.name}.part")
+        shutil.copyfile(log, part)
+        part.replace(_numbered(log, 1))
     os.truncate(log, 0)
     return True
 

@@ -2,14 +2,14 @@
 was; and for the foreign keys that pruning follows.
 
 Revision ID: 7e4b0c2d9f13
-Revises: 3e8d51c07b9f
+Revises: d41b9c6207ef
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "7e4b0c2d9f13"
-down_revision = "3e8d51c07b9f"
+down_revision = "d41b9c6207ef"
 branch_labels = None
 depends_on = None
 

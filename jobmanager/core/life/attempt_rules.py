@@ -142,7 +142,7 @@ def _noted(draft: Draft, found: StoredAttempt, event: AttemptEvent) -> StoredAtt
         case attempts.RunnerRegistered() if found.attempt.number == draft.life.job.job.attempt:
             draft.life = replace(draft.life, has_live_runner=True)
         case attempts.QueriesStarted() if event.restored is not None:
-            if event.restored and found.restored is None and found.attempt.number > 1:
+            if event.restored and not found.restored and found.attempt.number > 1:
                 draft.history.append(
                     _restored_entry(found.attempt.number, event.at, event.restored)
                 )
