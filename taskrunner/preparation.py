@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from jobmanager.core.errors import InvalidJobGraph, PathNotAllowed
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
 from jobmanager.core.plan.job_plan import plan_of
 from jobmanager.core.snapshots.storage_uri import local_path
+from jobmanager.files.resolved_places import graph_faults, place_fault
 from jobmanager.protocol.messages import Run
 from taskrunner.barriers import BarrierThread, SnapshotSources
 from taskrunner.sinks.outputs import lost_batches, outputs_of
@@ -18,7 +20,7 @@ from taskrunner.snapshots.layout import JobLayout, layout_of
 from taskrunner.snapshots.restore_source import open_restore_source, read_lineage, write_lineage
 from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
 from taskrunner.spark.run.job import SPARK_VERSION, SparkJob
-from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.run.job_paths import JobPaths, rules_of
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
 from taskrunner.spark.session.session import WarmSession, settings
 from taskrunner.spark.session.shipped_artifacts import shipped
@@ -34,6 +36,8 @@ class Preparation:
     session: WarmSession
     barriers: BarrierThread
     """Gets the sources of snapshots."""
+    check_fence_time: Callable[[], None] = lambda: None
+    """Asked before each batch that may go to a sink that cannot be fenced."""
 
     @property
     def layout(self) -> JobLayout:
@@ -50,9 +54,12 @@ class Preparation:
         """
         order = self.order
         graph = graph_document.parse(order.graph)
+        rules = rules_of(order.allowed_paths, order.data_root)
+        if rules is not None and (faults := graph_faults(rules.graphs, graph)):
+            raise InvalidJobGraph(faults)  # a link was made, or the roots were changed
         fence = Fence(self.layout, self.attempt)
         fence.raise_epoch()
-        paths = JobPaths(self.layout, local_path(order.data_root))
+        paths = JobPaths(self.layout, local_path(order.data_root), rules=rules)
         past = self._past(graph, paths)
         context = AttemptContext(
             self.job,
@@ -70,12 +77,13 @@ class Preparation:
                 master=order.spark_master,
                 parallelism=order.parallelism,
                 extra=graph.spark,
+                restricts_paths=rules is not None,
             )
         )
         shipped.become(spark, local_path(order.storage), graph.artifacts)
-        spark_job = SparkJob(spark, context, paths, fence, past)
+        spark_job = SparkJob(spark, context, paths, fence, past, self.check_fence_time)
         spark_job.prepare(check)
-        snapshots = Snapshots(context, self.layout, fence)
+        snapshots = Snapshots(context, self.layout, fence, rules)
         if past.completed is not None:
             snapshots.learn(past.completed)
         self.barriers.can_snapshot(_sources(context, snapshots, spark_job))
@@ -83,7 +91,7 @@ class Preparation:
 
     def _past(self, graph: JobGraph, paths: JobPaths) -> Past:
         """The state that the attempt may start from. The restore point is opened only if a region
-        has no newer state.
+        has no newer state. Raises `PathNotAllowed`.
         """
         checkpoint, point = self.order.checkpoint, self.order.restore_point
         completed = (
@@ -99,7 +107,10 @@ class Preparation:
         }
         if not any(clones.wants_origin(region, batches) for region, batches in lost.items()):
             return past
-        origin = open_restore_source(point, graph)
+        rules = paths.rules
+        if rules is not None and (fault := place_fault(rules.snapshots, point.root)):
+            raise PathNotAllowed(f"{point.name}: {fault}")
+        origin = open_restore_source(point, graph, rules)
         write_lineage(self.layout, self.job, origin)
         return replace(past, origin=origin)
 

@@ -1,7 +1,7 @@
 """Spark's own logs in a checkpoint directory: `offsets` (begun) and `commits` (done)."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -153,3 +153,14 @@ def _replace(path: Path, lines: Sequence[str]) -> None:
 
 def _compact(document: Any) -> str:
     return json.dumps(document, separators=(",", ":"))
+
+
+def named_files(source_log: str) -> Iterator[str]:
+    """The files that a file of a `files` source's log names; none: it is another kind of log."""
+    for line in source_log.splitlines()[1:]:
+        try:
+            document = json.loads(line)
+        except ValueError:
+            return
+        if isinstance(document, dict) and isinstance(document.get("path"), str):
+            yield document["path"]
