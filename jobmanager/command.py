@@ -156,6 +156,14 @@ def serve(
             "[default: any path on loopback, none more on other addresses]",
         ),
     ] = None,
+    fence_after: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="How long a runner goes on without a server if it has a sink that cannot be "
+            "fenced (python, scripts); others go on for ever. [default: 60s]",
+        ),
+    ] = None,
     stop_jobs: Annotated[
         bool | None,
         typer.Option(
@@ -199,6 +207,7 @@ def serve(
         warm_runners=warm_runners,
         node=node,
         allow_hosts=allow_host or None,
+        fence_after=fence_after,
         allow_paths=allow_path or None,
         advertise=advertise,
         require_tokens=require_tokens,

@@ -63,7 +63,9 @@ class LeaderTasks:
         self._stop = stop = asyncio.Event()
         units, launcher, settings = self._units, self._launcher, self._settings
         timeout = settings.heartbeat_timeout
-        dispatcher = Dispatcher(units, launcher, self._storage)
+        dispatcher = Dispatcher(
+            units, launcher, self._storage, settings.fence_after, listening_since=utc_now()
+        )
         dispatch = DispatchLoop(units, dispatcher, utc_now)
         timer = CheckpointTimer(units, utc_now)
         # Made now: silence before this leadership began does not count.

@@ -36,6 +36,7 @@ from jobmanager.core.redaction import Secrets
 from jobmanager.core.snapshots.layout import INSPECTOR
 from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.files.snapshot_storage import FileSnapshotStorage
+from jobmanager.launchers import processes
 from jobmanager.launchers.inspector import LocalInspector
 from jobmanager.launchers.local import LocalLauncher
 from jobmanager.leader_tasks import LeaderTasks
@@ -78,6 +79,7 @@ def serve(settings: Settings, announce: Callable[["ServerReady"], None]) -> None
 
     Raises `CannotStart`.
     """
+    processes.hide_memory()
     secrets = Secrets()
     _configure_logs(secrets)
     try:

@@ -13,6 +13,7 @@ from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_valid
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from sqlalchemy.engine import URL
 
+from jobmanager.core import durations
 from jobmanager.core.access.exposure import Exposure, exposure_of, reached_from_elsewhere
 from jobmanager.core.artifact import UploadLimits
 from jobmanager.core.paths.allowed_paths import PathRules, root_fault, roots_of
@@ -59,6 +60,11 @@ class Settings(BaseSettings):
     heartbeat_interval: timedelta = timedelta(seconds=1)
     heartbeat_timeout: timedelta = timedelta(seconds=30)
     start_timeout: timedelta = timedelta(minutes=3)
+    fence_after: timedelta = Field(
+        timedelta(seconds=60),
+        description="How long a runner goes on without a JobManager that has a sink which cannot "
+        "be fenced (python, scripts).",
+    )
     inspector_idle: timedelta = Field(
         timedelta(minutes=5), description="Idle time after which the process that reads state ends."
     )
@@ -223,6 +229,25 @@ class Settings(BaseSettings):
     def _lease_can_be_renewed(self) -> Self:
         if not timedelta() < 2 * self.lease_renewal <= self.lease:
             raise ValueError("lease has to be at least twice as long as lease_renewal")
+        return self
+
+    @field_validator("fence_after", mode="before")
+    @classmethod
+    def _fence_after_is_a_duration(cls, value: object) -> object:
+        """As jobs write durations (`60s`), or ISO 8601."""
+        if isinstance(value, str) and not value.startswith("P"):
+            return durations.parse(value)
+        return value
+
+    @model_validator(mode="after")
+    def _runners_outlive_a_few_heartbeats(self) -> Self:
+        least = max(5 * self.heartbeat_interval, self.heartbeat_timeout / 2)
+        if self.fence_after < least:
+            raise ValueError(
+                f"fence_after is {self.fence_after.total_seconds():g} s, and has to be at least "
+                f"{least.total_seconds():g} s: half of heartbeat_timeout, since heartbeats of many "
+                "runners are up to a sixth of it apart, and five times heartbeat_interval"
+            )
         return self
 
     @field_validator("checkpoints")

@@ -1,6 +1,7 @@
 """Processes of this machine: identifies them, checks whether they live, and kills them."""
 
 import contextlib
+import ctypes
 import os
 import signal
 from collections.abc import Iterator
@@ -10,8 +11,17 @@ from uuid import UUID
 import psutil
 
 NoSuchProcess = psutil.NoSuchProcess
+_PR_SET_DUMPABLE = 4
 MARKER = "HEADGATE_RUNNER_ID"
 """Set in a runner's environment; its JVM and Python workers inherit it."""
+
+
+def hide_memory() -> None:
+    """Forbid other processes of the same user, such as user code in a runner, to read the memory
+    and the environment of this process. Linux only; root may still read them.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def started_at(pid: int) -> float:

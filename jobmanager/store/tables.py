@@ -95,6 +95,8 @@ class JobRow(Table):
     """What the job was started from, or last rescaled or upgraded from."""
     base_attempt: Mapped[int] = mapped_column(server_default=text("1"))
     """The base attempt: state of earlier attempts is not used for a restore."""
+    data_root: Mapped[str | None]
+    """Of the server that accepted it: what relative paths in the graph are relative to."""
     streak: Mapped[dict[str, Any] | None]
     """The last failures, between which no batch was committed."""
     health: Mapped[str] = mapped_column(server_default=text("'healthy'"))
@@ -201,6 +203,10 @@ class RunnerRow(Table):
     heartbeat_at: Mapped[datetime | None]
     exited_at: Mapped[datetime | None]
     exit_description: Mapped[str | None]
+    fence_after_ms: Mapped[int | None]
+    """How long it may go on without a JobManager where its sinks cannot be fenced."""
+    ended_at: Mapped[datetime | None]
+    """When it reported the end of the attempt that it has."""
 
     __table_args__ = (
         ForeignKeyConstraint(
@@ -321,6 +327,8 @@ class SavepointRow(Table):
     labels: Mapped[dict[str, Any]]
     parent: Mapped[str | None]
     """What the job itself was started from."""
+    drained: Mapped[bool] = mapped_column(server_default=text("false"))
+    """The watermark is at the end of time: what came after it would be late."""
 
     __table_args__ = (
         ForeignKeyConstraint(

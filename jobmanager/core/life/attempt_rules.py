@@ -191,7 +191,7 @@ def _entry(before: StoredAttempt, attempt: Attempt, event: AttemptEvent) -> Hist
 def _restored_entry(
     attempt: AttemptNumber, at: datetime, restored: Sequence[RestoredRegion]
 ) -> HistoryEntry:
-    """Where a later attempt went on: whoever looks for rows that were withdrawn reads it here."""
+    """The state from which a later attempt continues: it explains why rows were withdrawn."""
     why = "; ".join(f"{one.region}: {one.why}" for one in restored)
     detail = {"regions": {one.region: asdict(one) for one in restored}}
     return HistoryEntry(at, "attempt_restored", why, attempt, detail=detail)

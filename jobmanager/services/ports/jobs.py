@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import (
     AttemptNumber,
     CheckpointNumber,
@@ -33,8 +34,29 @@ class NotedProgress:
     regions: Sequence[RegionProgress]
 
 
+@dataclass(frozen=True, slots=True)
+class WritingJob:
+    """A job that has not ended, and may write to its sinks."""
+
+    id: JobId
+    graph: JobGraph
+    data_root: str | None
+    """Of the server that accepted the job; None: of a version that did not note it."""
+
+
 class Jobs(Protocol):
-    async def add(self, job: StoredJob, idempotency_key: str | None) -> None: ...
+    async def add(
+        self, job: StoredJob, idempotency_key: str | None, data_root: str | None = None
+    ) -> None: ...
+    async def lock_outputs(self) -> None:
+        """Keeps out whoever else does so until the transaction ends: of two jobs that want the
+        same output at the same time, the second sees the first.
+        """
+
+    async def writing(self) -> Sequence[WritingJob]:
+        """All jobs that have not ended, whichever server accepted them."""
+        ...
+
     async def get(self, job_id: JobId) -> StoredJob: ...
     async def get_for_update(self, job_id: JobId) -> StoredJob: ...
     async def with_idempotency_key(self, key: str) -> StoredJob | None: ...
@@ -47,7 +69,15 @@ class Jobs(Protocol):
     async def restart_due(self, now: datetime) -> Sequence[JobId]: ...
     async def running(self, only: JobId | None = None) -> Sequence[RunningJob]: ...
     async def pinned(self, job_id: JobId) -> frozenset[CheckpointNumber]: ...
-    async def started_from(self, directory: str) -> Sequence[JobId]: ...
+    async def started_from(self, directory: str) -> Sequence[JobId]:
+        """The live jobs that were started from the savepoint there, and still need it."""
+        ...
+
+    async def started_from_checkpoint(
+        self, job_id: JobId, checkpoint: CheckpointNumber
+    ) -> Sequence[JobId]:
+        """The live jobs that were started from this checkpoint of a job, and still need it."""
+        ...
 
 
 class Attempts(Protocol):
