@@ -75,6 +75,9 @@ def test_only_the_directories_of_runners_without_a_process_are_deleted(tmp_path:
     left = sorted(one.name for one in (tmp_path / "tmp").iterdir())
     assert left == sorted([alive.hex[:12], "inspector"])
     assert not temporary.has_leftovers(tmp_path, [alive])
+    temporary.of_runner(tmp_path, alive).delete()
+    temporary.named(tmp_path, "inspector").delete()
+    assert not list((tmp_path / "tmp").iterdir())
 
 
 def test_a_directory_that_was_just_made_is_left_for_the_process_that_is_about_to_start(
@@ -85,6 +88,7 @@ def test_a_directory_that_was_just_made_is_left_for_the_process_that_is_about_to
 
     assert temporary.delete_leftovers(tmp_path, []) == []
     assert own.files.exists()
+    own.delete()
 
 
 def test_runners_are_found_by_the_mark_of_any_of_their_processes() -> None:
