@@ -159,4 +159,4 @@ def test_what_keeps_a_server_from_starting_is_said_in_one_line(
 
     assert f"another Headgate server runs on {server.directory}" in same_data
     assert "Address already in use" in same_port
-    assert "needs a file: URI" in bad_storage
+    assert "need a file: URI" in bad_storage
