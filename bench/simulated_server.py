@@ -28,6 +28,9 @@ class NoProcesses(LocalLauncher):
     async def launch(self, runner_id: RunnerId, secret: str) -> Launched:
         with (self._directory.parent / "launched.jsonl").open("a") as file:
             file.write(json.dumps({"runner": str(runner_id), "secret": secret}) + "\n")
+        home = self._directory / str(runner_id)
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "runner.log").write_text("launched\n")
         here = os.getpid()
         return Launched(self.host(), here, processes.started_at(here), self.log_path(runner_id))
 
@@ -38,6 +41,8 @@ class NoProcesses(LocalLauncher):
         return None
 
     async def kill(self, runner: Runner) -> str:
+        if self._on_exit is not None:
+            await self._on_exit(runner.id, "killed, as if there had been a process")
         return "nothing to kill"
 
 

@@ -187,6 +187,8 @@ class Simulation:
             await asyncio.sleep(interval)
             if polls.done():
                 polls.result()
+                talks.close()
+                return
 
     async def _poll(self, path: str, secret: str, wait_ms: int, talks: Connection) -> None:
         after, waits = 0, Connection(self._address, secret)
@@ -206,6 +208,13 @@ class Simulation:
                     report = {**about, "at": "2026-01-01T00:00:00Z"}
                     body = {"event": "running", "restored": []}
                     await self._until_answered(talks, f"{path}/attempt", {**report, "body": body})
+                if directive["body"]["kind"] == "cancel":
+                    report = {**about, "at": "2026-01-01T00:00:00Z"}
+                    body = {"event": "cancelled", "detail": "told so"}
+                    await self._until_answered(talks, f"{path}/attempt", {**report, "body": body})
+                    self._about.pop(path, None)
+                    waits.close()
+                    return
                 if directive["body"]["kind"] == "barrier":
                     acking = asyncio.create_task(self._ack(path, talks, about, directive["body"]))
                     self._acking.add(acking)

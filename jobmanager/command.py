@@ -156,6 +156,14 @@ def serve(
             "[default: any path on loopback, none more on other addresses]",
         ),
     ] = None,
+    fence_after: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="How long a runner goes on without a server if it has a sink that cannot be "
+            "fenced (python, scripts); others go on for ever. [default: 60s]",
+        ),
+    ] = None,
     stop_jobs: Annotated[
         bool | None,
         typer.Option(
@@ -174,6 +182,11 @@ def serve(
 
     On a loopback address no tokens are needed. On any other address every request needs a token;
     the first admin token is printed once, when the server starts.
+
+    What is kept, and for how long, is set by variables only: HEADGATE_KEEP_HISTORY,
+    HEADGATE_KEEP_ATTEMPTS, HEADGATE_KEEP_CHECKPOINT_ROWS, HEADGATE_KEEP_ENDED_JOBS,
+    HEADGATE_MOST_ENDED_JOBS, HEADGATE_KEEP_ENDED_CHECKPOINTS, HEADGATE_RUNNER_LOG_BYTES and
+    HEADGATE_RUNNER_LOG_FILES. docs/operations.md explains them.
 
     \b
     Example:
@@ -194,6 +207,7 @@ def serve(
         warm_runners=warm_runners,
         node=node,
         allow_hosts=allow_host or None,
+        fence_after=fence_after,
         allow_paths=allow_path or None,
         advertise=advertise,
         require_tokens=require_tokens,

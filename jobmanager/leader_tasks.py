@@ -74,7 +74,9 @@ class LeaderTasks:
         units, launcher, settings = self._units, self._launcher, self._settings
         clock = self._clock
         timeout = settings.heartbeat_timeout
-        dispatcher = Dispatcher(units, launcher, self._storage)
+        dispatcher = Dispatcher(
+            units, launcher, self._storage, settings.fence_after, listening_since=clock()
+        )
         workers = {
             OutboxLane.RUNNERS: _LAUNCHES_AT_ONCE,
             OutboxLane.STORAGE: settings.storage_workers,
@@ -88,7 +90,7 @@ class LeaderTasks:
         limits = RunnerLimits(timeout, settings.start_timeout, settings.idle_start_timeout)
         reaper = Reaper(units, launcher, clock, limits, self._starts)
         watchdog = Watchdog(units, clock, timeout, settings.stall_after)
-        pruner = Pruner(units, clock, settings.keep_checkpoint_rows, settings.keep_history)
+        pruner = Pruner(units, self._storage.sweep, clock, settings.pruning)
         warm = WarmPool(launcher, settings.warm_runners, clock)
         self._tasks = [
             asyncio.create_task(self._adopt(term, url), name="adopt"),

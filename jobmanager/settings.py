@@ -13,13 +13,16 @@ from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_valid
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from sqlalchemy.engine import URL
 
+from jobmanager.core import durations
 from jobmanager.core.access.exposure import Exposure, exposure_of, reached_from_elsewhere
 from jobmanager.core.artifact import UploadLimits
 from jobmanager.core.paths.allowed_paths import PathRules, root_fault, roots_of
 from jobmanager.core.snapshots.layout import DATA
 from jobmanager.core.snapshots.storage_uri import local_path, normal
+from jobmanager.files.log_rotation import LogLimits
 from jobmanager.files.open_storage import require_shared
 from jobmanager.files.resolved_places import path_rules
+from jobmanager.loops.pruner import PruningLimits
 from jobmanager.store.database import parse_url
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
@@ -61,6 +64,11 @@ class Settings(BaseSettings):
         timedelta(minutes=10),
         description="How long a starting attempt may neither read nor write data.",
     )
+    fence_after: timedelta = Field(
+        timedelta(seconds=60),
+        description="How long a runner goes on without a JobManager that has a sink which cannot "
+        "be fenced (python, scripts).",
+    )
     inspector_idle: timedelta = Field(
         timedelta(minutes=5), description="Idle time after which the process that reads state ends."
     )
@@ -84,7 +92,28 @@ class Settings(BaseSettings):
         1000, ge=1, description="How many rows about checkpoints are kept for each job."
     )
     keep_history: timedelta = Field(
-        timedelta(days=30), description="How long the history of a job is kept after its end."
+        timedelta(days=30),
+        description="How long the history of a job and the logs of its runners are kept.",
+    )
+    keep_attempts: int = Field(
+        100, ge=1, description="How many attempts are kept for each job, with their logs."
+    )
+    keep_ended_jobs: timedelta = Field(
+        timedelta(days=90),
+        description="How long a job is kept after its end, if nothing of it can be restored.",
+    )
+    most_ended_jobs: int = Field(
+        10_000, ge=1, description="Beyond this number, jobs that ended first go earlier."
+    )
+    keep_ended_checkpoints: timedelta | None = Field(
+        None,
+        description="How long the retained checkpoints of ended jobs are kept. None: for ever.",
+    )
+    runner_log_bytes: int = Field(
+        64 * 1024 * 1024, ge=1024, description="Size at which a runner's log is rotated."
+    )
+    runner_log_files: int = Field(
+        3, ge=0, le=100, description="How many rotated logs of a runner are kept."
     )
     require_tokens: bool = Field(False, description="Require tokens on loopback, too.")
     insecure: bool = Field(False, description="Require no tokens, whatever the address.")
@@ -209,6 +238,25 @@ class Settings(BaseSettings):
             raise ValueError("lease has to be at least twice as long as lease_renewal")
         return self
 
+    @field_validator("fence_after", mode="before")
+    @classmethod
+    def _fence_after_is_a_duration(cls, value: object) -> object:
+        """As jobs write durations (`60s`), or ISO 8601."""
+        if isinstance(value, str) and not value.startswith("P"):
+            return durations.parse(value)
+        return value
+
+    @model_validator(mode="after")
+    def _runners_outlive_a_few_heartbeats(self) -> Self:
+        least = max(5 * self.heartbeat_interval, self.heartbeat_timeout / 2)
+        if self.fence_after < least:
+            raise ValueError(
+                f"fence_after is {self.fence_after.total_seconds():g} s, and has to be at least "
+                f"{least.total_seconds():g} s: half of heartbeat_timeout, since heartbeats of many "
+                "runners are up to a sixth of it apart, and five times heartbeat_interval"
+            )
+        return self
+
     @field_validator("checkpoints")
     @classmethod
     def _checkpoints_can_be_reached(cls, value: str | None) -> str | None:
@@ -216,6 +264,21 @@ class Settings(BaseSettings):
             return None
         require_shared(value)
         return normal(value)
+
+    @property
+    def log_limits(self) -> LogLimits:
+        return LogLimits(self.runner_log_bytes, self.runner_log_files)
+
+    @property
+    def pruning(self) -> PruningLimits:
+        return PruningLimits(
+            checkpoint_rows=self.keep_checkpoint_rows,
+            history=self.keep_history,
+            attempts=self.keep_attempts,
+            ended_jobs=self.keep_ended_jobs,
+            most_ended_jobs=self.most_ended_jobs,
+            ended_checkpoints=self.keep_ended_checkpoints,
+        )
 
     @property
     def database(self) -> URL | None:

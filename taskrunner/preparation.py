@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from jobmanager.core.errors import PathNotAllowed
+from jobmanager.core.errors import InvalidJobGraph, PathNotAllowed
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
-from jobmanager.core.paths.allowed_paths import PathRules
 from jobmanager.core.plan.job_plan import plan_of
 from jobmanager.core.snapshots.storage_uri import local_path
-from jobmanager.files.resolved_places import place_fault
+from jobmanager.files.resolved_places import graph_faults, place_fault
 from jobmanager.protocol.messages import Run
 from taskrunner.barriers import BarrierThread, SnapshotSources
+from taskrunner.sinks.outputs import lost_batches, outputs_of
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import Clones, Past, read_manifest
 from taskrunner.snapshots.fence import Fence
@@ -36,6 +36,8 @@ class Preparation:
     session: WarmSession
     barriers: BarrierThread
     """Gets the sources of snapshots."""
+    check_fence_time: Callable[[], None] = lambda: None
+    """Asked before each batch that may go to a sink that cannot be fenced."""
 
     @property
     def layout(self) -> JobLayout:
@@ -53,9 +55,12 @@ class Preparation:
         order = self.order
         graph = graph_document.parse(order.graph)
         rules = rules_of(order.allowed_paths, order.data_root)
+        if rules is not None and (faults := graph_faults(rules.graphs, graph)):
+            raise InvalidJobGraph(faults)  # a link was made, or the roots were changed
         fence = Fence(self.layout, self.attempt)
         fence.raise_epoch()
-        past = self._past(graph, rules)
+        paths = JobPaths(self.layout, local_path(order.data_root), rules=rules)
+        past = self._past(graph, paths)
         context = AttemptContext(
             self.job,
             self.attempt,
@@ -76,8 +81,7 @@ class Preparation:
             )
         )
         shipped.become(spark, local_path(order.storage), graph.artifacts)
-        paths = JobPaths(self.layout, local_path(order.data_root), rules=rules)
-        spark_job = SparkJob(spark, context, paths, fence, past)
+        spark_job = SparkJob(spark, context, paths, fence, past, self.check_fence_time)
         spark_job.prepare(check)
         snapshots = Snapshots(context, self.layout, fence, rules)
         if past.completed is not None:
@@ -85,7 +89,7 @@ class Preparation:
         self.barriers.can_snapshot(_sources(context, snapshots, spark_job))
         return spark_job
 
-    def _past(self, graph: JobGraph, rules: PathRules | None) -> Past:
+    def _past(self, graph: JobGraph, paths: JobPaths) -> Past:
         """The state that the attempt may start from. The restore point is opened only if a region
         has no newer state. Raises `PathNotAllowed`.
         """
@@ -94,9 +98,16 @@ class Preparation:
             read_manifest(self.layout, CheckpointNumber(checkpoint.number)) if checkpoint else None
         )
         past = Past(completed, None, AttemptNumber(self.order.base_attempt))
-        clones = Clones(self.layout, self.attempt, past)
-        if point is None or not any(clones.wants_origin(one.id) for one in plan_of(graph).regions):
+        if point is None:
             return past
+        clones = Clones(self.layout, self.attempt, past)
+        lost = {
+            one.id: lost_batches(self.job, outputs_of(graph, one.sinks, paths.resolve))
+            for one in plan_of(graph).regions
+        }
+        if not any(clones.wants_origin(region, batches) for region, batches in lost.items()):
+            return past
+        rules = paths.rules
         if rules is not None and (fault := place_fault(rules.snapshots, point.root)):
             raise PathNotAllowed(f"{point.name}: {fault}")
         origin = open_restore_source(point, graph, rules)

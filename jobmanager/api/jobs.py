@@ -62,10 +62,15 @@ async def submit(
     checkpoint: Annotated[str | None, Query(description="<job id>:<number>")] = None,
     restore_mode: Literal["no_claim", "claim"] = "no_claim",
     allow_non_restored_state: bool = False,
+    allow_drained: Annotated[
+        bool, Query(description="Start from a drained savepoint: its watermark is at the end.")
+    ] = False,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
 ) -> JobSubmitted | ShapeResponse:
     """The body is the job graph itself, as JSON or YAML. A dry run stores nothing."""
-    asked = RestoreRequest(savepoint, checkpoint, restore_mode == "claim", allow_non_restored_state)
+    asked = RestoreRequest(
+        savepoint, checkpoint, restore_mode == "claim", allow_non_restored_state, allow_drained
+    )
     if dry_run:
         found = await _dry_run(request, context, caller, parallelism, asked, analyse=analyse)
         return ShapeResponse(found, HTTPStatus.OK)
@@ -79,7 +84,14 @@ async def submit(
         graph, _ = jobs.check(document, parallelism)
         point = await _restore_point(context, asked, graph)
     job_id = await jobs.submit(
-        uow, JobId(uuid4()), document, parallelism, idempotency_key, context.clock(), point
+        uow,
+        JobId(uuid4()),
+        document,
+        parallelism,
+        idempotency_key,
+        context.clock(),
+        point,
+        context.run_settings.data_root,
     )
     request.scope[SUBJECT] = job_id.hex
     return JobSubmitted(jobid=job_id.hex)

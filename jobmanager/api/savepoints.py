@@ -157,6 +157,7 @@ def _savepoint(savepoint: Savepoint) -> SavepointResponse:
         failure=savepoint.failure,
         labels=dict(savepoint.labels),
         parent=savepoint.parent,
+        drained=savepoint.drained,
     )
 
 

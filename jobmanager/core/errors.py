@@ -143,6 +143,10 @@ class UnusableRestorePoint(Rejected):
     title = "The job cannot be restored from this"
 
 
+class DrainedRestorePoint(UnusableRestorePoint):
+    title = "The savepoint is drained"
+
+
 class UpgradeRefused(Rejected):
     title = "The job cannot be upgraded to this graph"
 

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from jobmanager.core.snapshots.layout import temporary_name
 
-# another file system, one that has no links, somebody else's file (protected_hardlinks), too many
+# another file system, a file system without links, a file of another user, or too many links
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
@@ -26,9 +26,9 @@ def write(path: Path, content: str | bytes) -> None:
 
 
 def create(path: Path, content: str | bytes) -> bool:
-    """Writes `path` in one step if nothing is there; False: something was, and is left alone.
+    """Write `path` atomically if it does not exist; False: it exists, and is left unchanged.
 
-    Two who create it on a file system without links at the same time may both be told True.
+    On a file system without links, two processes that do so at the same time may both get True.
     """
     temporary = _write_aside(path, content)
     if not _named(temporary, path):
@@ -50,9 +50,9 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def link_or_copy_new(source: Path, target: Path) -> bool:
-    """As `link_or_copy`, in one step if nothing is there; False: something was, and is left alone.
+    """Link or copy atomically if `target` does not exist; False: it exists, and is left unchanged.
 
-    Two who copy to a file system without links at the same time may both be told True.
+    On a file system without links, two processes that do so at the same time may both get True.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(temporary_name(target.name, uuid4().hex))
@@ -61,8 +61,8 @@ def link_or_copy_new(source: Path, target: Path) -> bool:
 
 
 def move(source: Path, target: Path) -> None:
-    """Gives the synced file `source` another name in one step, replacing what has it: also on
-    another file system. Repeated after a crash it goes on. The parent is not synced.
+    """Rename the synced file `source` atomically, also to another file system. An existing file is
+    replaced. May be repeated after a crash. The parent is not synced.
     """
     try:
         source.replace(target)
@@ -86,7 +86,7 @@ def sync(path: Path) -> None:
 
 
 def sync_all(paths: Iterable[Path], inside: Path) -> None:
-    """Syncs files, then their directories up to and with `inside`, each once."""
+    """Sync files, then their directories up to and including `inside`, each once."""
     directories = {inside}
     for path in paths:
         sync(path)
@@ -122,7 +122,7 @@ def _write_aside(path: Path, content: str | bytes) -> Path:
 
 
 def _named(temporary: Path, path: Path) -> bool:
-    """Gives a file its name if nothing has it; False: something has, and the file is deleted."""
+    """Rename a temporary file if `path` does not exist, else delete it; False: `path` exists."""
     try:
         os.link(temporary, path)
     except FileExistsError:

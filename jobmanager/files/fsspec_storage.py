@@ -105,7 +105,7 @@ class FsspecStorage:
                 raise
 
     def _new_file(self, path: str) -> Any:
-        """A file to write to that gets its name only if nothing has the name when it is closed."""
+        """Open a file that is created when it is closed, and only if it does not exist then."""
         with suppress(ValueError, TypeError, NotImplementedError):  # drivers without such a mode
             return self._store.open(path, "xb")
         if self._store.exists(path):

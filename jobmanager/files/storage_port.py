@@ -100,18 +100,19 @@ class Storage(Protocol):
         """
 
     def keep(self, source: Path, location: str) -> Digest:
-        """Makes `location` what the local file `source` is: by a link where there can be one,
-        by a copy otherwise. What was there is replaced in one step, so it may be repeated.
+        """Store the local file `source` at `location`: by a link where possible, otherwise by a
+        copy. An existing file is replaced atomically, so it may be repeated.
 
         The file stays as it is when `source` is replaced or deleted; `source` is never changed
         in place (Spark replaces its files). Its name is durable only after `make_durable`.
         """
 
     def keep_new(self, source: Path, location: str) -> Digest | None:
-        """As `keep`, if nothing is there. None: a file is there, and was left alone.
+        """Store the local file `source` as `keep` does, if `location` does not exist; None: it
+        exists, and was left unchanged.
 
-        A conditional write where the storage has one. Elsewhere it looks first and then writes, so
-        that two who do so at once may both write: `location` has to name the content.
+        This is a conditional write if the storage has one. Otherwise the storage checks first and
+        then writes, and two callers may both write: so `location` must contain a content hash.
         """
 
     def make_durable(self, files: Iterable[SnapshotFile]) -> None:

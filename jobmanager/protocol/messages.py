@@ -116,6 +116,9 @@ class Run(Message):
     """State of attempts before this attempt is not used for a restore: the job was rescaled,
     upgraded or rolled back since, from `restore_point`.
     """
+    fence_after_ms: int | None = None
+    """How long the attempt may go on while no JobManager answers heartbeats, if it has a sink
+    that cannot be fenced; None: for ever. Other attempts go on in any case."""
 
 
 class Barrier(Message):
@@ -323,6 +326,12 @@ class AttemptCancelledReport(Message):
 class AttemptFailedReport(Message):
     event: Literal["failed"] = "failed"
     failure: FailureReport
+
+
+EndingReport = (
+    AttemptFinishedReport | AttemptStoppedReport | AttemptCancelledReport | AttemptFailedReport
+)
+"""The end of an attempt: nothing of it runs any more when it is reported."""
 
 
 class AttemptReport(Message):

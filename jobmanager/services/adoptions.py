@@ -86,6 +86,7 @@ async def adopt(
         parent=f"Spark checkpoint {request.path}, batch {answer.batch}",
         bytes=manifest.bytes,
         regions=_regions(manifest),
+        drained=bool(manifest.drained_regions),
     )
     async with units() as uow:
         await uow.savepoints.add(savepoint)

@@ -1,7 +1,7 @@
 """Turns an effect for a runner into the directive that the runner fetches."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import assert_never
 from uuid import UUID
 
@@ -70,7 +70,9 @@ async def _body(
     match effect:
         case effects.StartAttempt():
             stored = await uow.jobs.get(entry.job_id)
-            return await _run(uow, stored, settings, attempt_token)
+            runner = await uow.runners.of_attempt(entry.job_id, effect.attempt)
+            fence_after = runner.fence_after if runner is not None else None
+            return await _run(uow, stored, settings, attempt_token, fence_after)
         case effects.SendBarrier():
             savepoint = None
             if effect.savepoint is not None and effect.directory is not None:
@@ -104,6 +106,7 @@ async def _body(
             | effects.DiscardCheckpoint()
             | effects.DiscardAttempts()
             | effects.DisposeSavepoint()
+            | effects.LetRestorePointGo()
         ):
             raise AssertionError(f"{effect} is not for a runner")
         case _:
@@ -111,7 +114,11 @@ async def _body(
 
 
 async def _run(
-    uow: UnitOfWork, stored: StoredJob, settings: RunSettings, attempt_token: str
+    uow: UnitOfWork,
+    stored: StoredJob,
+    settings: RunSettings,
+    attempt_token: str,
+    fence_after: timedelta | None,
 ) -> messages.Run:
     restorable = await uow.checkpoints.restorable(stored.id)
     checkpoint = None
@@ -136,6 +143,7 @@ async def _run(
         # deleted
         restore_point=_restore_point(stored) if checkpoint is None else None,
         base_attempt=stored.base_attempt,
+        fence_after_ms=None if fence_after is None else milliseconds(fence_after),
     )
 
 

@@ -26,7 +26,7 @@ ORDER BY place
 """
 # `core.life.lanes.ready`, for many jobs at once.
 _DUE = """
-SELECT o.id, o.job_id, o.kind, o.payload, o.tries FROM outbox o
+SELECT o.id, o.job_id, o.kind, o.payload, o.tries, o.last_error FROM outbox o
 WHERE o.target = 'jobmanager' AND o.kind = ANY(:kinds) AND o.due_at <= :now
       AND o.job_id <> ALL(CAST(:busy AS uuid[]))
       AND NOT (:is_ordered AND EXISTS (
@@ -98,7 +98,11 @@ class PostgresOutbox:
         rows = await self._session.execute(text(_DUE), asked)
         return [
             OutboxEntry(
-                row.id, JobId(row.job_id), effect_codec.decode(row.kind, row.payload), row.tries
+                row.id,
+                JobId(row.job_id),
+                effect_codec.decode(row.kind, row.payload),
+                row.tries,
+                last_error=row.last_error,
             )
             for row in rows
         ]
@@ -106,11 +110,13 @@ class PostgresOutbox:
     async def done(self, entries: Sequence[int]) -> None:
         await self._session.execute(delete(OutboxRow).where(OutboxRow.id.in_(entries)))
 
-    async def postpone(self, entry_id: int, until: datetime, error: str) -> None:
+    async def postpone(
+        self, entry_id: int, until: datetime, error: str, *, is_failure: bool = True
+    ) -> None:
         await self._session.execute(
             update(OutboxRow)
             .where(OutboxRow.id == entry_id)
-            .values(due_at=until, tries=OutboxRow.tries + 1, last_error=error)
+            .values(due_at=until, tries=OutboxRow.tries + int(is_failure), last_error=error)
             .execution_options(synchronize_session=False)
         )
 

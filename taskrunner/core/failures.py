@@ -45,6 +45,8 @@ _NAMES: Mapping[str, FailureKind] = {
             "DirectoryNotShared",
             "OutputFileChanged",
             "OutputNotMounted",
+            # no JobManager for too long: nobody's fault
+            "JobManagerLost",
         ),
         FailureKind.INFRASTRUCTURE,
     ),

@@ -1,14 +1,14 @@
 """Chooses the state from which a region of a new attempt starts.
 
-The newest of: the last batch that a previous attempt committed, and the latest
-completed checkpoint. Only while there is neither, what the job was started from: a
-savepoint, or a checkpoint of another job. A job that was rescaled or upgraded started
-there anew: what was before does not count. The choice always says why it was made.
+The newer of two states counts: the last batch that a previous attempt committed, and the latest
+completed checkpoint. If there is neither, the region starts from the job's restore point: a
+savepoint, or a checkpoint of another job. A rescale or an upgrade sets a new restore point, and
+state from before it does not count. Each choice carries its reason.
 
-What a killed attempt left behind was never synced. After a power cut it may be damaged, and not
-all damage can be seen. So a batch of it counts only if every file that it needs is found whole
-(`newest_whole`), and an attempt that went on from another's directory and committed nothing is not
-gone on from in its turn where there is anything durable (`PreviousAttempt.failed_start`).
+Spark does not sync its files, so after a power cut the directory of an attempt may be damaged, and
+not all damage can be detected. A batch counts only if all files that it needs are undamaged
+(`newest_whole`). If an attempt continued from another attempt's directory and committed nothing,
+the next attempt prefers a checkpoint or savepoint (`PreviousAttempt.failed_start`).
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -22,9 +22,9 @@ class StartPoint:
     """A place in a Spark checkpoint directory that a query can start from."""
 
     batch: int | None
-    """It is committed; None: the query starts with its first batch."""
+    """The last committed batch; None: the query starts with its first batch."""
     replays: bool
-    """The batch after it had begun, and is run again with the same range."""
+    """Whether the batch after that had begun, and is run again with the same range."""
 
     @property
     def pending(self) -> int | None:
@@ -43,16 +43,16 @@ class PreviousAttempt:
 
     attempt: AttemptNumber
     batch: int | None
-    """The last one it committed that is whole; None: it had only begun its first."""
+    """The last batch it committed that is undamaged; None: it had only begun its first batch."""
     has_pending_batch: bool
     """Whether it had begun the batch after that: Spark's offset log has the range of that batch."""
     fault: str | None = None
     """Why its directory cannot be trusted; None: it can."""
     passed_over: str | None = None
-    """Why nothing later in its directory is gone on from; None: there is nothing later."""
+    """Why later batches in its directory are not used; None: there are no later batches."""
     failed_start: str | None = None
-    """It went on from an attempt's directory too, and committed nothing; in words. Whatever the
-    reason was: to start from there again may fail again, for ever."""
+    """Says that the attempt itself continued from an attempt's directory and committed nothing;
+    None: it did not. Whatever the reason was, the same start may fail again every time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +137,9 @@ def choose(
 def start_points(
     committed: Collection[int], begun: Collection[int], not_before: int
 ) -> Iterator[StartPoint]:
-    """Where a query can start in a directory with these batches, the newest first. Nothing before
-    the batch `not_before` is of use, except to be told of: something durable is there.
+    """The points from which a query can start in a directory with these batches, newest first.
+
+    Batches before `not_before` are left out, unless there is no later one: a checkpoint is newer.
     """
     for batch in sorted(committed, reverse=True):
         if batch < min(not_before, max(committed)):
@@ -156,10 +157,10 @@ def newest_whole(
     damage: Callable[[StartPoint], str | None],
     lost_output: Mapping[int, str],
 ) -> PreviousAttempt | None:
-    """The newest of `points` that can be started from; None: there is no point at all.
+    """The newest undamaged point of an attempt's directory; None: there is no point at all.
 
-    `damage` says what is wrong in the directory; `lost_output` has the batches that a sink has
-    taken and cannot show, with the reason: such a batch has to be run again.
+    `damage` says what is wrong in the directory; `lost_output` maps each batch that a sink has
+    committed and cannot publish to the reason: such a batch has to be run again.
     """
     first_fault = None
     for point in points:

@@ -1,12 +1,12 @@
 """A directory of plain files in which each committed row is seen exactly once.
 
 Spark writes a batch into a private directory next to the sink's own (not below it:
-DuckDB's `**` looks into hidden directories too). Where no file can be renamed from there into
-the sink's directory, since that is a mount point, the private directory is inside. Then one
-record, created whole or not at all, decides that the batch counts; then the files are renamed
-into place, each in one step; then the record is renamed from `pending` to done. Whoever finds a
-record only ever finishes what it says. A batch whose files do not hold the rows that Spark
-counted is not decided, and a file of another size than recorded is not shown.
+DuckDB's `**` looks into hidden directories too). If the sink's directory is a mount point, no file
+can be renamed into it from there, and the private directory is inside. Then one record, created
+atomically, commits the batch; then the files are renamed into place, each in one step; then the
+record is renamed from `pending` to done. A process that finds a record completes the publication.
+A batch whose files do not hold the rows that Spark counted is not committed, and a file whose size
+differs from the record is not published.
 
     <parent>/<name>/<job>-<sink>-<batch>-<part>.parquet       what readers see
     <parent>/.<name>.headgate/<job>/<sink>/<batch>.json       published
@@ -55,14 +55,14 @@ Guard = Callable[[], AbstractContextManager[None]]
 
 
 def private_directory(directory: Path) -> Path:
-    """Where the records of all jobs are that write into `directory`: where they were put once."""
+    """The directory with the records of all jobs that write into `directory`."""
     inside = directory / _INSIDE
     return inside if inside.is_dir() else directory.parent / f".{directory.name}{_INSIDE}"
 
 
 def make_private_directory(directory: Path) -> Path:
-    """Decides where the records are, for good, before a job writes into `directory` for the first
-    time: beside it, or inside where what is beside is on another device (or may not be written).
+    """Makes the private directory before a job first writes into `directory`: next to it, or inside
+    it if files cannot be renamed from its parent. Later jobs use the same private directory.
     """
     found = private_directory(directory)
     if not found.is_dir():
@@ -148,8 +148,8 @@ class SinkDirectory:
                     self._publish(one)
 
     def lost_batches(self) -> dict[int, str]:
-        """The batches that are decided and cannot be shown, each with the reason: they have to be
-        run again. What is in place already is the user's, and not looked at.
+        """Batches that are committed and cannot be published, with the reason: they have to be run
+        again. Published files are not checked: users may have moved them.
         """
         lost = {}
         for batch, state in sorted(self._records().items()):
@@ -280,8 +280,8 @@ class SinkDirectory:
         self._after_step("withdrawn")
 
     def _places_of(self, batch: int) -> tuple[list[Path], set[Path]]:
-        """Where the files of a withdrawn batch may be, and its staging directories. A record that
-        is damaged does not tell; the names do, wherever they are.
+        """The files of a withdrawn batch, and its staging directories. If the record is damaged,
+        they are found by their names.
         """
         try:
             record = self._read(batch, RecordState.WITHDRAWN)
@@ -344,7 +344,7 @@ def _found(size: int | None) -> str:
 
 
 def _can_rename_into(directory: Path) -> bool:
-    """Tried, not told by device numbers: two mounts of one device have the same."""
+    """Tests it with a file: two mounts of one device have the same device number."""
     name = f"{_INSIDE}-{uuid4().hex}"
     beside, inside = directory.parent / name, directory / name
     try:

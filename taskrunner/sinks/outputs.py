@@ -5,9 +5,12 @@ not name them, so the list is kept in the job's own directory.
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.sinks import FilesSink, Sink
 from jobmanager.core.ids import AttemptNumber, JobId, VertexId
 from jobmanager.core.snapshots.layout import OUTPUTS
 from taskrunner.sinks.directory import (
@@ -23,13 +26,36 @@ Output = tuple[VertexId, Path]
 _INSIDE, _BESIDE = "inside", "beside"
 
 
+def outputs_of(
+    graph: JobGraph, sinks: Iterable[VertexId], resolve: Callable[[str], Path]
+) -> list[Output]:
+    """The directories of the files sinks among `sinks`."""
+    found = [graph.vertex(sink) for sink in sinks]
+    return [
+        (one.id, resolve(one.connector.path))
+        for one in found
+        if isinstance(one, Sink) and isinstance(one.connector, FilesSink)
+    ]
+
+
+def lost_batches(job: JobId, outputs: Collection[Output]) -> dict[int, str]:
+    """Batches that a sink has committed and cannot publish, with the reason. Only looks."""
+    return {
+        batch: why
+        for sink, directory in outputs
+        for batch, why in SinkDirectory(directory, job, sink, AttemptNumber(0), nullcontext)
+        .lost_batches()
+        .items()
+    }
+
+
 class OutputNotMounted(Exception):
-    """The volume that a job has written to is not there: its directory is empty without it."""
+    """The volume to which a job has written is not mounted."""
 
 
 def prepare_outputs(layout: JobLayout, outputs: Collection[Output]) -> list[Path]:
-    """Sees to it that each directory has its private one, and returns these. Raises
-    `OutputNotMounted` rather than to begin anew in the place where a volume was.
+    """Makes the private directory of each output directory. Raises `OutputNotMounted` if an output
+    directory lacks the private directory that an earlier attempt used inside it.
     """
     noted = {(one["sink"], one["directory"]): one for one in _document(layout)}
     for sink, directory in outputs:
@@ -38,14 +64,14 @@ def prepare_outputs(layout: JobLayout, outputs: Collection[Output]) -> list[Path
             directory, private_directory(directory)
         ):
             raise OutputNotMounted(
-                f"sink {sink}: the records of what the job wrote into {directory} were inside of "
-                "it, and are not there. Mount the volume again (the directory has nothing of it)"
+                f"sink {sink}: the records of the job's output are missing in {directory}, where "
+                "earlier attempts wrote them: is the volume mounted? Mount it and restart the job"
             )
     return [make_private_directory(directory) for _, directory in outputs]
 
 
 def note_outputs(layout: JobLayout, outputs: Collection[Output]) -> None:
-    """Writes down where the job is about to write."""
+    """Records the directories to which the job is about to write."""
     known = _document(layout)
     named = {(one["sink"], one["directory"]) for one in known}
     new = [

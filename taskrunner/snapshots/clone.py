@@ -47,9 +47,9 @@ class Past:
     """The latest checkpoint."""
     origin: RestoreSource | None = None
     base_attempt: AttemptNumber = _FIRST
-    """What attempts before this one left behind is not gone back to."""
+    """State of attempts before this one is never restored."""
     checks: Checks = field(default_factory=dict, compare=False)
-    """What was found out about attempts' directories: to read all of it takes time."""
+    """Results of the verification of attempts' directories, which takes time."""
 
 
 class Clones:
@@ -62,17 +62,15 @@ class Clones:
         self._previous = PreviousAttempts(layout, attempt, past.base_attempt, past.checks)
 
     def choose(self, region: RegionId, lost_output: Mapping[int, str] = _NOTHING) -> Restore:
-        """Where the region is to start from: the newest state there is that is whole.
+        """Chooses the newest undamaged state that the region can start from.
 
-        `lost_output` are batches that a sink has taken and cannot show, with the reason.
+        `lost_output` maps batches that a sink has committed and cannot publish to the reason.
         """
         saved = self._past.origin.region(region) if self._past.origin else None
         return self._choose(region, lost_output, saved)
 
     def wants_origin(self, region: RegionId, lost_output: Mapping[int, str] = _NOTHING) -> bool:
-        """Whether the region would start from what the job was started from, if it has a batch
-        there, or from nothing.
-        """
+        """Whether the region would start from the job's restore point, or from scratch."""
         saved = SavedRegion("", is_known=True, batch=0)
         choice = self._choose(region, lost_output, saved)
         return isinstance(choice, FromSavepoint | FromScratch)
@@ -82,14 +80,14 @@ class Clones:
     ) -> Restore:
         completed = _completed(region, self._past.completed)
         durable_batch = -1 if completed is None or completed.batch is None else completed.batch
-        # output that the checkpoint covers cannot be made again: the sink says so itself
+        # output before the checkpoint cannot be computed again: there the sink raises an error
         lost = {batch: why for batch, why in lost_output.items() if batch > durable_batch}
         previous = self._previous.newest(region, durable_batch, lost)
         return restore.choose(previous, completed, saved)
 
     def draft(self, region: RegionId, choice: Restore) -> Path:
-        """Makes the region's directory as it was chosen, under another name for now, and writes
-        down what it is made of.
+        """Makes the region's directory from the chosen state, as a draft under a temporary name,
+        and records its origin.
         """
         for leftover in self._names(region):
             self._layout.work.delete_directory(leftover)
@@ -139,7 +137,7 @@ def _completed(region: RegionId, manifest: Manifest | None) -> CompletedCheckpoi
 
 
 def _clone_files(files: Iterable[Path], source: Path, target: Path) -> None:
-    """With Hadoop's checksums: the attempt after this one wants to compare the files again."""
+    """Clones the files with their Hadoop checksums, so that the next attempt can verify them."""
     for path in files:
         for one in (path, checksum_of(path)):
             if one is path or one.exists():

@@ -23,8 +23,8 @@ class SnapshotPool:
     """The pool of one job, for one attempt.
 
     Files are added without the pool lock, and an attempt that was frozen and replaced may still
-    add some. So a file's place is named by its content, and nothing that is there is replaced:
-    whatever such an attempt still uploads, it changes nothing that a manifest names.
+    add some. So the name of a file contains the hash of its content, and no file is replaced: such
+    an attempt cannot change a file that a manifest names.
     """
 
     def __init__(self, files: Storage) -> None:
@@ -38,8 +38,8 @@ class SnapshotPool:
         """Bytes added since `begin`."""
 
     def learn(self, manifest: Manifest) -> None:
-        """Takes the places and checksums of an earlier checkpoint, so that no file is read or kept
-        twice: also under the names that releases before this one gave.
+        """Takes the locations and checksums of an earlier checkpoint, so that no file is read or
+        stored twice: also locations that an earlier release chose.
         """
         for region, known in manifest.regions.items():
             for file in known.files:
@@ -69,7 +69,7 @@ class SnapshotPool:
         return self._file(path, location)
 
     def _add(self, source: Path, location: str) -> None:
-        """Keeps `source` there, unless somebody else has meanwhile."""
+        """Keeps `source` at `location`, unless another attempt has created the file meanwhile."""
         kept = self._files.keep_new(source, location)
         self._there.add(location)
         if kept is not None:

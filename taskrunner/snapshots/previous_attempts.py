@@ -1,8 +1,9 @@
-"""What earlier attempts of a job left behind, and how far it can be trusted.
+"""Finds the state that earlier attempts of a job left, and judges whether it can be trusted.
 
-The newest attempt whose directory was made decides: what attempts before it left is older, and
-the output that goes with it may have been withdrawn. What the directory was made of is written
-down before any output is withdrawn, so an attempt that died in between is known as well.
+Only the newest attempt with a complete directory counts: the state of attempts before it is older,
+and output that belongs to that state may have been withdrawn. The origin of a directory is recorded
+before any output is withdrawn, so that an attempt which died before its directory was complete is
+known as well.
 """
 
 import json
@@ -33,7 +34,7 @@ Checks = dict[tuple[AttemptNumber, RegionId], SparkDirectoryCheck]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a region's directory was made of."""
+    """The state from which a region's directory was cloned."""
 
     kind: str
     """attempt, checkpoint, savepoint or scratch"""
@@ -49,7 +50,7 @@ class Origin:
 def write_origin(
     layout: JobLayout, attempt: AttemptNumber, region: RegionId, choice: Restore
 ) -> None:
-    """Writes down what the region's directory is made of, durably."""
+    """Records the state from which the region's directory is cloned, durably."""
     document = {
         "kind": _kind(choice),
         "attempt": choice.attempt if isinstance(choice, FromAttempt) else None,
@@ -60,7 +61,7 @@ def write_origin(
 
 
 def read_origin(layout: JobLayout, attempt: AttemptNumber, region: RegionId) -> Origin | None:
-    """None: an attempt that had not come so far, or of a release that did not write it down."""
+    """None: the attempt died earlier, or ran on a release that did not record the origin."""
     try:
         text = layout.work.read(storage_layout.restored(attempt, region))
     except FileNotFoundError:
@@ -78,7 +79,7 @@ def read_drain(layout: JobLayout, attempt: AttemptNumber, region: RegionId) -> i
 
 
 class PreviousAttempts:
-    """Looks at what the attempts before one of them left behind; at each file once."""
+    """The directories of the attempts before a new attempt. Each file is verified at most once."""
 
     def __init__(
         self,
@@ -94,8 +95,8 @@ class PreviousAttempts:
     def newest(
         self, region: RegionId, not_before: int, lost_output: Mapping[int, str]
     ) -> PreviousAttempt | None:
-        """The newest attempt that committed a batch, else the newest that began one. Batches
-        before `not_before` are of no use; `lost_output` is told in `restore.newest_whole`.
+        """The newest attempt that committed a batch, else the newest attempt that began one. For
+        `not_before` and `lost_output` see `restore.start_points` and `restore.newest_whole`.
         """
         first_batch = None
         for attempt in self._older_attempts():
@@ -113,7 +114,7 @@ class PreviousAttempts:
         return first_batch
 
     def check(self, attempt: AttemptNumber, region: RegionId) -> SparkDirectoryCheck:
-        """What is known about the files in a region's directory."""
+        """The verification of a region's directory in an attempt."""
         wanted = (attempt, region)
         if wanted not in self._checks:
             self._checks[wanted] = SparkDirectoryCheck(self._directory(attempt, region))
@@ -128,7 +129,7 @@ class PreviousAttempts:
     ) -> PreviousAttempt | None:
         log = SparkLog(self._directory(attempt, region))
         drained_after = read_drain(self._layout, attempt, region)
-        # a drained region was to end there, and did not: nothing would be in time any more
+        # the stop failed after its drain: with that watermark all rows would be late
         last = math.inf if drained_after is None else drained_after
         committed = [batch for batch in log.committed() if batch <= last]
         begun = [batch for batch in log.begun() if batch <= last]
@@ -143,16 +144,16 @@ class PreviousAttempts:
         attempt: AttemptNumber,
         found: PreviousAttempt | None,
     ) -> PreviousAttempt | None:
-        """What was found, given what the directory was made of."""
+        """Adds what the origin of the directory tells about the attempt."""
         committed = SparkLog(self._directory(attempt, region)).last_committed()
         if origin.batch is not None and (committed is None or committed < origin.batch):
-            fault = f"it was started after batch {origin.batch}, and that batch is not in it"
+            fault = f"it was started after batch {origin.batch}, which is missing in its directory"
             return PreviousAttempt(attempt, None, has_pending_batch=False, fault=fault)
         if found is None or not origin.is_attempt or committed != origin.batch:
             return found
         at = "before the first batch" if origin.batch is None else f"after batch {origin.batch}"
         words = (
-            f"attempt {attempt} had gone on {at} from what attempt {origin.attempt} left, and "
+            f"attempt {attempt} continued {at} from the directory of attempt {origin.attempt} and "
             "committed nothing"
         )
         return replace(found, failed_start=words)
@@ -161,13 +162,13 @@ class PreviousAttempts:
         return self._layout.spark_checkpoint_dir(attempt, region)
 
     def _older_attempts(self) -> list[AttemptNumber]:
-        """The newest first."""
+        """Newest first."""
         names = self._layout.work.list_names(storage_layout.ATTEMPTS)
         return [n for n in reversed(storage_layout.attempt_numbers(names)) if n in self._known]
 
 
 def _cut_off(attempt: AttemptNumber, origin: Origin) -> PreviousAttempt:
-    fault = f"it was cut off before its directory was made; it was to start so: {origin.why}"
+    fault = f"it died before its directory was complete; its choice was: {origin.why}"
     return PreviousAttempt(attempt, None, has_pending_batch=False, fault=fault)
 
 

@@ -198,7 +198,8 @@ class Snapshots:
             }
             itself = Ancestor(self._subject.job, manifests.batches_by_sink(regions))
             lineage = (*self._subject.ancestors, itself)
-            info = SavepointInfo(savepoint, self._subject.document, lineage)
+            is_drained = any(manifests.is_end_of_time(one.watermark) for one in regions.values())
+            info = SavepointInfo(savepoint, self._subject.document, lineage, is_drained)
             manifest = self._manifest(checkpoint, at, regions, info)
             draft.finish(manifest, self._fence.holding)
         except Exception:

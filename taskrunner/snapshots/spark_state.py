@@ -27,7 +27,7 @@ _CHECKSUM = ".crc"
 
 
 class MissingState(Exception):
-    """A state file that Spark's commit log names is not there, or not all of it."""
+    """A state file that Spark's commit log names does not exist, or is incomplete."""
 
 
 class ScatteredState(Exception):
@@ -94,13 +94,13 @@ def is_state_file(path: Path) -> bool:
 
 
 def is_state_checksum(path: Path) -> bool:
-    """Whether it is what Spark writes down about a state file: its size and checksum, as JSON."""
+    """Whether a file has the size and checksum of a state file, as JSON, which Spark writes."""
     name = path.name.removesuffix(_CHECKSUM)
     return name != path.name and _STATE_FILE.fullmatch(name) is not None
 
 
 def checksum_of(path: Path) -> Path:
-    """Where Spark keeps the size and the checksum of a state file."""
+    """The file in which Spark records the size and the checksum of a state file."""
     return path.with_name(path.name + _CHECKSUM)
 
 

@@ -1,7 +1,7 @@
-"""Which files of a Spark checkpoint directory a query needs to start after a batch.
+"""Finds the files of a Spark checkpoint directory that a query needs to start after a batch.
 
-A checkpoint keeps them, and the directory of a new attempt is made of them. What else is in the
-directory (older batches, files of tries that failed) is left behind.
+A checkpoint keeps these files, and the directory of a new attempt is cloned from them. Other files
+of the directory (older batches, files of failed tries) are ignored.
 """
 
 import re
@@ -17,10 +17,10 @@ _NUMBER = re.compile(r"\d+")
 def small_files(
     directory: Path, batch: int | None, states: Sequence[PartitionState], pending: int | None = None
 ) -> Iterator[Path]:
-    """What is needed beside the files of `states` to start after `batch`, or with the very first
-    batch. `pending` is a batch that had begun and is to run again with the same range.
+    """The files that a query needs, beside those of `states`, to start after `batch`; None: with
+    its first batch. `pending` is a batch that had begun and is to run again with the same range.
 
-    Commits are kept as far back as they name state files: the next snapshot needs them.
+    Commits are kept as far back as they name state files, because the next snapshot needs them.
     """
     last = -1 if batch is None else batch
     oldest = spark_state.oldest_version(states, otherwise=last + 1) - 1
@@ -39,7 +39,7 @@ def small_files(
 
 
 def visible_files(directory: Path) -> Iterator[Path]:
-    """All but hidden ones: those are Hadoop's checksums, and temporary files."""
+    """All files except hidden ones, which are Hadoop's checksums or temporary."""
     for path in sorted(directory.rglob("*")):
         inside = path.relative_to(directory)
         if path.is_file() and not any(part.startswith(".") for part in inside.parts):
@@ -47,8 +47,8 @@ def visible_files(directory: Path) -> Iterator[Path]:
 
 
 def source_log_entry(inside: tuple[str, ...]) -> tuple[int, int] | None:
-    """Of a file in the log of a source that reads files: the number of the source and of the
-    entry, by the file's path in the directory. None: it is another file.
+    """The number of a source and the number of an entry in its log, from the path of the entry's
+    file in the directory; None: the file is not in the log of a source.
     """
     match inside:
         case ("sources", source, name) if source.isdigit() and (found := _NUMBER.match(name)):

@@ -1,15 +1,15 @@
-"""Whether what a killed attempt left in its Spark checkpoint directory is whole.
+"""Verifies the Spark checkpoint directory of an attempt that was killed.
 
-Spark syncs nothing: after a power cut the last files may be empty, cut off or full of zeros,
-under their right names. Evidence, as far as there is any:
+Spark does not sync its files: after a power cut the newest files may be empty, truncated or filled
+with zeros, under their right names. They are verified against whatever describes them:
 
 - Hadoop writes a CRC-32 of every 512 bytes of `name` to `.name.crc`;
 - Spark writes the size of a changelog or snapshot to `<name>.crc`, and a snapshot names its
   shared files with their sizes;
 - logs and descriptions are JSON, most of them after a line with a version.
 
-A file that came from a checkpoint or savepoint has none of Hadoop's checksums. It was synced
-before its manifest was written, or compared with the manifest when it was fetched.
+A file that was restored from a checkpoint or savepoint has no Hadoop checksum. It was synced before
+its manifest was written, or compared with the manifest when it was fetched.
 """
 
 import json
@@ -34,11 +34,11 @@ _VERSION = re.compile(r"\0?v\d+")
 
 
 class DamagedDirectory(Exception):
-    """A file of a Spark checkpoint directory is not whole."""
+    """A file of a Spark checkpoint directory is damaged."""
 
 
 class SparkDirectoryCheck:
-    """Looks at each file of a Spark checkpoint directory once, however many batches need it."""
+    """Verifies the files of a Spark checkpoint directory, each file at most once."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -46,15 +46,15 @@ class SparkDirectoryCheck:
         self._found: dict[Path, str | None] = {}
 
     def damage(self, point: StartPoint) -> str | None:
-        """Why the directory cannot be started from there; None: it can, as far as can be known."""
+        """Why a query cannot start at this point; None: no damage was found."""
         try:
             self.files(point)
-        except Exception as error:  # whatever is wrong with it, it is not to be trusted
+        except Exception as error:  # after any error the directory cannot be trusted
             return f"{type(error).__name__}: {error}"
         return None
 
     def files(self, point: StartPoint) -> list[Path]:
-        """Everything that a query needs to start there. Raises whatever is wrong with it."""
+        """All files that a query needs to start at this point. Raises if a file is damaged."""
         log, batch, pending = self._log, point.batch, point.pending
         states = [] if batch is None else spark_state.state_of(self._directory, batch)
         last = batch if pending is None else pending
@@ -87,8 +87,8 @@ def checksum_of(path: Path) -> Path:
 
 
 def _is_after(inside: tuple[str, ...], ends: Sequence[Any]) -> bool:
-    """Whether a file is an entry in the log of a source that no batch has read: the source finds
-    those input files again.
+    """Whether a file is an entry in the log of a files source that no batch has read yet: without
+    the entry, the source finds the same input files again.
     """
     match source_log_entry(inside):
         case (source, entry) if source < len(ends):
@@ -100,7 +100,7 @@ def _is_after(inside: tuple[str, ...], ends: Sequence[Any]) -> bool:
 
 
 def _content_fault(path: Path, inside: tuple[str, ...]) -> str | None:
-    """What is wrong with a file, to be read after its name."""
+    """The damage of a file, as a predicate to its name; None: no damage was found."""
     try:
         size = path.stat().st_size
         if size == 0:
@@ -115,7 +115,7 @@ def _content_fault(path: Path, inside: tuple[str, ...]) -> str | None:
 
 
 def _checksum_fault(path: Path, size: int) -> str | None:
-    """Compares a file with Hadoop's checksum, if there is one."""
+    """Compares a file with Hadoop's checksum, if it has one."""
     try:
         sums = checksum_of(path).read_bytes()
     except FileNotFoundError:
@@ -141,7 +141,7 @@ def _checksum_fault(path: Path, size: int) -> str | None:
 
 
 def _zeros_fault(path: Path, size: int) -> str | None:
-    """A file system may have kept the size and lost the content."""
+    """After a crash, some file systems have the size of a file and not its content."""
     with path.open("rb") as file:
         file.seek(max(size - _TAIL, 0))
         return None if any(file.read()) else "ends in zeros"
@@ -167,7 +167,7 @@ def _kind_fault(path: Path, inside: tuple[str, ...]) -> str | None:
 
 
 def _size_fault(path: Path) -> str | None:
-    """Compares a state file with the size that Spark wrote down, if it did."""
+    """Compares the size of a state file with the size that Spark recorded, if it did."""
     try:
         wanted = json.loads(spark_state.checksum_of(path).read_bytes())["mainFileSize"]
     except FileNotFoundError:
@@ -183,8 +183,8 @@ def _zip_fault(path: Path) -> str | None:
 
 
 def _check_description(path: Path) -> None:
-    """A source's log, or the description of an operator: lines of JSON after a version, as far as
-    it is text of that kind at all.
+    """Parses a source's log or an operator's description, if it is text with a version line.
+    Raises `ValueError`.
     """
     try:
         first, *lines = path.read_text(encoding="utf-8").splitlines()

@@ -67,7 +67,7 @@ class _Book:
     first_row: dict[RegionId, int] = field(default_factory=dict)
     """Where a job that was started from another's checkpoint begins."""
     visible_batch: dict[RegionId, int] = field(default_factory=dict)
-    """The last batch that a completed checkpoint or savepoint covers."""
+    """The last batch that a completed checkpoint covers, or the savepoint of a stop or a change."""
 
 
 class Invariants:
@@ -259,7 +259,9 @@ class Invariants:
                 raise InvariantBroken(ACKS, f"checkpoint {checkpoint.number}, {region}: {fault}")
             self._check_map(life, checkpoint, region_id, state)
             book.safe_rows[region_id] = max(book.safe_rows.get(region_id, 0), rows)
-            book.visible_batch[region_id] = max(book.visible_batch.get(region_id, -1), batch or 0)
+            if _is_gone_back_to(life, checkpoint):
+                covered = max(book.visible_batch.get(region_id, -1), batch or 0)
+                book.visible_batch[region_id] = covered
 
     def _files_of(
         self, life: Life, checkpoint: Checkpoint
@@ -336,6 +338,8 @@ class Invariants:
         for there in storage.jobs.values():
             if there.trespass is not None:
                 raise InvariantBroken(FENCED, there.trespass)
+            if there.broken_promise is not None:
+                raise InvariantBroken(EXACTLY_ONCE, there.broken_promise)
             for files in there.sinks.values():
                 if not files.is_checked:
                     files.is_checked = True
@@ -422,6 +426,17 @@ class Invariants:
         if found is None:
             found = self._books[job] = _Book()
         return found
+
+
+def _is_gone_back_to(life: Life, checkpoint: Checkpoint) -> bool:
+    """Whether no recovery goes back behind it: that is so of every checkpoint, and of the savepoint
+    of a stop or a change. A savepoint that the job runs on from is the user's, and may be gone.
+    """
+    if not checkpoint.is_savepoint:
+        return True
+    saved = next(one for one in life.savepoints.values() if one.checkpoint == checkpoint.number)
+    kinds = [one.operation.kind for one in life.operations.values() if one.savepoint_id == saved.id]
+    return OperationKind.SAVEPOINT not in kinds
 
 
 def _subtasks(life: Life) -> frozenset[SubtaskRef]:

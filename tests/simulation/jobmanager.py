@@ -45,7 +45,7 @@ from jobmanager.loops.reaper import Reaper
 from jobmanager.services import lives as lives_of_jobs
 from jobmanager.services import runners
 from jobmanager.services.clock import SteadyClock
-from jobmanager.services.dispatch import Dispatcher
+from jobmanager.services.dispatch import Dispatcher, EffectMustWait
 from jobmanager.services.ports.runners import Runner
 from jobmanager.services.start_progress import StartProgress
 from tests.simulation.database import EPOCH, NotLeading, Outage, OutboxRow
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 
 LEASE = timedelta(seconds=6)
 RENEW_EVERY_MS = 2_000
+FENCE_AFTER = timedelta(seconds=12)
 START_TIMEOUT = timedelta(seconds=30)
 IDLE_START = timedelta(seconds=60)
 STALL_AFTER = timedelta(seconds=30)
@@ -242,7 +243,7 @@ class JobManagerParty(Party):
                 except LaunchFailure as error:
                     yield from self._note_failure(entry, error)
                     continue
-                except (NotLeading, Outage, LockUnavailable):
+                except (NotLeading, Outage, LockUnavailable, EffectMustWait):
                     continue
                 done.append(entry.id)
                 yield None
@@ -283,7 +284,7 @@ class JobManagerParty(Party):
         units: Any = self.unit_of_work
         storage: Any = self._storage
         effect: Any = entry.effect
-        dispatcher = Dispatcher(units, self._launcher, storage)
+        dispatcher = Dispatcher(units, self._launcher, storage, FENCE_AFTER, self.listening_since)
         return running(dispatcher.carry_out(entry.job_id, effect, self.now()))
 
     def watch(self, row: Runner) -> None:

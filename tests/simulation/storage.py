@@ -153,6 +153,8 @@ class JobStorage:
         """The newest attempt that has begun to read what is there: for the invariants only."""
         self.trespass: str | None = None
         """An older attempt published something after that: for the invariants only."""
+        self.broken_promise: str | None = None
+        """Output that had waited for its checkpoint was withdrawn: for the invariants only."""
         self.has_lost_files = False
         """Something was deleted since the invariants were last checked."""
 

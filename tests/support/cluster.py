@@ -49,6 +49,9 @@ from jobmanager.store.database import Database
 from tests.support.builders import NOW
 from tests.support.contract import check_answer
 
+FENCE_AFTER = timedelta(seconds=60)
+"""How long runners go on without a JobManager if their sinks cannot be fenced."""
+
 
 class Clock:
     def __init__(self) -> None:
@@ -337,7 +340,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
     leadership = Leadership(database.leases, myself, Timing(lease=timedelta(hours=1)))
     database.leader = lambda: leadership.term
     await leadership.run_once()
-    dispatcher = Dispatcher(units, bench, storage)
+    dispatcher = Dispatcher(units, bench, storage, FENCE_AFTER, NOW)
     app = _app()
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(

@@ -142,7 +142,7 @@ def _noted(draft: Draft, found: StoredAttempt, event: AttemptEvent) -> StoredAtt
         case attempts.RunnerRegistered() if found.attempt.number == draft.life.job.job.attempt:
             draft.life = replace(draft.life, has_live_runner=True)
         case attempts.QueriesStarted() if event.restored is not None:
-            if event.restored and found.restored is None and found.attempt.number > 1:
+            if event.restored and not found.restored and found.attempt.number > 1:
                 draft.history.append(
                     _restored_entry(found.attempt.number, event.at, event.restored)
                 )
@@ -191,7 +191,7 @@ def _entry(before: StoredAttempt, attempt: Attempt, event: AttemptEvent) -> Hist
 def _restored_entry(
     attempt: AttemptNumber, at: datetime, restored: Sequence[RestoredRegion]
 ) -> HistoryEntry:
-    """Where a later attempt went on: whoever looks for rows that were withdrawn reads it here."""
+    """The state from which a later attempt continues: it explains why rows were withdrawn."""
     why = "; ".join(f"{one.region}: {one.why}" for one in restored)
     detail = {"regions": {one.region: asdict(one) for one in restored}}
     return HistoryEntry(at, "attempt_restored", why, attempt, detail=detail)

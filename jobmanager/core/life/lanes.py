@@ -1,7 +1,8 @@
 """The lanes of the outbox: which effects wait for which.
 
-    runners   LaunchAttempt, KillRunner                              quick, in the order of a job
-    storage   DiscardCheckpoint, DiscardAttempts, DisposeSavepoint   as slow as the storage is
+    runners   LaunchAttempt, KillRunner             quick, in the order of a job
+    storage   DiscardCheckpoint, DiscardAttempts,   as slow as the storage is
+              DisposeSavepoint, LetRestorePointGo
 
 No lane waits for another: a store that hangs stops no launch. In a lane at most so many jobs are
 served at once, and of a job one effect after the other, so that one job with much to do leaves
@@ -23,6 +24,7 @@ from jobmanager.core.life.effects import (
     ForJobManager,
     KillRunner,
     LaunchAttempt,
+    LetRestorePointGo,
 )
 
 HOLDS_BACK_FOR_TRIES = 3
@@ -47,6 +49,7 @@ LANES: dict[type[ForJobManager], OutboxLane] = {
     DiscardCheckpoint: OutboxLane.STORAGE,
     DiscardAttempts: OutboxLane.STORAGE,
     DisposeSavepoint: OutboxLane.STORAGE,
+    LetRestorePointGo: OutboxLane.STORAGE,
 }
 assert set(LANES) == set(get_args(ForJobManager))
 

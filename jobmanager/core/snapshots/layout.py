@@ -18,11 +18,11 @@ pass it to the port in `jobmanager.files`.
         lineage.json                      the jobs it was started from, if any: its lineage
         outputs.json                      all directories it ever wrote to
         attempts/<n>/<region>/            Spark checkpoint directory of that attempt
-        attempts/<n>/.<region>.clone/     the same before it is whole
-        attempts/<n>/<region>.restored.json  what the directory was made of, written before it has
-                                          its name and before any output is withdrawn
-        attempts/<n>/<region>.drain       the batch that a stop began to drain after
-        attempts/<n>/.rounds/<loop>/      of a batch job: what a round of a loop gave
+        attempts/<n>/.<region>.clone/     the same before it is complete
+        attempts/<n>/<region>.restored.json  the state it was cloned from; written before the
+                                          directory is complete and before output is withdrawn
+        attempts/<n>/<region>.drain       the batch after which a stop began to drain
+        attempts/<n>/.rounds/<loop>/      in a batch job: results of the rounds of a loop
         attempts/<n>/result.json          how the attempt ended
         inputs/<vertex>/rows.json         the rows of a `table` source, the same for all attempts
 
@@ -131,7 +131,7 @@ def clone_draft(number: AttemptNumber, region: RegionId) -> str:
 
 
 def restored(number: AttemptNumber, region: RegionId) -> str:
-    """What a region's Spark checkpoint directory was made of."""
+    """The state from which a region's Spark checkpoint directory was cloned."""
     return f"{attempt(number)}/{region}.restored.json"
 
 
@@ -175,8 +175,8 @@ def pooled(region: RegionId, path: str) -> str:
 
 
 def pooled_places(location: str, sha256: str) -> Iterator[str]:
-    """Where the pool may keep a file with this content: the first place that is free, or holds the
-    same bytes. Attempts that know nothing of each other never want one place for two contents.
+    """Yield possible locations of a file in the pool; the first that is free, or holds the same
+    bytes, is used. Two attempts never use one location for different contents.
     """
     yield f"{location}~{sha256[:32]}"
     yield from (f"{location}~{sha256[:32]}~{number}" for number in count(2))

@@ -20,6 +20,7 @@ from jobmanager.core.graph.sinks import (
     ScriptSink,
     Sink,
     Visibility,
+    unfenced_sinks,
 )
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan.job_plan import Region, plan_of
@@ -40,6 +41,7 @@ from taskrunner.spark.run.batch_sinks import (
     BatchSink,
     Discarded,
     ExactlyOnceFiles,
+    FencedBatches,
     PythonWriter,
     Shared,
     Shown,
@@ -84,11 +86,15 @@ class SparkJob:
         places: JobPaths,
         fence: Fence,
         past: Past,
+        check_fence_time: Callable[[], None] = lambda: None,
     ) -> None:
         self._spark = spark
         self._subject = subject
         self._places = places
         self._fence = fence
+        self._check_fence_time = check_fence_time
+        self.unfenced = tuple(one.id for one in unfenced_sinks(subject.graph.vertices))
+        """Sinks that this attempt could write to after it was replaced."""
         self._restoring = Restoring(spark, subject, places, past)
         self._scripts = scripts_of(spark, places)
         self.held_sinks: dict[RegionId, list[SinkDirectory]] = {}
@@ -171,7 +177,7 @@ class SparkJob:
                 directory.recover(last_kept=0, last_visible=0)
             self._restoring.chosen[region.id] = FromScratch("a batch job starts over")
             is_done = bool(found) and all(one.state_of(0) is not None for one in found)
-            return BatchRegion(self._spark, region, work, writers[0], is_done)
+            return BatchRegion(self._spark, region, work, self._fenced(writers[0]), is_done)
         self._restoring.restore(region, sinks, found)
         self.held_sinks[region.id] = [
             directory
@@ -181,13 +187,24 @@ class SparkJob:
         place = self._places.layout.spark_checkpoint_dir(self._subject.attempt, region.id)
         writer = writers[0] if len(sinks) == 1 else self._shared(region, sinks, writers, compiler)
         inputs = self._inputs(place)
-        return RegionQuery(self._spark, self._subject.graph, region, rows, writer, place, inputs)
+        return RegionQuery(
+            self._spark, self._subject.graph, region, rows, self._fenced(writer), place, inputs
+        )
 
     def _inputs(self, spark_checkpoint_dir: Path) -> InputFiles | None:
         rules = self._places.rules
         if rules is None:
             return None
         return InputFiles(spark_checkpoint_dir, rules.graphs, self._places.layout.work.uri)
+
+    def _fenced(self, writer: BatchSink) -> BatchSink:
+        return FencedBatches(writer, self._check_attempt)
+
+    def _check_attempt(self) -> None:
+        """Whether this attempt may begin a batch. Raises `Superseded` or `JobManagerLost`."""
+        self._fence.check()
+        if self.unfenced:
+            self._check_fence_time()
 
     def _shared(
         self,
@@ -237,11 +254,14 @@ class SparkJob:
                 is_held = _is_held(sink) and self._subject.graph.mode is Mode.STREAMING
                 return ExactlyOnceFiles(sink, sink.connector, directory, is_held)
             case ConsoleSink():
-                return Shown(lambda text: log.info("console", sink=sink.id, text=text))
+                show = partial(log.info, "console", sink=sink.id)
+                return Shown(lambda text: show(text=text), self._fence.holding)
             case BlackholeSink():
                 return Discarded()
             case PythonSink():
-                return PythonWriter(sink, sink.connector, self._spark, self._subject.job.hex)
+                told = {"headgate.job": self._subject.job.hex}
+                told["headgate.attempt"] = str(self._subject.attempt)
+                return PythonWriter(sink, sink.connector, self._spark, told)
             case ScriptSink():
                 script = self._subject.graph.vertex(sink.inputs[0].vertex)
                 if not isinstance(script, Script):

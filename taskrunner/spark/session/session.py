@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from taskrunner import logs
-from taskrunner.spark.session import class_archive, state_memory
+from taskrunner.spark.session import class_archive, java_options, state_memory
 from taskrunner.spark.session.priming import prime
 
 Session = SparkSession
@@ -81,7 +81,9 @@ def open_session(chosen: Mapping[str, str], *, records: bool = False) -> SparkSe
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder
-    for key, value in class_archive.with_archive(chosen, records=records).items():
+    is_local = _is_on_this_machine(chosen.get("spark.master", "local"))
+    options = java_options.with_temporary_directory(chosen, is_local=is_local)
+    for key, value in class_archive.with_archive(options, records=records).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

@@ -22,6 +22,7 @@ from jobmanager.protocol.messages import (
     BarrierAcks,
     BarrierDecline,
     CheckpointCompleted,
+    EndingReport,
     FailureReport,
     SavepointTarget,
     Stop,
@@ -34,7 +35,6 @@ from taskrunner.core.attempt import events
 from taskrunner.core.attempt.instructions import (
     AskRegionsToStop,
     BreakOffSnapshot,
-    EndingReport,
     Instruction,
     Prepare,
     Report,

@@ -114,7 +114,10 @@ def test_a_delta_with_two_rows_for_a_key_is_told(job: JobUnderTest) -> None:
 @pytest.mark.parametrize(
     ("select", "told"),
     [
-        ({"n": "n", "guess": "guess"}, "vertex roots/step: a round must give .*change is missing"),
+        (
+            {"n": "n", "guess": "guess"},
+            "vertex roots/step: the result of a round must .*change is missing",
+        ),
         (
             {"n": "n", "guess": "1", "change": "change"},
             "guess is INT and was DOUBLE: cast it",

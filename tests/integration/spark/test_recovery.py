@@ -124,7 +124,7 @@ def test_what_a_power_cut_left_is_not_gone_on_from(job: JobUnderTest) -> None:
     started = job.start(manifest)
     choice = started.restored[OUT]
     assert isinstance(choice, FromCheckpoint)
-    assert "had gone on after batch" in choice.why
+    assert "continued after batch" in choice.why
     assert "and committed nothing" in choice.why
     wait_until_read(job, 6)
     _check_output(job, 6)

@@ -220,14 +220,14 @@ def test_a_start_from_an_attempt_that_committed_nothing_falls_back_to_the_checkp
     # Then it does not try the same again
     assert isinstance(choice, FromCheckpoint)
     assert choice.why == (
-        "checkpoint 1 is at batch 2; attempt 2 had gone on after batch 5 from what attempt 1 left, "
-        "and committed nothing"
+        "checkpoint 1 is at batch 2; attempt 2 continued after batch 5 from the directory of "
+        "attempt 1 and committed nothing"
     )
     # And the one after it does not go back to what was there before: its output is withdrawn
     shutil.rmtree(layout.spark_checkpoint_dir(THIRD, OUT))
     after = choose(layout, FOURTH, manifest)
     assert isinstance(after, FromCheckpoint)
-    assert "attempt 3 is not usable: it was cut off before its directory was made" in after.why
+    assert "attempt 3 is not usable: it died before its directory was complete" in after.why
 
 
 def test_an_attempt_that_committed_a_batch_is_gone_on_from(
@@ -251,7 +251,7 @@ def test_with_nothing_durable_a_failed_start_is_tried_again(
 
     assert isinstance(choice, FromAttempt)
     assert (choice.attempt, choice.batch) == (2, 2)
-    assert "attempt 2 had gone on after batch 2 from what attempt 1 left" in choice.why
+    assert "attempt 2 continued after batch 2 from the directory of attempt 1" in choice.why
 
 
 def test_a_start_from_the_checkpoint_that_committed_nothing_keeps_the_batch_it_had_begun(
@@ -276,7 +276,7 @@ def test_a_directory_whose_batches_got_lost_is_not_taken_for_a_new_one(
     choice = choose(layout, THIRD, manifest)
 
     assert isinstance(choice, FromCheckpoint)
-    assert "attempt 2 is not usable: it was started after batch 5, and that batch" in choice.why
+    assert "attempt 2 is not usable: it was started after batch 5, which is missing" in choice.why
 
 
 def test_a_job_that_began_anew_does_not_go_back_to_what_was_before(layout: JobLayout) -> None:
@@ -334,3 +334,16 @@ def test_a_snapshot_is_taken_from_what_is_left(
     assert taken.manifest.job == JOB
     assert taken.manifest.checkpoint == CheckpointNumber(2)
     assert taken.manifest.regions[OUT].batch == 4
+
+
+def test_the_restore_point_is_wanted_where_all_output_since_is_lost(
+    layout: JobLayout, spark: SparkDirectory
+) -> None:
+    """A job that was started from a savepoint, and has no checkpoint of its own yet."""
+    clones = Clones(layout, SECOND, Past())
+
+    assert not clones.wants_origin(OUT)
+    assert not clones.wants_origin(OUT, {2: "sink out, batch 2: the file is not there"})
+    assert clones.wants_origin(OUT, {0: "sink out, batch 0: the file is not there"})
+    choose(layout, SECOND, None)
+    assert Clones(layout, THIRD, Past()).wants_origin(OUT), "attempt 2 committed nothing"

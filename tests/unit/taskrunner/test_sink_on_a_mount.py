@@ -168,7 +168,7 @@ def test_a_volume_that_is_not_mounted_any_more_is_not_begun_anew(
     mounted.unlink()
     mounted.mkdir()
 
-    with pytest.raises(OutputNotMounted, match=f"sink out: the records of .* {mounted} were insid"):
+    with pytest.raises(OutputNotMounted, match=f"the records .* are missing in {mounted}"):
         prepare_outputs(layout, outputs)
     assert list(mounted.iterdir()) == []
 

@@ -338,6 +338,22 @@ def test_a_rescaled_job_that_has_committed_nothing_has_proved_nothing() -> None:
     assert story.life.job.next_checkpoint_at == after(8)
 
 
+def test_output_that_a_roll_back_would_withdraw_is_not_shown_yet() -> None:
+    story = a_rescaled_story().restores(at=5).then(events.CheckpointDue(after(6)))
+    told = len(story.effects)
+    assert outcome_of(story.acks(at=7)) is AckOutcome.RECORDED
+    assert not of_type(story.effects[told:], effects.AnnounceCompletion)
+
+    story.commits(at=8).then(events.CheckpointDue(after(8)))
+    assert outcome_of(story.acks(at=9)) is AckOutcome.COMPLETED
+    assert of_type(story.effects[told:], effects.AnnounceCompletion)
+
+
+def outcome_of(story: Story) -> AckOutcome | None:
+    assert story.last is not None
+    return story.last.outcome
+
+
 def test_a_rescale_that_fails_goes_back_and_its_savepoint_stays() -> None:
     for moment in (AttemptFailed(after(5), a_failure("no space")),):
         story = a_rescaled_story().hears(moment)
@@ -423,8 +439,8 @@ def test_a_claimed_checkpoint_of_another_job_goes_with_the_first_checkpoint() ->
     story = a_running_story(restore_point=CLAIMED).then(events.CheckpointRequested(after(2)))
     story.acks(at=3)
 
-    let_go = effects.LetCheckpointGo(JobId(UUID(int=9)), CheckpointNumber(3))
-    assert of_type(story.effects, effects.LetCheckpointGo) == [let_go]
+    let_go = effects.LetRestorePointGo(CLAIMED.root, JobId(UUID(int=9)).hex, CheckpointNumber(3))
+    assert of_type(story.effects, effects.LetRestorePointGo) == [let_go]
     assert story.life.job.restore_point == replace(CLAIMED, claim=False)
 
 
@@ -433,7 +449,7 @@ def test_what_another_job_needs_too_stays() -> None:
     story.life = replace(story.life, shares_restore_point=True)
     story.then(events.CheckpointRequested(after(2))).acks(at=3)
 
-    assert not of_type(story.effects, effects.LetCheckpointGo)
+    assert not of_type(story.effects, effects.LetRestorePointGo)
     assert story.life.job.restore_point == CLAIMED
 
 

@@ -93,6 +93,22 @@ def test_options_that_lead_spark_elsewhere_are_faults(option: str) -> None:
     assert (fault.vertex, fault.field) == ("rows", f"options.{option}")
 
 
+def test_an_archive_of_input_files_is_named_in_full() -> None:
+    for value, count in (("archive", 1), ("/data/archive", 0)):
+        options = {"cleanSource": "archive", "sourceArchiveDir": value}
+        graph = graph_of({**ROWS, "options": options}, {**SINK, "path": "out"})
+        assert len(option_faults(graph)) == count
+
+
+def test_what_options_mean_to_a_connector_of_the_user_is_left_to_it() -> None:
+    source = {"id": "rows", "op": "source", "connector": "python", "class": "mine:Source"}
+    options = {"path": "/data/in", "fs.x": "y"}
+    graph = graph_of({**source, "options": options}, {**SINK, "path": "out"})
+
+    assert option_faults(graph) == []
+    assert NamedPlace("rows", "options.path", "/data/in") in places_in(graph)
+
+
 def test_options_of_formats_are_fine() -> None:
     sink = {**SINK, "path": "out", "options": {"parquet.block.size": "1024", "header": "true"}}
 
