@@ -185,6 +185,7 @@ class Server:
             predecessor,
             warm=self._warm,
             hear_time=self._clock.hear,
+            catch_up=self._catch_up,
         )
         self._access = AccessControl(database.tokens, self._clock, settings.exposure.needs_tokens)
         database.on_commit = self._wakeups.wake
@@ -334,6 +335,9 @@ class Server:
         keep, units = self._settings.keep_history, self._database.unit_of_work
         leftovers = Leftovers(units, self._launcher, self._clock, keep)
         return asyncio.create_task(tick("leftovers", leftovers, EVERY_SECONDS, stop))
+
+    async def _catch_up(self) -> None:
+        self._clock.catch_up(await self._database.time(), boot_seconds())
 
     async def _stop_jobs(self) -> None:
         """Cancel the jobs, unless another JobManager is there to lead them."""

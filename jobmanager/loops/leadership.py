@@ -5,7 +5,7 @@ not answer, a leader continues until its lease has expired by its own clock, and
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -66,9 +66,13 @@ class Leadership:
         clock: Callable[[], float] = boot_seconds,
         warm: Callable[[], Mapping[str, int] | None] = lambda: None,
         hear_time: Callable[[datetime, float], None] = lambda read, seconds: None,
+        catch_up: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._hear_time = hear_time
         """Told what the database's clock shows, at which moment of `clock`."""
+        self._catch_up = catch_up
+        """Called before the lease is taken, when nobody leads: brings the time of this server up
+        to what the last leader wrote."""
         self._unchanged: SeenLease | None = None
         self._warm = warm
         """The state of the warm runners, which every JobManager can report."""
@@ -168,6 +172,10 @@ class Leadership:
         abandoned = leases.abandoned(self._unchanged, duration, asked_at)
         if not leases.may_take(seen.lease, self._candidate, seen.at, abandoned):
             return
+        if self._told_term is not None:
+            return  # first the tasks of the earlier leadership end: they measure by the old time
+        if self._catch_up is not None:
+            await self._catch_up()
         term = await self._store.take(self._candidate, seen.lease.term, duration, abandoned)
         if term is not None:
             taken = LeaseTaken(term, asked_at, self._timing.lease)

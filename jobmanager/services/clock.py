@@ -39,3 +39,11 @@ class SteadyClock:
         """The database's clock showed `read` at `seconds` of the monotonic clock."""
         known = self._time
         self._time = corrected(known, read, seconds) if known else SteadyTime(read, seconds)
+
+    def catch_up(self, read: datetime, seconds: float) -> None:
+        """As `hear`, but at once where the database's time is later: another leader may have
+        written instants by a time that this clock has not followed yet. Only while nothing is
+        measured by this clock: before a leadership begins.
+        """
+        mine = self._time.at(seconds) if self._time else read
+        self._time = SteadyTime(max(mine, read), seconds)

@@ -178,7 +178,10 @@ class JobManagerParty(Party):
         abandoned = leases.abandoned(self._unchanged, LEASE, asked_at)
         if not leases.may_take(seen, self._candidate, self.database.now(), abandoned):
             return
+        if self._led_term is not None:
+            return  # first the loops of the earlier leadership end
         yield from self.world.maybe_pause()
+        self._clock.catch_up(self.database.time(), self.seconds)
         term = self.database.take_lease(self._candidate, seen.term, LEASE, abandoned)
         yield from self.world.maybe_pause()
         if term is not None:

@@ -74,3 +74,13 @@ def test_it_never_goes_back_and_never_runs_much_faster_or_slower(
         time = corrected(time, wall, seconds)
         elapsed = (time.at(seconds) - before).total_seconds()
         assert abs(elapsed - passed) <= MOST_CORRECTION * passed + 1e-5
+
+
+def test_a_new_leader_catches_up_with_what_the_last_leader_wrote() -> None:
+    machine = Machine()
+    clock = SteadyClock(lambda: machine.seconds, lambda: machine.wall)
+    clock.hear(NOON, machine.seconds)
+    clock.catch_up(NOON + HOUR, machine.seconds)
+    assert clock() == NOON + HOUR
+    clock.catch_up(NOON, machine.seconds)  # never back
+    assert clock() == NOON + HOUR
