@@ -16,10 +16,14 @@ process was seen to end, or it has reported the end of its attempt, or it never 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from jobmanager.core.steady_time import MOST_CORRECTION
+
 STOP_WITHIN = timedelta(seconds=5)
 """How long a runner may take to stop its queries when its fence time is over."""
 MARGIN = timedelta(seconds=10)
-"""For heartbeats that were answered and not written down, and for clocks that are stepped."""
+"""For heartbeats that were answered and not written down. The time during which the runner may
+still work is also counted a tenth longer, since the leader's time may run that much faster than the
+runner's monotonic clock (`core/steady_time.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,4 +46,5 @@ def at_rest_at(runner: EarlierRunner) -> datetime | None:
         return None
     if runner.heard_at is None or runner.fence_after is None:
         return None
-    return runner.heard_at + runner.fence_after + STOP_WITHIN + MARGIN
+    at_work = runner.fence_after + STOP_WITHIN
+    return runner.heard_at + at_work * (1 + MOST_CORRECTION) + MARGIN

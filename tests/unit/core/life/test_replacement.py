@@ -6,13 +6,23 @@ from datetime import timedelta
 import pytest
 
 from jobmanager.core.life.replacement import MARGIN, STOP_WITHIN, EarlierRunner, at_rest_at
+from jobmanager.core.steady_time import MOST_CORRECTION
 from tests.support.builders import NOW
 
 LOST = EarlierRunner(NOW, timedelta(seconds=60), is_gone=False, has_reported_end=False)
 
 
 def test_a_lost_runner_rests_after_its_fence_time_and_the_time_to_stop() -> None:
-    assert at_rest_at(LOST) == NOW + timedelta(seconds=60) + STOP_WITHIN + MARGIN
+    at_work = timedelta(seconds=60) + STOP_WITHIN
+    assert at_rest_at(LOST) == NOW + at_work * 1.1 + MARGIN
+
+
+def test_the_wait_is_long_enough_where_the_leaders_time_runs_fast() -> None:
+    fence_after = timedelta(hours=1)
+    rests_at = at_rest_at(replace(LOST, fence_after=fence_after))
+    assert rests_at is not None
+    passed = (rests_at - NOW) / (1 + MOST_CORRECTION)  # by the runner's monotonic clock
+    assert passed >= fence_after + STOP_WITHIN
 
 
 @pytest.mark.parametrize(
