@@ -9,6 +9,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from jobmanager.protocol.messages import PROTOCOL_HEADER, PROTOCOL_VERSION
+
 
 class Connection:
     def __init__(self, address: Sequence[str], token: str | None = None) -> None:
@@ -22,6 +24,7 @@ class Connection:
         content = b"" if body is None else json.dumps(body).encode()
         request = (
             f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\n{self._authorisation}"
+            f"{PROTOCOL_HEADER}: {PROTOCOL_VERSION}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
         )
         async with self._turn:

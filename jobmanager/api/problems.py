@@ -34,6 +34,7 @@ from jobmanager.core.errors import (
     Unavailable,
     UnsupportedContentType,
 )
+from jobmanager.protocol.messages import PROTOCOL_HEADER, PROTOCOL_VERSION
 
 FLINK = "flink"
 RETRY_AFTER_SECONDS = 2
@@ -150,6 +151,8 @@ def _answer(
     more: Mapping[str, Any],
 ) -> JSONResponse:
     headers = {}
+    if "/runners/" in request.url.path:  # a runner has to know whose refusal it is
+        headers[PROTOCOL_HEADER] = str(PROTOCOL_VERSION)
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     if _is_flinks(request.scope):

@@ -28,7 +28,7 @@ from jobmanager.core.ids import (
 )
 from jobmanager.core.life.checkpoint import AckOutcome, BarrierAcked, Snapshot, Stored
 from jobmanager.core.plan.job_plan import SnapshotKind
-from jobmanager.protocol import messages
+from jobmanager.protocol import messages, versions
 from jobmanager.services import batched_checkpoints, checkpoints, runners
 from jobmanager.services.ports.history import Actor
 from jobmanager.services.ports.runners import Runner
@@ -51,25 +51,26 @@ async def directives(request: Request) -> Response:
     found = await _context(request).directive_polls.fetch(
         _runner_id(request), _token(request), asked.after, asked.wait_ms / 1000
     )
-    return _answer(messages.Directives(directives=list(found)))
+    return answer(request, messages.Directives(directives=list(found)))
 
 
 async def heartbeat(request: Request) -> Response:
     content, context = await request.body(), _context(request)
-    beat = _read("body", lambda: messages.Heartbeat.model_validate_json(content))
+    beat = _read("body", lambda: messages.Heartbeat.received(content))
     superseded = await context.heartbeats.note(_runner_id(request), _token(request), beat)
-    return _answer(
+    return answer(
+        request,
         messages.HeartbeatReply(
             superseded=superseded,
             heartbeat_interval_ms=milliseconds(context.heartbeats.interval),
             urls=list(context.leadership.urls),
-        )
+        ),
     )
 
 
 async def acks(request: Request) -> Response:
     content, context = await request.body(), _context(request)
-    said = _read("body", lambda: messages.BarrierAcks.model_validate_json(content))
+    said = _read("body", lambda: messages.BarrierAcks.received(content))
     ack = batched_checkpoints.Ack(
         runner=_runner_id(request),
         token_hash=runners.token_hash(_token(request)),
@@ -92,7 +93,15 @@ async def acks(request: Request) -> Response:
     if acked.outcome in (AckOutcome.RECORDED, AckOutcome.COMPLETED):
         is_last = acked.outcome is AckOutcome.COMPLETED
         context.meters.acked(acked.kind, acked.after, is_last=is_last)
-    return _answer(messages.BarrierReply(outcome=acked.outcome.value))
+    return answer(request, messages.BarrierReply(outcome=acked.outcome.value))
+
+
+def answer(request: Request, body: messages.Message) -> Response:
+    """Answer a runner in the form of the runner's version of the protocol."""
+    version = versions.version_in(request.headers.get(messages.PROTOCOL_HEADER))
+    headers = {messages.PROTOCOL_HEADER: str(messages.PROTOCOL_VERSION)}
+    content = versions.written_for(version, body)
+    return Response(content, media_type="application/json", headers=headers)
 
 
 def token_of(authorization: str) -> str:
@@ -135,10 +144,6 @@ def _read(where: str, read: Callable[[], Read]) -> Read:
     except ValidationError as error:
         faults = [{**one, "loc": (where, *one["loc"])} for one in error.errors(include_url=False)]
         raise RequestValidationError(faults) from None
-
-
-def _answer(body: BaseModel) -> Response:
-    return Response(body.model_dump_json(), media_type="application/json")
 
 
 def _ref(ack: messages.SubtaskAck) -> SubtaskRef:

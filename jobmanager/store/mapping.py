@@ -171,6 +171,7 @@ def runner_of(row: RunnerRow) -> Runner:
         exit_description=row.exit_description,
         versions=row.versions,
         memory=row.memory,
+        protocol=row.protocol,
     )
 
 

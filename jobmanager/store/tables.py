@@ -179,6 +179,8 @@ class RunnerRow(Table):
     """Versions of Python and Headgate, as the runner reported."""
     memory: Mapped[dict[str, Any] | None]
     """The runner's last report: memory of its processes and its JVM, and its slots."""
+    protocol: Mapped[int] = mapped_column(server_default=text("1"))
+    """The version of the runner protocol that the runner named when it registered."""
     launched_at: Mapped[datetime]
     registered_at: Mapped[datetime | None]
     heartbeat_at: Mapped[datetime | None]

@@ -13,6 +13,8 @@ from pydantic import ValidationError
 from jobmanager.core.ids import RunnerId
 from jobmanager.core.json_text import without_nul
 from jobmanager.protocol.messages import (
+    PROTOCOL_HEADER,
+    PROTOCOL_VERSION,
     AttemptReply,
     AttemptReport,
     BarrierAcks,
@@ -25,6 +27,7 @@ from jobmanager.protocol.messages import (
     RunnerHello,
     RunnerWelcome,
 )
+from jobmanager.protocol.versions import version_in, written_for
 from taskrunner.control.address import AddressFile
 
 _FIRST_PAUSE = 0.2
@@ -56,11 +59,16 @@ class JobManagerClient:
         self._path = f"/v1/runners/{runner}"
         self._addresses = addresses
         self._http = httpx.Client(
-            headers={"Authorization": f"Bearer {token}"},
+            headers={
+                "Authorization": f"Bearer {token}",
+                PROTOCOL_HEADER: str(PROTOCOL_VERSION),
+            },
             timeout=_TIMEOUT_SECONDS,
             trust_env=False,
         )
         self._closed = Event()
+        self._server_version = PROTOCOL_VERSION
+        """The protocol version of the JobManager that answered last."""
 
     def __enter__(self) -> "JobManagerClient":
         return self
@@ -112,15 +120,20 @@ class JobManagerClient:
         within: timedelta | None = None,
         patience: float = 0.0,
     ) -> Reply:
-        """Calls until there is an answer; None: for ever. `patience` is the timeout of one try."""
+        """Calls until there is an answer; None: for ever. `patience` is the timeout of one try. A
+        call that an older JobManager refused is repeated in the form of its version.
+        """
         deadline = None if within is None else time.monotonic() + within.total_seconds()
-        content = None if body is None else without_nul(body.model_dump_json())
         pause = _FIRST_PAUSE
         while True:
-            url = None
+            url, version = None, self._server_version
+            content = None if body is None else without_nul(written_for(version, body))
             try:
                 url = self._address()
                 return self._once(method, url + self._path + path, content, reply, patience)
+            except CallRefused:
+                if self._server_version >= version:
+                    raise
             except NotDelivered:
                 self._addresses.failed(url)
                 is_over = deadline is not None and time.monotonic() + pause > deadline
@@ -150,6 +163,8 @@ class JobManagerClient:
         except (httpx.HTTPError, OSError, ValueError, RuntimeError) as error:
             # RuntimeError: the client was closed by another thread
             raise NotDelivered(f"{type(error).__name__}: {error}") from error
+        if response.is_success or _is_from_a_jobmanager(response):
+            self._server_version = version_in(response.headers.get(PROTOCOL_HEADER))
         return _reply(response, reply)
 
 
@@ -169,6 +184,6 @@ def _reply(response: httpx.Response, reply: type[Reply]) -> Reply:
     if status >= 400:
         raise CallRefused(f"{response.request.url}: {status} {response.text[:1000]}")
     try:
-        return reply.model_validate_json(response.content)
+        return reply.received(response.content)
     except ValidationError as error:
         raise CallRefused(f"{response.request.url}: the answer cannot be read: {error}") from error

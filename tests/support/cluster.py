@@ -28,6 +28,7 @@ from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.loops.reaper import Reaper
 from jobmanager.loops.watchdog import Watchdog
 from jobmanager.protocol.inspection import AnswerBody, QuestionBody
+from jobmanager.protocol.messages import PROTOCOL_HEADER, PROTOCOL_VERSION
 from jobmanager.services import runners
 from jobmanager.services.batched_checkpoints import Acks
 from jobmanager.services.directive_polls import DirectivePolls
@@ -140,8 +141,8 @@ class PlayedRunner:
         return found
 
     async def register(self) -> httpx.Response:
-        hello = {"protocol": 1, "host": "bench", "pid": 1, "spark_version": "4.3.0"}
-        return await self.post("register", hello)
+        hello = {"host": "bench", "pid": 1, "spark_version": "4.3.0"}
+        return await self.post("register", {"protocol": PROTOCOL_VERSION, **hello})
 
     async def say(self, event: str, **more: Any) -> dict[str, Any]:
         body = {"event": event, **more}
@@ -300,6 +301,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
     async with httpx.AsyncClient(
         transport=transport,
         base_url="http://headgate",
+        headers={PROTOCOL_HEADER: str(PROTOCOL_VERSION)},  # as runners of this version do
         event_hooks={"response": [check_answer]},
     ) as http:
         app.state.context = ApiContext(

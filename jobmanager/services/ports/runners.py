@@ -31,6 +31,8 @@ class Runner:
     exit_description: str | None = None
     versions: Mapping[str, Any] = field(default_factory=dict)
     memory: Mapping[str, Any] | None = None
+    protocol: int = 1
+    """The version of the runner protocol that the runner named when it registered."""
 
 
 @dataclass(frozen=True, slots=True)
