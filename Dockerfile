@@ -20,7 +20,7 @@ COPY web web
 RUN pip install --no-cache-dir --no-deps .
 
 RUN useradd --create-home --uid 10001 headgate \
-    && install -d -o headgate -g headgate /var/lib/headgate
+    && install -d -m 0700 -o headgate -g headgate /var/lib/headgate
 USER headgate
 WORKDIR /var/lib/headgate
 VOLUME /var/lib/headgate

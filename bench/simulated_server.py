@@ -2,7 +2,7 @@
 
     python -m bench.simulated_server DATA_DIR
 
-The simulator of the runners finds each runner's id and token in DATA_DIR/launched.jsonl.
+The simulator of the runners finds each runner's id and secret in DATA_DIR/launched.jsonl.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from jobmanager import server
 from jobmanager.core.ids import JobManagerId, RunnerId
+from jobmanager.core.redaction import Secrets
 from jobmanager.launchers import processes
 from jobmanager.launchers.local import LocalLauncher
 from jobmanager.services.ports.runners import Launched, Runner
@@ -24,9 +25,9 @@ from jobmanager.settings import Settings
 class NoProcesses(LocalLauncher):
     """Writes down whom it would have started."""
 
-    async def launch(self, runner_id: RunnerId, token: str) -> Launched:
+    async def launch(self, runner_id: RunnerId, secret: str) -> Launched:
         with (self._directory.parent / "launched.jsonl").open("a") as file:
-            file.write(json.dumps({"runner": str(runner_id), "token": token}) + "\n")
+            file.write(json.dumps({"runner": str(runner_id), "secret": secret}) + "\n")
         here = os.getpid()
         return Launched(self.host(), here, processes.started_at(here), self.log_path(runner_id))
 
@@ -41,6 +42,8 @@ class NoProcesses(LocalLauncher):
 
 
 async def main(directory: Path) -> None:
+    secrets = Secrets()
+    server._configure_logs(secrets)
     settings = Settings(
         data_dir=directory, port=0, warm_runners=0, most_connections=20_000, node="simulated"
     )
@@ -48,7 +51,7 @@ async def main(directory: Path) -> None:
     myself = JobManagerId(uuid4())
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(server._listen(settings))
-        database = await stack.enter_async_context(server._database(settings))
+        database = await stack.enter_async_context(server._database(settings, secrets))
         launcher = NoProcesses(
             directory / "runners", settings.address_file, settings.archives, settings.node
         )
@@ -57,5 +60,4 @@ async def main(directory: Path) -> None:
 
 
 if __name__ == "__main__":
-    server._configure_logs()
     asyncio.run(main(Path(sys.argv[1]).resolve()))

@@ -158,12 +158,12 @@ class Simulation:
                 lines = path.read_text().splitlines()
                 for line in lines[at:]:
                     one = json.loads(line)
-                    task = asyncio.create_task(self._play(one["runner"], one["token"]))
+                    task = asyncio.create_task(self._play(one["runner"], one["secret"]))
                     self._played[one["runner"]] = task
                 at = len(lines)
 
-    async def _play(self, runner: str, token: str) -> None:
-        talks = Connection(self._address, token)
+    async def _play(self, runner: str, secret: str) -> None:
+        talks = Connection(self._address, secret)
         hello = {
             "protocol": PROTOCOL_VERSION,
             "host": "simulated",
@@ -172,7 +172,7 @@ class Simulation:
         }
         path = f"/v1/runners/{runner}"
         welcome = await self._until_answered(talks, f"{path}/register", hello)
-        polls = asyncio.create_task(self._poll(path, token, welcome["poll_wait_ms"], talks))
+        polls = asyncio.create_task(self._poll(path, secret, welcome["poll_wait_ms"], talks))
         about: dict[str, Any] = {}
         interval = welcome["heartbeat_interval_ms"] / 1000
         await asyncio.sleep(random.uniform(0, interval))
@@ -194,8 +194,8 @@ class Simulation:
             if polls.done():
                 polls.result()
 
-    async def _poll(self, path: str, token: str, wait_ms: int, talks: Connection) -> None:
-        after, waits = 0, Connection(self._address, token)
+    async def _poll(self, path: str, secret: str, wait_ms: int, talks: Connection) -> None:
+        after, waits = 0, Connection(self._address, secret)
         while True:
             query = f"{path}/directives?after={after}&wait_ms={wait_ms}"
             status, found = await waits.call("GET", query, None)
@@ -208,6 +208,7 @@ class Simulation:
                 about = {"job": directive["job"], "attempt": directive["attempt"]}
                 if directive["body"]["kind"] == "run":
                     self._about[path] = about
+                    talks.attempt_token = directive["body"]["token"]
                     report = {**about, "at": "2026-01-01T00:00:00Z"}
                     body = {"event": "running", "restored": []}
                     await self._until_answered(talks, f"{path}/attempt", {**report, "body": body})

@@ -13,17 +13,20 @@ from jobmanager.protocol.messages import PROTOCOL_HEADER, PROTOCOL_VERSION
 
 
 class Connection:
-    def __init__(self, address: Sequence[str], token: str | None = None) -> None:
+    def __init__(self, address: Sequence[str], secret: str | None = None) -> None:
         self._host, self._port = address[0], int(address[1])
-        self._authorisation = f"Authorization: Bearer {token}\r\n" if token else ""
+        self._authorisation = f"Authorization: Bearer {secret}\r\n" if secret else ""
+        self.attempt_token: str | None = None
+        """Of the attempt that is spoken of, once there is one."""
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._turn = asyncio.Lock()
 
     async def call(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         """Status and answer; 0: the connection broke."""
         content = b"" if body is None else json.dumps(body).encode()
+        token = f"Headgate-Attempt-Token: {self.attempt_token}\r\n" if self.attempt_token else ""
         request = (
-            f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\n{self._authorisation}"
+            f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\n{self._authorisation}{token}"
             f"{PROTOCOL_HEADER}: {PROTOCOL_VERSION}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
         )

@@ -6,8 +6,9 @@ The client may not import the server, so this module imports both. Imports that 
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,9 +19,13 @@ import jobmanager.client.gc_command
 import jobmanager.client.savepoint_commands
 import jobmanager.client.script_command
 import jobmanager.client.sql_command
-import jobmanager.client.state_commands  # noqa: F401
+import jobmanager.client.state_commands
+import jobmanager.client.token_commands  # noqa: F401
 from jobmanager.client.cli import AsJson, app, run
 from jobmanager.client.errors import HeadgateError
+
+if TYPE_CHECKING:
+    from jobmanager.server import ServerReady
 
 
 def main() -> None:
@@ -44,8 +49,18 @@ def serve(
     database_url: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="A Postgres database. [default: embedded, in the data dir]"
+            metavar="URL",
+            help="A Postgres database, without its password: the list of processes would show it. "
+            "[default: embedded, in the data dir]",
         ),
+    ] = None,
+    database_url_file: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="A file with the database URL and its password."),
+    ] = None,
+    database_password_file: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="A file with the password for --database-url."),
     ] = None,
     storage: Annotated[
         str | None,
@@ -93,6 +108,45 @@ def serve(
             "addresses, localhost and the advertised name are always allowed.",
         ),
     ] = None,
+    advertise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="URL under which runners and other servers reach this server. [host and port]",
+        ),
+    ] = None,
+    require_tokens: Annotated[
+        bool | None,
+        typer.Option("--require-tokens", help="Accept only requests with a token."),
+    ] = None,
+    insecure: Annotated[
+        bool | None,
+        typer.Option(
+            "--insecure",
+            help="Need no tokens on any address: whoever reaches the server is admin.",
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Serve HTTPS with this certificate (PEM).")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The key of the certificate (PEM).")
+    ] = None,
+    ca: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="PEM file of certificates that runners and other servers trust. "
+            "[default: the server's own certificate]",
+        ),
+    ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="An address or network whose X-Forwarded-For is believed; repeatable.",
+        ),
+    ] = None,
     stop_jobs: Annotated[
         bool | None,
         typer.Option(
@@ -104,8 +158,12 @@ def serve(
     """Run a server, until Ctrl-C or SIGTERM.
 
     Each option can be set as an environment variable, such as HEADGATE_PORT or
-    HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS, separated by commas). An option on
-    the command line wins over its variable.
+    HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS and --trusted-proxy as
+    HEADGATE_TRUSTED_PROXIES, separated by commas). An option on the command line wins over its
+    variable. The database password comes from a file or the environment, never from an option.
+
+    On a loopback address no tokens are needed. On any other address every request needs a token;
+    the first admin token is printed once, when the server starts.
 
     \b
     Example:
@@ -116,7 +174,9 @@ def serve(
         host=host,
         port=port,
         data_dir=data_dir,
-        database_url=database_url,
+        database_url=_without_password(database_url),
+        database_url_file=database_url_file,
+        database_password_file=database_password_file,
         storage=storage,
         checkpoints=checkpoints,
         spark_master=spark_master,
@@ -124,6 +184,13 @@ def serve(
         warm_runners=warm_runners,
         node=node,
         allow_hosts=allow_host or None,
+        advertise=advertise,
+        require_tokens=require_tokens,
+        insecure=insecure,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        ca=ca,
+        trusted_proxies=trusted_proxy or None,
         stop_jobs=stop_jobs,
     )
 
@@ -161,24 +228,53 @@ def _serve(as_json: bool, **given: Any) -> None:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         faults = "; ".join(
-            f"{_option(one['loc'])}: {one['msg'].removeprefix('Value error, ')}"
+            f"{_option(one['loc'])}{one['msg'].removeprefix('Value error, ')}"
             for one in error.errors()
         )
         raise HeadgateError(f"the settings are not valid: {faults}") from error
     try:
-        server.serve(settings, lambda ready: typer.echo(_ready(ready.url, ready.leader, as_json)))
+        server.serve(settings, lambda ready: typer.echo(ready_text(ready, as_json)))
     except server.CannotStart as error:
         raise HeadgateError(" ".join(str(error).split())) from error
 
 
-def _ready(url: str, leader: str | None, as_json: bool) -> str:
+def _without_password(url: str | None) -> str | None:
+    """Refuse a URL with a password: everybody on the machine can read a command line."""
+    from jobmanager.store.database import parse_url
+
+    if url is None:
+        return None
+    try:
+        has_password = bool(parse_url(url).password)
+    except ValueError as error:
+        raise HeadgateError(f"--database-url: {error}") from None
+    if has_password:
+        raise HeadgateError(
+            "--database-url holds a password, and everybody on this machine can read it in the "
+            "list of processes: put the URL into HEADGATE_DATABASE_URL or into a file "
+            "(--database-url-file), or the password into a file (--database-password-file)"
+        )
+    return url
+
+
+def ready_text(ready: "ServerReady", as_json: bool) -> str:
+    """Return the text for standard output. The first admin token appears there and nowhere else:
+    logs go to standard error.
+    """
     if as_json:
-        return json.dumps({"url": url, "leader": leader})
-    if leader == url:
-        return f"Headgate is ready at {url}"
-    follows = f"follows {leader}" if leader else "waits for the lease"
-    return f"Headgate {follows} and is ready at {url}"
+        return json.dumps(asdict(ready))
+    follows = f"follows {ready.leader}" if ready.leader else "waits for the lease"
+    does = "is ready" if ready.leader == ready.url else f"{follows} and is ready"
+    lines = [f"Headgate {does} at {ready.url}", ready.access]
+    if ready.first_admin_token:
+        lines += [
+            "The first admin token, for HEADGATE_TOKEN of a client. It is not shown again:",
+            ready.first_admin_token,
+        ]
+    return "\n".join(lines)
 
 
 def _option(location: tuple[int | str, ...]) -> str:
-    return "--" + "-".join(str(part) for part in location).replace("_", "-")
+    """What a fault is of: an option, or several, which the message names."""
+    name = "-".join(str(part) for part in location).replace("_", "-")
+    return f"--{name}: " if name else ""

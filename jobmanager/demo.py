@@ -86,7 +86,7 @@ def run(seconds: float | None, directory: Path, as_json: bool) -> None:
         shown.say("server_starting", f"starting a server in {home}", directory=str(home))
         server = DemoServer(home)
         try:
-            with HeadgateClient(server.url) as client:
+            with HeadgateClient(server.url, token="") as client:
                 server.await_ready(client)
                 _run_job(client, server, shown, seconds, outcome)
         except KeyboardInterrupt:

@@ -12,6 +12,7 @@ from jobmanager.core.ids import RunnerId
 from jobmanager.core.life.lease import Term
 from jobmanager.core.life.records import HistoryEntry
 from jobmanager.launchers.local import LocalLauncher
+from jobmanager.loops.access_pruner import AccessPruner
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
 from jobmanager.loops.pruner import Pruner
@@ -46,12 +47,14 @@ class LeaderTasks:
         storage: SnapshotStorage,
         wakeups: Wakeups,
         settings: Settings,
+        access_pruner: AccessPruner,
     ) -> None:
         self._units = units
         self._launcher = launcher
         self._storage = storage
         self._wakeups = wakeups
         self._settings = settings
+        self._access_pruner = access_pruner
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         launcher.on_exit(self._runner_exited)
@@ -75,6 +78,7 @@ class LeaderTasks:
             asyncio.create_task(tick("reaper", reaper, 0.5, stop, share=_SHARE)),
             asyncio.create_task(tick("watchdog", watchdog, 1.0, stop, share=_SHARE)),
             asyncio.create_task(tick("pruner", pruner, _PRUNE_EVERY, stop)),
+            asyncio.create_task(tick("audit", self._access_pruner, _PRUNE_EVERY, stop)),
             asyncio.create_task(tick("sampler", Sampler(units, utc_now), EVERY_SECONDS, stop)),
             asyncio.create_task(tick("aging", SampleAging(units, utc_now), _PRUNE_EVERY, stop)),
             asyncio.create_task(tick("warm pool", warm, 1.0, stop)),

@@ -17,13 +17,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import IO
+from typing import IO, Any
 from uuid import UUID, uuid4
 
 import httpx
 import structlog
 import uvicorn
 from fastapi import FastAPI
+from structlog.typing import EventDict
 
 from jobmanager.api.app import make_app
 from jobmanager.api.context import ApiContext
@@ -31,15 +32,19 @@ from jobmanager.api.forwarding import PATIENCE
 from jobmanager.api.metrics import Meters
 from jobmanager.core.ids import JobManagerId
 from jobmanager.core.life.lease import Term
+from jobmanager.core.redaction import Secrets
 from jobmanager.core.snapshots.layout import INSPECTOR
 from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.files.snapshot_storage import FileSnapshotStorage
 from jobmanager.launchers.inspector import LocalInspector
 from jobmanager.launchers.local import LocalLauncher
 from jobmanager.leader_tasks import LeaderTasks
+from jobmanager.loops.access_pruner import AccessPruner
 from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.loops.ticker import tick
+from jobmanager.protocol.tls_trust import CIPHERS, trust_in
 from jobmanager.services import jobs
+from jobmanager.services.access_control import AccessControl
 from jobmanager.services.batched_checkpoints import Acks
 from jobmanager.services.clock import utc_now
 from jobmanager.services.directive_polls import DirectivePolls
@@ -49,9 +54,10 @@ from jobmanager.services.heartbeats import Heartbeats
 from jobmanager.services.ports.leadership import JobManager
 from jobmanager.services.wakeups import Wakeups
 from jobmanager.settings import Settings
-from jobmanager.store.database import Database, open_database
+from jobmanager.store.database import Database, open_database, parse_url
 from jobmanager.store.embedded import EmbeddedPostgres
 from jobmanager.store.notifications import listen
+from jobmanager.tls_files import UnusableTls, check_certificate, check_files
 
 _log = structlog.get_logger(__name__)
 _KEEP_ALIVE = 60
@@ -71,18 +77,26 @@ def serve(settings: Settings, announce: Callable[["ServerReady"], None]) -> None
 
     Raises `CannotStart`.
     """
-    _configure_logs()
-    asyncio.run(_serve(settings, announce))
+    secrets = Secrets()
+    _configure_logs(secrets)
+    try:
+        asyncio.run(_serve(settings, secrets, announce))
+    except UnusableTls as error:
+        raise CannotStart(str(error)) from error
 
 
-async def _serve(settings: Settings, announce: Callable[["ServerReady"], None]) -> None:
+async def _serve(
+    settings: Settings, secrets: Secrets, announce: Callable[["ServerReady"], None]
+) -> None:
     stop = _stop_on_signals()
     myself = JobManagerId(uuid4())
     async with AsyncExitStack() as stack:
         predecessor = stack.enter_context(_only_server(settings, myself))
+        check_files(settings)
         listener = stack.enter_context(_listen(settings))
-        database = await stack.enter_async_context(_database(settings))
+        database = await stack.enter_async_context(_database(settings, secrets))
         server = Server(settings, database, listener, myself, predecessor)
+        check_certificate(settings, server.url)
         await server.run(stop, announce)
 
 
@@ -93,6 +107,12 @@ class ServerReady:
     url: str
     leader: str | None
     """None: no JobManager leads yet."""
+    access: str
+    """Whether tokens are needed, and why."""
+    first_admin_token: str | None
+    """Created by this start, and told nowhere else. None: an admin token exists, or no token is
+    needed.
+    """
 
 
 class Server:
@@ -117,12 +137,15 @@ class Server:
         for directory in (root, settings.files_root):
             directory.mkdir(parents=True, exist_ok=True)
         self._storage = FileSnapshotStorage(root, settings.checkpoints)
+        secrets = Secrets([database.engine.url.password])
         self._launcher = launcher or LocalLauncher(
             settings.directory / "runners",
             settings.address_file,
             settings.archives,
             settings.node,
             settings.spark_master,
+            ca=settings.trusted_ca,
+            secrets=secrets,
         )
         self._inspector = LocalInspector(
             settings.directory / "inspector",
@@ -130,6 +153,7 @@ class Server:
             settings.archives,
             settings.inspector_idle,
             settings.start_timeout,
+            secrets,
         )
         self._leader_tasks = LeaderTasks(
             database.unit_of_work,
@@ -137,6 +161,7 @@ class Server:
             self._storage,
             self._wakeups,
             settings,
+            AccessPruner(database.audit, database.tokens, utc_now, settings.keep_audit),
         )
         self._leadership = Leadership(
             database.leases,
@@ -146,12 +171,18 @@ class Server:
             predecessor,
             warm=self._warm,
         )
+        self._access = AccessControl(database.tokens, utc_now, settings.exposure.needs_tokens)
         database.on_commit = self._wakeups.wake
         database.leader = lambda: self._leadership.term
 
     async def run(self, stop: asyncio.Event, announce: Callable[[ServerReady], None]) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._launcher.reap)
-        async with httpx.AsyncClient(timeout=PATIENCE, limits=_TO_LEADER, trust_env=False) as http:
+        async with httpx.AsyncClient(
+            timeout=PATIENCE,
+            limits=_TO_LEADER,
+            trust_env=False,
+            verify=trust_in(self._settings.trusted_ca),
+        ) as http:
             app = make_app(host_names=self._host_names())
             app.state.context = self._context(http)
             await self._run(app, stop, announce)
@@ -159,14 +190,22 @@ class Server:
     async def _run(
         self, app: FastAPI, stop: asyncio.Event, announce: Callable[[ServerReady], None]
     ) -> None:
-        http = _http(app, self._settings.most_connections)
+        http = http_server(app, self._settings)
         # Before the first request, so that a single server leads from its first request on.
         await self._leadership.run_once()
         serving = asyncio.create_task(http.serve(sockets=[self._listener]), name="http")
         stop_leading = asyncio.Event()
         leading = asyncio.create_task(self._leadership.run(stop_leading), name="leadership")
         events = self._start_events(stop_leading)
-        announce(ServerReady(self.url, self._leadership.leader_url))
+        first = await self._access.create_first_admin()
+        announce(
+            ServerReady(
+                self.url,
+                self._leadership.leader_url,
+                self._settings.exposure.why,
+                first.text if first else None,
+            )
+        )
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait([serving, leading, stopping], return_when=asyncio.FIRST_COMPLETED)
         try:
@@ -188,7 +227,8 @@ class Server:
         host, port = self._listener.getsockname()[:2]
         reachable = "127.0.0.1" if host in _EVERY_ADDRESS else host
         shown = f"[{reachable}]" if ":" in reachable else reachable
-        return self._settings.advertise or f"http://{shown}:{port}"
+        scheme = "https" if self._settings.tls_cert else "http"
+        return self._settings.advertise or f"{scheme}://{shown}:{port}"
 
     def _host_names(self) -> frozenset[str]:
         """Return the names under which clients may call this server, beside localhost and IP
@@ -253,6 +293,8 @@ class Server:
             me=self._me,
             leadership=self._leadership,
             to_leader=to_leader,
+            access=self._access,
+            audit=self._database.audit,
         )
 
     def _start_events(self, stop: asyncio.Event) -> list[asyncio.Task[None]]:
@@ -287,7 +329,7 @@ class Server:
         _log.warning("jobs are still running", waited_seconds=_STOP_JOBS_WITHIN)
 
 
-def _http(app: FastAPI, most_connections: int) -> uvicorn.Server:
+def http_server(app: FastAPI, settings: Settings) -> uvicorn.Server:
     return _Http(
         uvicorn.Config(
             app,
@@ -295,7 +337,13 @@ def _http(app: FastAPI, most_connections: int) -> uvicorn.Server:
             access_log=False,
             lifespan="off",
             timeout_graceful_shutdown=3,
-            limit_concurrency=most_connections,
+            limit_concurrency=settings.most_connections,
+            # Uvicorn would believe what anybody on this machine says of where a request came from.
+            proxy_headers=bool(settings.trusted_proxies),
+            forwarded_allow_ips=list(settings.trusted_proxies),
+            ssl_certfile=settings.tls_cert,
+            ssl_keyfile=settings.tls_key,
+            ssl_ciphers=CIPHERS,
             timeout_keep_alive=_KEEP_ALIVE,
         )
     )
@@ -377,19 +425,22 @@ def _listen(settings: Settings) -> Iterator[socket.socket]:
 
 
 @asynccontextmanager
-async def _database(settings: Settings) -> AsyncIterator[Database]:
+async def _database(settings: Settings, secrets: Secrets) -> AsyncIterator[Database]:
     embedded = None
-    if settings.database_url is None:
+    url = settings.database
+    if url is None:
         try:
             embedded = await asyncio.to_thread(
                 EmbeddedPostgres.start, settings.directory / "postgres"
             )
         except Exception as error:
             raise CannotStart(f"the embedded Postgres does not start: {error}") from error
+        url = parse_url(embedded.url)
+    secrets.learn(url.password)
     try:
-        database = open_database(settings.database_url or (embedded.url if embedded else ""))
+        database = open_database(url)
         try:
-            await _prepare(database)
+            await _prepare(database, secrets)
             yield database
         finally:
             await database.close()
@@ -398,11 +449,12 @@ async def _database(settings: Settings) -> AsyncIterator[Database]:
             await asyncio.to_thread(embedded.stop)
 
 
-async def _prepare(database: Database) -> None:
+async def _prepare(database: Database, secrets: Secrets) -> None:
     try:
         await database.migrate()
     except Exception as error:
-        raise CannotStart(f"the database cannot be used: {error}") from error
+        said = secrets.hidden(str(error))
+        raise CannotStart(f"the database {database.engine.url} cannot be used: {said}") from error
 
 
 def _stop_on_signals() -> asyncio.Event:
@@ -412,12 +464,19 @@ def _stop_on_signals() -> asyncio.Event:
     return stop
 
 
-def _configure_logs() -> None:
+def _configure_logs(secrets: Secrets) -> None:
+    def without_secrets(logger: Any, name: str, event: EventDict) -> EventDict:
+        return {
+            key: secrets.hidden(value) if isinstance(value, str) else value
+            for key, value in event.items()
+        }
+
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            without_secrets,
             structlog.processors.JSONRenderer(),
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),

@@ -1,18 +1,23 @@
 """The settings of a server: by options, or by HEADGATE_* environment variables."""
 
+import ipaddress
 import os
 import re
 import socket
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from sqlalchemy.engine import URL
 
+from jobmanager.core.access.exposure import Exposure, exposure_of
 from jobmanager.core.snapshots.layout import DATA
 from jobmanager.core.snapshots.storage_uri import local_path, normal
 from jobmanager.files.open_storage import require_shared
+from jobmanager.store.database import parse_url
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 
@@ -23,7 +28,11 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: int = Field(8081, ge=0, le=65535, description="0: any free port.")
     data_dir: Path = Path(".headgate")
-    database_url: str | None = Field(None, description="None: the embedded Postgres.")
+    database_url: SecretStr | None = Field(None, description="None: the embedded Postgres.")
+    database_url_file: Path | None = Field(None, description="A file that holds the URL.")
+    database_password_file: Path | None = Field(
+        None, description="A file that holds the password, where the URL has none."
+    )
     storage: str | None = Field(None, description="A file: URI. None: inside the data directory.")
     checkpoints: str | None = Field(
         None, description="A URI, such as s3://bucket/headgate. None: in the storage."
@@ -67,6 +76,19 @@ class Settings(BaseSettings):
     keep_history: timedelta = Field(
         timedelta(days=30), description="How long the history of a job is kept after its end."
     )
+    require_tokens: bool = Field(False, description="Require tokens on loopback, too.")
+    insecure: bool = Field(False, description="Require no tokens, whatever the address.")
+    tls_cert: Path | None = Field(None, description="The server's certificate, PEM.")
+    tls_key: Path | None = Field(None, description="The key of the certificate, PEM.")
+    ca: Path | None = Field(
+        None, description="PEM file of certificates that runners and other servers trust."
+    )
+    trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Addresses or networks whose X-Forwarded-For is believed."
+    )
+    keep_audit: timedelta = Field(
+        timedelta(days=90), description="How long the audit, and tokens that ended, are kept."
+    )
     advertise: str | None = Field(
         None, description="URL under which runners reach this server. None: host and port."
     )
@@ -91,6 +113,53 @@ class Settings(BaseSettings):
                 )
         return names
 
+    _database: URL | None = PrivateAttr(None)
+
+    @model_validator(mode="after")
+    def _database_is_named(self) -> Self:
+        url = self.database_url.get_secret_value() if self.database_url else None
+        if self.database_url_file is not None:
+            if url is not None:
+                raise ValueError("database_url and database_url_file: give one of them")
+            url = _secret_in(self.database_url_file, "database_url_file")
+        if url is not None:
+            try:
+                self._database = parse_url(url)
+            except ValueError as error:
+                raise ValueError(f"the database URL: {error}") from None
+        if self.database_password_file is not None:
+            if self._database is None:
+                raise ValueError("database_password_file needs a database_url")
+            password = _secret_in(self.database_password_file, "database_password_file")
+            self._database = self._database.set(password=password)
+        return self
+
+    @field_validator("trusted_proxies", mode="before")
+    @classmethod
+    def _proxies_are_networks(cls, value: object) -> tuple[str, ...]:
+        """As a variable they are separated by commas."""
+        given = value.split(",") if isinstance(value, str) else value
+        if not isinstance(given, list | tuple):
+            raise ValueError("a list of addresses is needed")
+        networks = tuple(str(one).strip() for one in given if str(one).strip())
+        for one in networks:
+            try:
+                ipaddress.ip_network(one)
+            except ValueError:
+                raise ValueError(
+                    f"{one!r} is neither an IP address nor a network such as 10.0.0.0/8"
+                ) from None
+        return networks
+
+    @model_validator(mode="after")
+    def _access_is_told_once(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("--tls-cert and --tls-key belong together: give both or none")
+        if self.advertise and self.tls_cert and not self.advertise.startswith("https://"):
+            raise ValueError(f"a server with TLS is not at {self.advertise}: advertise https://")
+        _ = self.exposure  # raises where --require-tokens and --insecure are both given
+        return self
+
     @field_validator("storage")
     @classmethod
     def _storage_is_a_file_uri(cls, value: str | None) -> str | None:
@@ -111,6 +180,29 @@ class Settings(BaseSettings):
             return None
         require_shared(value)
         return normal(value)
+
+    @property
+    def database(self) -> URL | None:
+        """With its password. None: the embedded Postgres."""
+        return self._database
+
+    @property
+    def exposure(self) -> Exposure:
+        """Whether tokens are needed, and the reason."""
+        advertised = urlsplit(self.advertise).hostname if self.advertise else None
+        return exposure_of(
+            self.host,
+            require_tokens=self.require_tokens,
+            insecure=self.insecure,
+            advertised_host=advertised,
+            trusts_proxies=bool(self.trusted_proxies),
+        )
+
+    @property
+    def trusted_ca(self) -> Path | None:
+        """The certificates that runners and other servers trust; by default the server's own."""
+        file = self.ca or self.tls_cert
+        return file.expanduser().resolve() if file else None
 
     @property
     def directory(self) -> Path:
@@ -135,3 +227,14 @@ class Settings(BaseSettings):
     @property
     def address_file(self) -> Path:
         return self.directory / "address.json"
+
+
+def _secret_in(path: Path, setting: str) -> str:
+    """The only line of the file."""
+    try:
+        secret = path.expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{setting}: {path} cannot be read: {type(error).__name__}") from None
+    if not secret or "\n" in secret:
+        raise ValueError(f"{setting}: {path} has to hold one line")
+    return secret

@@ -1,8 +1,8 @@
 """`python -m taskrunner --runner-id UUID --address-file FILE`: started by a JobManager.
 
-With `--warm MASTER` it first opens a Spark session on that master and primes it, creates
-the file `--ready-file`, and waits on its standard input for one line, the runner's token.
-The process ends when its standard input ends, which happens when the server ends.
+It reads one line from its standard input, the runner's secret. The process ends when its standard
+input ends before that, which happens when the server ends. With `--warm MASTER` it first opens a
+Spark session on that master and primes it, and creates the file `--ready-file`.
 """
 
 import argparse
@@ -28,21 +28,26 @@ def main() -> int:
     arguments = _parser().parse_args()
     logs.configure()
     session = WarmSession()
-    token = os.environ.get(arguments.token_env)
     if arguments.warm is not None:
         session = primed_session(arguments.warm, is_wanted=_is_wanted)
-        token = _await_token(arguments.ready_file)
-        if token is None:
-            session.close()
-            return 0
-    if token is None:
-        log.error("no_token", reason=f"the environment variable {arguments.token_env} is not set")
+        if arguments.ready_file is not None:
+            arguments.ready_file.touch()
+        log.info("warm")
+    secret = _read_secret()
+    if secret is None and arguments.warm is not None:
+        session.close()
+        return 0
+    if secret is None:
+        log.error("no_secret", reason="standard input ended without the line with the secret")
         return 2
-    return _run(RunnerId(arguments.runner_id), AddressFile(arguments.address_file), token, session)
+    addresses = AddressFile(arguments.address_file)
+    return _run(
+        JobManagerClient(RunnerId(arguments.runner_id), addresses, secret, arguments.ca), session
+    )
 
 
-def _run(runner_id: RunnerId, addresses: AddressFile, token: str, session: WarmSession) -> int:
-    with JobManagerClient(runner_id, addresses, token) as client:
+def _run(jobmanager: JobManagerClient, session: WarmSession) -> int:
+    with jobmanager as client:
         runner = RunnerProcess(client, session)
 
         def terminate(number: int, frame: FrameType | None) -> None:
@@ -57,16 +62,18 @@ def _run(runner_id: RunnerId, addresses: AddressFile, token: str, session: WarmS
     return 0
 
 
-def _await_token(ready_file: Path | None) -> str | None:
-    """Waits for the token of this runner; None: the server ended without giving it one."""
-    if ready_file is not None:
-        ready_file.touch()
-    log.info("warm")
-    return sys.stdin.readline().strip() or None
+def _read_secret() -> str | None:
+    """Waits for the secret of this runner; None: the server ended without giving it one."""
+    secret = sys.stdin.readline().strip()
+    # Processes that are started from now on must not inherit the pipe to the server.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, sys.stdin.fileno())
+    os.close(nothing)
+    return secret or None
 
 
 def _is_wanted() -> bool:
-    """Whether the token has already arrived: then priming would only delay the job."""
+    """Whether the secret has already arrived: then priming would only delay the job."""
     return bool(select.select([sys.stdin], [], [], 0)[0])
 
 
@@ -76,11 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--runner-id", type=UUID, required=True)
     parser.add_argument("--address-file", type=Path, required=True)
-    parser.add_argument(
-        "--token-env",
-        default="HEADGATE_RUNNER_TOKEN",
-        help="the environment variable that holds the runner's token",
-    )
+    parser.add_argument("--ca", type=Path, help="PEM file of certificates that are trusted")
     parser.add_argument("--warm", metavar="MASTER", help="start and prime Spark, and wait")
     parser.add_argument("--ready-file", type=Path, help="made when a warm runner is primed")
     return parser

@@ -222,6 +222,8 @@ class RunnerProcess:
     def _take_run(self, directive: Directive, run: Run) -> None:
         assert directive.job is not None
         assert directive.attempt is not None
+        if run.token is not None:
+            self._client.learn_token(directive.attempt, run.token)
         attempt = AttemptRun(
             JobId(directive.job),
             AttemptNumber(directive.attempt),

@@ -25,8 +25,11 @@ from jobmanager.api import (
     scripts,
     state,
     summaries,
+    tokens,
     upgrades,
 )
+from jobmanager.api.access import AccessGate
+from jobmanager.api.audit_trail import AuditTrail
 from jobmanager.api.browser_safety import BrowserSafety
 from jobmanager.api.flink import accumulators as flink_accumulators
 from jobmanager.api.flink import checkpoints as flink_checkpoints
@@ -61,6 +64,7 @@ _ROUTERS = (
     samples.router,
     events.router,
     jobmanagers.router,
+    tokens.router,
 )
 
 
@@ -79,9 +83,11 @@ def make_app(
     )
     problems.install(app, _ROUTERS)
     # The middleware added last runs first: a body is read before its request waits or is forwarded.
+    app.add_middleware(AuditTrail)
     app.add_middleware(Forwarding)
     app.add_middleware(Gate, lanes=lanes())
     app.add_middleware(BodyLimit, within=body_within)
+    app.add_middleware(AccessGate)
     app.add_middleware(BrowserSafety, host_names=host_names)
     app.add_middleware(metrics.RequestTimer)
     app.add_middleware(SecurityHeaders)

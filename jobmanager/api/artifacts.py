@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from jobmanager.api.context import Ctx, Uow
+from jobmanager.api.context import SUBJECT, Ctx, Uow
 from jobmanager.api.shapes.artifacts import ArtifactDetails, ArtifactPage, ArtifactResponse
 from jobmanager.core.artifact import Artifact, is_id
 from jobmanager.core.errors import MalformedRequest
@@ -46,6 +46,7 @@ async def upload(
         await request.body(),
         context.clock(),
     )
+    request.scope[SUBJECT] = found.id
     if not is_new:
         response.status_code = HTTPStatus.OK
     return ArtifactResponse(**_facts(found))

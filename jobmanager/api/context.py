@@ -10,20 +10,28 @@ import httpx
 from fastapi import Depends, Path, Request
 
 from jobmanager.api.metrics import Meters
+from jobmanager.core.access.callers import Caller
 from jobmanager.core.errors import MalformedRequest
 from jobmanager.core.ids import JobId, JobManagerId
+from jobmanager.services.access_control import AccessControl
 from jobmanager.services.batched_checkpoints import Acks
 from jobmanager.services.clock import Clock
 from jobmanager.services.directive_polls import DirectivePolls
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.events import EventHub
 from jobmanager.services.heartbeats import Heartbeats
+from jobmanager.services.ports.access import AuditLog
 from jobmanager.services.ports.history import Actor
 from jobmanager.services.ports.inspection import Inspector
 from jobmanager.services.ports.leadership import WhoLeads
 from jobmanager.services.ports.storage import SnapshotStorage
 from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
 from jobmanager.services.wakeups import Wakeups
+
+CALLER = "headgate.caller"
+"""Key of the request's scope: the caller. It is set before the route is called."""
+SUBJECT = "headgate.subject"
+"""Key of the request's scope: the subject for the audit, if the path does not name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,8 @@ class ApiContext:
     leadership: WhoLeads
     to_leader: httpx.AsyncClient
     """The HTTP client with which a follower passes requests on to the leader."""
+    access: AccessControl
+    audit: AuditLog
 
 
 async def _context(request: Request) -> ApiContext:
@@ -56,8 +66,17 @@ async def _context(request: Request) -> ApiContext:
 Ctx = Annotated[ApiContext, Depends(_context)]
 
 
-async def _unit_of_work(context: Ctx) -> UnitOfWork:
-    return context.units(Actor.CLIENT)
+async def _caller(request: Request) -> Caller:
+    caller: Caller = request.scope[CALLER]
+    return caller
+
+
+CurrentCaller = Annotated[Caller, Depends(_caller)]
+"""The caller of the request; only for routes that need a role."""
+
+
+async def _unit_of_work(context: Ctx, caller: CurrentCaller) -> UnitOfWork:
+    return context.units(Actor.CLIENT, caller.name)
 
 
 async def _runners_unit_of_work(context: Ctx) -> UnitOfWork:

@@ -4,7 +4,6 @@ import asyncio
 from uuid import UUID
 
 import httpx
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -28,6 +27,9 @@ _OF_THE_PAGE = ("origin", "referer", "sec-fetch-")
 request.
 """
 
+_OF_PROXIES = ("forwarded", "x-forwarded-")
+"""Replaced by what this server knows itself: the address that the request came from."""
+
 
 class Forwarding:
     def __init__(self, app: ASGIApp) -> None:
@@ -49,6 +51,8 @@ class Forwarding:
 
 
 def _needs_leader(scope: Scope) -> bool:
+    if scope["path"].removeprefix("/v1").startswith("/tokens"):
+        return False  # every server can create and revoke tokens, also while no server leads
     return not is_read(scope) or is_runner_call(scope["path"])
 
 
@@ -65,7 +69,7 @@ async def _forward(context: ApiContext, request: Request) -> Response:
             request.method,
             leader + _target(request.scope),
             content=await request.body(),
-            headers=_headers(request.headers, context.me),
+            headers=_headers(request, context.me),
         )
     )
     try:
@@ -93,10 +97,12 @@ def _target(scope: Scope) -> str:
     return f"{path}?{query}" if query else path
 
 
-def _headers(given: Headers, me: UUID) -> list[tuple[str, str]]:
+def _headers(request: Request, me: UUID) -> list[tuple[str, str]]:
+    """Return the headers to forward. The leader checks the caller's token again."""
     kept = [
         (name, value)
-        for name, value in given.items()
-        if name not in _OF_ONE_HOP and not name.startswith(_OF_THE_PAGE)
+        for name, value in request.headers.items()
+        if name not in _OF_ONE_HOP and not name.startswith((*_OF_THE_PAGE, *_OF_PROXIES))
     ]
-    return [*kept, (FORWARDED_BY, str(me))]
+    origin = [("X-Forwarded-For", request.client.host)] if request.client else []
+    return [*kept, *origin, (FORWARDED_BY, str(me))]

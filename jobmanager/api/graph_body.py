@@ -7,6 +7,8 @@ from typing import Any
 from fastapi import Request
 
 from jobmanager.api.context import ApiContext
+from jobmanager.core.access.callers import Caller
+from jobmanager.core.access.graph_rules import check_role_for_graph
 from jobmanager.core.errors import Fault, InvalidJobGraph, MalformedRequest
 from jobmanager.core.graph import graph_document
 from jobmanager.core.json_text import holds_nul
@@ -27,23 +29,29 @@ GRAPH_BODY: dict[str, Any] = {
 """The description of the body in the route's documentation."""
 
 
-async def resolved_document(request: Request, context: ApiContext) -> Mapping[str, Any]:
+async def resolved_document(
+    request: Request, context: ApiContext, caller: Caller
+) -> Mapping[str, Any]:
     """Read the graph, and replace its artifacts by their ids. Raises `InvalidJobGraph` where an
-    artifact does not exist.
+    artifact does not exist, and `RoleTooSmall` where the caller may not run such a graph.
     """
-    return await resolved(await document_of(request), context)
+    return await resolved(await document_of(request), context, caller)
 
 
-async def resolved(document: Mapping[str, Any], context: ApiContext) -> Mapping[str, Any]:
+async def resolved(
+    document: Mapping[str, Any], context: ApiContext, caller: Caller
+) -> Mapping[str, Any]:
     """Do the same for a document. Faults of the graph are reported together with those of its
     artifacts.
     """
     faults: list[Fault] = []
-    found = document
+    found, graph = document, None
     try:
-        graph_document.parse(document)
+        graph = graph_document.parse(document)
     except InvalidJobGraph as error:
         faults += error.faults
+    # Before anything is read or stored: a graph can name an artifact by its path on the server.
+    check_role_for_graph(caller.role, caller.name, document, graph)
     try:
         found = await artifacts.resolve_artifacts(
             context.units,

@@ -8,7 +8,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Header, Query, Request
 
 from jobmanager.api import status as statuses
-from jobmanager.api.context import Ctx, JobIdPath, Uow
+from jobmanager.api.context import SUBJECT, Ctx, CurrentCaller, JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import plan_document
 from jobmanager.api.graph_body import GRAPH_BODY, resolved_document
 from jobmanager.api.problems import GRAPH_FAULTS, fault_shape
@@ -25,6 +25,7 @@ from jobmanager.api.shapes.jobs import (
 )
 from jobmanager.api.shapes.shape import ShapeResponse
 from jobmanager.api.shapes.status import StatusResponse
+from jobmanager.core.access.callers import Caller
 from jobmanager.core.errors import Fault, InvalidJobGraph, StateDoesNotFit, UnusableRestorePoint
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import JobId, RegionId
@@ -46,6 +47,7 @@ router = APIRouter(tags=["jobs"])
 async def submit(
     request: Request,
     context: Ctx,
+    caller: CurrentCaller,
     uow: Uow,
     parallelism: Annotated[int | None, Query(ge=1, le=32_768)] = None,
     dry_run: bool = False,
@@ -59,9 +61,9 @@ async def submit(
     """The body is the job graph itself, as JSON or YAML. A dry run stores nothing."""
     asked = RestoreRequest(savepoint, checkpoint, restore_mode == "claim", allow_non_restored_state)
     if dry_run:
-        found = await _dry_run(request, context, parallelism, asked, analyse=analyse)
+        found = await _dry_run(request, context, caller, parallelism, asked, analyse=analyse)
         return ShapeResponse(found, HTTPStatus.OK)
-    document = await resolved_document(request, context)
+    document = await resolved_document(request, context, caller)
     if analyse:
         graph, in_force = jobs.check(document, parallelism)
         await _check_artifacts(context, graph)
@@ -73,6 +75,7 @@ async def submit(
     job_id = await jobs.submit(
         uow, JobId(uuid4()), document, parallelism, idempotency_key, context.clock(), point
     )
+    request.scope[SUBJECT] = job_id.hex
     return JobSubmitted(jobid=job_id.hex)
 
 
@@ -155,6 +158,7 @@ async def _analysed(
 async def _dry_run(
     request: Request,
     context: Ctx,
+    caller: Caller,
     parallelism: int | None,
     asked: RestoreRequest,
     *,
@@ -163,7 +167,7 @@ async def _dry_run(
     """Answer a submission without storing anything; reasons to refuse it are returned as faults."""
     plans: dict[RegionId, str] = {}
     try:
-        document = await resolved_document(request, context)
+        document = await resolved_document(request, context, caller)
         graph, in_force = jobs.check(document, parallelism)
         await _check_artifacts(context, graph)
         if analyse:

@@ -16,6 +16,8 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from jobmanager.api.shapes.events import EVENT_DATA
 from jobmanager.api.shapes.problems import Problem
 from jobmanager.api.shapes.shape import SCHEMAS, Shape
+from jobmanager.core.access.roles import Role
+from jobmanager.core.access.route_rules import NoRole, rule_for
 
 
 def document_of(app: FastAPI) -> dict[str, Any]:
@@ -30,6 +32,7 @@ def document_of(app: FastAPI) -> dict[str, Any]:
         _, defined = models_json_schema(known_to_us, ref_template=SCHEMAS)
         document["components"]["schemas"] = dict(sorted((defined["$defs"] | schemas).items()))
         _leave_out_titles(document["components"]["schemas"])
+        _say_who_may(document)
     assert app.openapi_schema is not None
     return app.openapi_schema
 
@@ -39,6 +42,33 @@ def _leave_out_titles(schemas: dict[str, Any]) -> None:
     for schema in schemas.values():
         for field in schema.get("properties", {}).values():
             field.pop("title", None)
+
+
+def _say_who_may(document: dict[str, Any]) -> None:
+    """Declare which operations need a token, and which role."""
+    document["components"]["securitySchemes"] = {
+        "token": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A token of `headgate tokens create`: hg_… Not needed on loopback, "
+            "unless the server was started with --require-tokens.",
+        },
+        "runner": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "The token that a runner was launched with.",
+        },
+    }
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            found = rule_for(method.upper(), path)
+            assert found is not None, f"{method} {path} is not in the table of rules"
+            needs = found[0].needs
+            if isinstance(needs, Role):
+                operation["security"] = [{"token": []}, {}]
+                operation["x-headgate-role"] = needs.value
+            else:
+                operation["security"] = [{"runner": []}] if needs is NoRole.RUNNER else []
 
 
 def _main() -> None:

@@ -30,9 +30,11 @@ from jobmanager.core.errors import (
     Malformed,
     NotFound,
     Rejected,
+    RoleTooSmall,
     StateDoesNotFit,
     Unavailable,
     UnsupportedContentType,
+    WrongAttemptToken,
 )
 from jobmanager.protocol.messages import PROTOCOL_HEADER, PROTOCOL_VERSION
 
@@ -61,6 +63,8 @@ _STATUS: Mapping[type[DomainError], HTTPStatus] = {
     Rejected: HTTPStatus.UNPROCESSABLE_ENTITY,
     Malformed: HTTPStatus.BAD_REQUEST,
     Forbidden: HTTPStatus.UNAUTHORIZED,
+    WrongAttemptToken: HTTPStatus.FORBIDDEN,
+    RoleTooSmall: HTTPStatus.FORBIDDEN,
     FromAnotherSite: HTTPStatus.FORBIDDEN,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -96,6 +100,12 @@ def response(scope: Scope, error: DomainError) -> JSONResponse:
     return _of_domain_error(Request(scope), error)
 
 
+def no_such_route(scope: Scope) -> JSONResponse:
+    """Return the answer for a path that no route has, in Flink's words."""
+    message = f"Unable to load requested file {Request(scope).url.path}."
+    return JSONResponse({"errors": [message]}, HTTPStatus.NOT_FOUND)
+
+
 async def _on_domain_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, DomainError)
     return _of_domain_error(request, error)
@@ -127,8 +137,7 @@ async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
     if status is HTTPStatus.NOT_FOUND:
-        message = f"Unable to load requested file {request.url.path}."
-        return JSONResponse({"errors": [message]}, status)
+        return no_such_route(request.scope)
     detail = str(error.detail)
     return _answer(request, status, status.phrase.replace(" ", ""), status.phrase, detail, {})
 
@@ -153,6 +162,8 @@ def _answer(
     headers = {}
     if "/runners/" in request.url.path:  # a runner has to know whose refusal it is
         headers[PROTOCOL_HEADER] = str(PROTOCOL_VERSION)
+    if status is HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = 'Bearer realm="headgate"'
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     if _is_flinks(request.scope):

@@ -29,9 +29,9 @@ from jobmanager.core.ids import (
 from jobmanager.core.life.checkpoint import AckOutcome, BarrierAcked, Snapshot, Stored
 from jobmanager.core.plan.job_plan import SnapshotKind
 from jobmanager.protocol import messages, versions
-from jobmanager.services import batched_checkpoints, checkpoints, runners
+from jobmanager.services import batched_checkpoints, checkpoints
 from jobmanager.services.ports.history import Actor
-from jobmanager.services.ports.runners import Runner
+from jobmanager.services.runner_tokens import Credentials, authenticate_for
 
 Read = TypeVar("Read", bound=BaseModel)
 
@@ -49,7 +49,7 @@ def add_to(router: APIRouter) -> None:
 async def directives(request: Request) -> Response:
     asked = _read("query", lambda: _Waits.model_validate(dict(request.query_params)))
     found = await _context(request).directive_polls.fetch(
-        _runner_id(request), _token(request), asked.after, asked.wait_ms / 1000
+        _credentials(request), asked.after, asked.wait_ms / 1000
     )
     return answer(request, messages.Directives(directives=list(found)))
 
@@ -57,7 +57,7 @@ async def directives(request: Request) -> Response:
 async def heartbeat(request: Request) -> Response:
     content, context = await request.body(), _context(request)
     beat = _read("body", lambda: messages.Heartbeat.received(content))
-    superseded = await context.heartbeats.note(_runner_id(request), _token(request), beat)
+    superseded = await context.heartbeats.note(_credentials(request), beat)
     return answer(
         request,
         messages.HeartbeatReply(
@@ -72,8 +72,7 @@ async def acks(request: Request) -> Response:
     content, context = await request.body(), _context(request)
     said = _read("body", lambda: messages.BarrierAcks.received(content))
     ack = batched_checkpoints.Ack(
-        runner=_runner_id(request),
-        token_hash=runners.token_hash(_token(request)),
+        shown=_credentials(request),
         job_id=JobId(said.job),
         checkpoint=CheckpointNumber(said.checkpoint),
         event=BarrierAcked(
@@ -87,8 +86,7 @@ async def acks(request: Request) -> Response:
     if acked is None:
         async with context.acks.one_by_one:
             uow = context.units(Actor.RUNNER)
-            caller = await runners.authenticate(uow, ack.runner, _token(request))
-            check_attempt(caller, said.job, said.attempt)
+            caller = await authenticate_for(uow, ack.shown, said.job, said.attempt)
             acked = await checkpoints.acknowledge(uow, caller.job_id, ack.checkpoint, ack.event)
     if acked.outcome in (AckOutcome.RECORDED, AckOutcome.COMPLETED):
         is_last = acked.outcome is AckOutcome.COMPLETED
@@ -104,20 +102,12 @@ def answer(request: Request, body: messages.Message) -> Response:
     return Response(content, media_type="application/json", headers=headers)
 
 
-def token_of(authorization: str) -> str:
-    scheme, _, token = authorization.partition(" ")
-    if scheme.lower() != "bearer":
-        raise WrongRunnerToken("a runner has to send its token: Authorization: Bearer <token>")
-    return token
-
-
-def check_attempt(caller: Runner, job: UUID, attempt: int) -> None:
-    """Refuse a message about another attempt than the runner's own, or one that it ran before."""
-    if caller.job_id != JobId(job) or attempt > caller.attempt:
-        raise MalformedRequest(
-            f"runner {caller.id} runs attempt {caller.attempt} of job {caller.job_id.hex}, "
-            f"not attempt {attempt} of job {job.hex}"
-        )
+def credentials(runner_id: UUID, authorization: str, attempt_token: str | None) -> Credentials:
+    """The credentials that a call carries. Raises `WrongRunnerToken`."""
+    scheme, _, secret = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not secret:
+        raise WrongRunnerToken("a runner has to send its secret: Authorization: Bearer <secret>")
+    return Credentials(RunnerId(runner_id), secret, attempt_token)
 
 
 def _context(request: Request) -> ApiContext:
@@ -125,16 +115,16 @@ def _context(request: Request) -> ApiContext:
     return context
 
 
-def _runner_id(request: Request) -> RunnerId:
+def _credentials(request: Request) -> Credentials:
     text = str(request.path_params["runner_id"])
     try:
-        return RunnerId(UUID(text))
+        runner_id = UUID(text)
     except ValueError:
         raise MalformedRequest(f"{text!r} is not the id of a runner") from None
-
-
-def _token(request: Request) -> str:
-    return token_of(request.headers.get("authorization", ""))
+    headers = request.headers
+    return credentials(
+        runner_id, headers.get("authorization", ""), headers.get(messages.ATTEMPT_TOKEN)
+    )
 
 
 def _read(where: str, read: Callable[[], Read]) -> Read:

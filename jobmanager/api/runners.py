@@ -17,12 +17,12 @@ from jobmanager.core.errors import MalformedRequest
 from jobmanager.core.ids import (
     AttemptNumber,
     CheckpointNumber,
-    RunnerId,
 )
 from jobmanager.core.life.checkpoint import AbortReason, BarrierDeclined
 from jobmanager.protocol import messages, versions
-from jobmanager.services import checkpoints, runners
+from jobmanager.services import checkpoints, runner_tokens, runners
 from jobmanager.services.ports.runners import Runner
+from jobmanager.services.runner_tokens import Credentials
 
 router = APIRouter(tags=["runners"])
 runner_calls.add_to(router)
@@ -48,14 +48,15 @@ async def runner_list(
     return RunnerPage(items=[_item(runner) for runner in found], next=None)
 
 
-async def _authenticated(
-    runner_id: UUID, uow: RunnerUow, authorization: Annotated[str, Header()] = ""
-) -> Runner:
-    token = runner_calls.token_of(authorization)
-    return await runners.authenticate(uow, RunnerId(runner_id), token)
+def _shown(
+    runner_id: UUID,
+    authorization: Annotated[str, Header()] = "",
+    attempt_token: Annotated[str | None, Header(alias=messages.ATTEMPT_TOKEN)] = None,
+) -> Credentials:
+    return runner_calls.credentials(runner_id, authorization, attempt_token)
 
 
-Caller = Annotated[Runner, Depends(_authenticated)]
+Shown = Annotated[Credentials, Depends(_shown)]
 
 
 def _received(shape: type[messages.Message]) -> BeforeValidator:
@@ -70,8 +71,9 @@ Report = Annotated[messages.AttemptReport, _received(messages.AttemptReport)]
 
 @router.post("/runners/{runner_id}/register", response_model=messages.RunnerWelcome)
 async def register(
-    caller: Caller, hello: Hello, context: Ctx, uow: RunnerUow, request: Request
+    shown: Shown, hello: Hello, context: Ctx, uow: RunnerUow, request: Request
 ) -> Response:
+    caller = await runner_tokens.authenticate(uow, shown)
     if not versions.works_with(hello.protocol):
         raise MalformedRequest(
             f"this server speaks version {messages.PROTOCOL_VERSION} of the runner protocol and "
@@ -89,9 +91,9 @@ async def register(
 
 @router.post("/runners/{runner_id}/declines", response_model=messages.BarrierReply)
 async def declines(
-    caller: Caller, said: Declined, context: Ctx, uow: RunnerUow, request: Request
+    shown: Shown, said: Declined, context: Ctx, uow: RunnerUow, request: Request
 ) -> Response:
-    runner_calls.check_attempt(caller, said.job, said.attempt)
+    caller = await runner_tokens.authenticate_for(uow, shown, said.job, said.attempt)
     detail = f"region {said.region}: {said.detail}" if said.region else said.detail
     event = BarrierDeclined(
         context.clock(), AttemptNumber(said.attempt), _DECLINES[said.reason], detail
@@ -103,9 +105,9 @@ async def declines(
 
 @router.post("/runners/{runner_id}/attempt", response_model=messages.AttemptReply)
 async def attempt(
-    caller: Caller, said: Report, context: Ctx, uow: RunnerUow, request: Request
+    shown: Shown, said: Report, context: Ctx, uow: RunnerUow, request: Request
 ) -> Response:
-    runner_calls.check_attempt(caller, said.job, said.attempt)
+    caller = await runner_tokens.authenticate_for(uow, shown, said.job, said.attempt)
     superseded = await runners.report(uow, caller, said, context.clock())
     return runner_calls.answer(request, messages.AttemptReply(superseded=superseded))
 

@@ -4,10 +4,10 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from jobmanager.api.context import Ctx, JobIdPath, Uow, hex_id
+from jobmanager.api.context import SUBJECT, Ctx, CurrentCaller, JobIdPath, Uow, hex_id
 from jobmanager.api.graph_body import resolved
 from jobmanager.api.problems import GRAPH_FAULTS
 from jobmanager.api.savepoint_targets import target_of
@@ -90,18 +90,21 @@ async def dispose(sid: IdPath, context: Ctx, uow: Uow) -> SavepointResponse:
     summary="Make a savepoint of the checkpoint of a plain Spark query",
     responses=GRAPH_FAULTS,
 )
-async def adopt(body: AdoptRequest, context: Ctx) -> SavepointResponse:
-    request = adoptions.AdoptionRequest(
+async def adopt(
+    body: AdoptRequest, request: Request, context: Ctx, caller: CurrentCaller
+) -> SavepointResponse:
+    wanted = adoptions.AdoptionRequest(
         path=body.path,
-        document=await resolved(body.graph, context),
+        document=await resolved(body.graph, context, caller),
         parallelism=body.parallelism,
         target=await target_of(context, body.target_directory),
         data_root=context.run_settings.data_root,
         storage=context.run_settings.storage,
     )
     found = await adoptions.adopt(
-        context.units, context.storage, context.inspector, request, context.clock
+        context.units, context.storage, context.inspector, wanted, context.clock
     )
+    request.scope[SUBJECT] = found.id.hex
     return _savepoint(found)
 
 

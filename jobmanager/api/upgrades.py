@@ -6,7 +6,7 @@ from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from fastapi import APIRouter, Header, Query, Request
 
-from jobmanager.api.context import Ctx, JobIdPath
+from jobmanager.api.context import Ctx, CurrentCaller, JobIdPath
 from jobmanager.api.graph_body import GRAPH_BODY, resolved_document
 from jobmanager.api.problems import GRAPH_FAULTS
 from jobmanager.api.savepoint_targets import target_of
@@ -41,6 +41,7 @@ async def upgrade(
     job_id: JobIdPath,
     request: Request,
     context: Ctx,
+    caller: CurrentCaller,
     states: Service,
     parallelism: Annotated[int | None, Query(ge=1, le=32_768)] = None,
     allow_non_restored_state: bool = False,
@@ -51,7 +52,7 @@ async def upgrade(
     reports.
     """
     wanted = WantedRevision(
-        await resolved_document(request, context), parallelism, allow_non_restored_state
+        await resolved_document(request, context, caller), parallelism, allow_non_restored_state
     )
     places = context.run_settings
     trials = SparkTrials(states, places.data_root, places.storage)
@@ -62,7 +63,7 @@ async def upgrade(
     name = f"headgate:upgrade:{job_id.hex}:{idempotency_key}"
     operation_id = uuid5(NAMESPACE_URL, name) if idempotency_key else uuid4()
     operation = await changes.upgrade(
-        context.units(Actor.CLIENT),
+        context.units(Actor.CLIENT, caller.name),
         job_id,
         OperationId(operation_id),
         wanted,

@@ -50,6 +50,42 @@ class ArtifactDetails(TypedDict):
     """Jobs that have not ended and use the artifact."""
 
 
+Role = Literal[
+    "viewer",
+    "operator",
+    "developer",
+    "admin",
+]
+
+
+class AuditItem(TypedDict):
+    """A request that would have changed something."""
+
+    id: int
+    at: str
+    actor: str
+    """The name of the token, or `anonymous`."""
+    role: Role
+    origin: str | None
+    """The address that the request came from: that of the client, or of a proxy."""
+    method: str
+    route: str
+    """The path template of the route, without /v1."""
+    subject: str | None
+    """The id of the job, savepoint or artifact, or the name of the token, to be changed."""
+    status: int | None
+    """The status of the answer. Null: the request is under way, or the server ended before it
+    answered."""
+    forwarded_by: str | None
+    """The id of the JobManager that forwarded the request to the leader, as its header says."""
+
+
+class AuditPage(TypedDict):
+    items: list[AuditItem]
+    next: int | None
+    """The `before` of the next page; null: this is the last page."""
+
+
 WebFeatures = TypedDict(
     "WebFeatures",
     {
@@ -703,6 +739,8 @@ class HistoryItem(TypedDict):
     kind: str
     cause: str
     actor: Actor
+    actor_name: str | None
+    """For a client: the name of its token, or `anonymous`."""
     attempt: int | None
     checkpoint: int | None
     detail: dict[str, Any]
@@ -1295,3 +1333,50 @@ class SavepointPage(TypedDict):
 class ScriptResponse(TypedDict):
     graph: dict[str, Any]
     """For `POST /jobs`."""
+
+
+class TokenResponse(TypedDict):
+    """A token without its secret text, which only the answer to its creation contains."""
+
+    name: str
+    role: Role
+    created_at: str
+    expires_at: str | None
+    """Null: never."""
+    revoked_at: str | None
+    last_used_at: str | None
+    """Exact to a minute."""
+    is_usable: bool
+    """Neither revoked nor expired."""
+
+
+class TokenList(TypedDict):
+    items: list[TokenResponse]
+    next: str | None
+
+
+class NewTokenResponse(TypedDict):
+    name: str
+    role: Role
+    created_at: str
+    expires_at: str | None
+    """Null: never."""
+    revoked_at: str | None
+    last_used_at: str | None
+    """Exact to a minute."""
+    is_usable: bool
+    """Neither revoked nor expired."""
+    token: str
+    """The secret text. The server stores only its hash, so no other answer contains it."""
+
+
+class WhoAmI(TypedDict):
+    name: str
+    """The name of the token; `anonymous` for a caller without a token."""
+    role: Role
+    covers: list[Role]
+    """The roles whose rights the caller has."""
+    needs_token: bool
+    """Whether this server accepts only requests with a token."""
+    expires_at: str | None
+    """When the token expires; null: never, or no token was sent."""

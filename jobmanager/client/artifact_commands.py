@@ -9,9 +9,10 @@ from rich.table import Table
 from jobmanager.client import answers, display, local_artifacts
 from jobmanager.client.cli import DEFAULT_URL, AsJson, Url, app, print_json
 from jobmanager.client.client import HeadgateClient
+from jobmanager.client.client_typer import ClientTyper
 from jobmanager.client.errors import HeadgateError
 
-artifacts = typer.Typer(
+artifacts = ClientTyper(
     help="Upload and manage the Python code that jobs name in `artifacts`.",
     no_args_is_help=True,
 )

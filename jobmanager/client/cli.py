@@ -18,11 +18,12 @@ from typer.exceptions import Abort, TyperException
 from jobmanager.client import display, graph_file, job_reference, local_artifacts
 from jobmanager.client.answers import CheckpointResponse, DryRun
 from jobmanager.client.client import HeadgateClient
+from jobmanager.client.client_typer import ClientTyper
 from jobmanager.client.errors import HeadgateError, fault_line
 
 DEFAULT_URL = "http://127.0.0.1:8081"
 
-app = typer.Typer(
+app = ClientTyper(
     name="headgate",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -11,13 +11,16 @@ of one line.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Self, cast
+from urllib.parse import quote
 
 import httpx
 
-from jobmanager.client import answers
+from jobmanager.client import answers, credentials
 from jobmanager.client.errors import HeadgateError, ServerUnreachable, refusal_of
 from jobmanager.client.state import StateOf
+from jobmanager.core.access.exposure import is_loopback
 from jobmanager.core.durations import milliseconds
 
 ENDED = ("CANCELED", "FINISHED", "FAILED")
@@ -25,16 +28,29 @@ ENDED = ("CANCELED", "FINISHED", "FAILED")
 
 
 class HeadgateClient:
-    """A client of the server at `url`. Close it, or use it as a context manager."""
+    """A client of the server at `url`. Close it, or use it as a context manager.
 
-    def __init__(self, url: str, *, timeout: float = 30.0) -> None:
+    The token and the file of trusted certificates come from the environment (`credentials`) unless
+    they are given. An empty `token` means that no token is sent.
+    """
+
+    def __init__(
+        self, url: str, *, timeout: float = 30.0, token: str | None = None, ca: Path | None = None
+    ) -> None:
         self.url = url.rstrip("/")
         try:
-            here = httpx.URL(self.url).host in ("127.0.0.1", "localhost", "::1")
+            here = is_loopback(httpx.URL(self.url).host)
         except httpx.InvalidURL as error:
             raise HeadgateError(f"{url!r} is not the URL of a server: {error}") from error
         # Proxy settings of the environment do not apply to a server on this machine.
-        self._http = httpx.Client(base_url=f"{self.url}/v1", timeout=timeout, trust_env=not here)
+        shown = credentials.token_for(self.url) if token is None else token
+        self._http = httpx.Client(
+            base_url=f"{self.url}/v1",
+            timeout=timeout,
+            trust_env=not here,
+            verify=credentials.verification(ca) if self.url.startswith("https:") else True,
+            headers={"Authorization": f"Bearer {shown}"} if shown else {},
+        )
 
     def close(self) -> None:
         self._http.close()
@@ -351,6 +367,33 @@ class HeadgateClient:
             unknown_jobs="true" if unknown_jobs else None,
         )
         return cast(answers.GarbageResponse, self._ask("POST", "/gc", params=params, timeout=600.0))
+
+    # ── who may do what ───────────────────────────────────────────────────────
+
+    def whoami(self) -> answers.WhoAmI:
+        """Return the name and role of the caller."""
+        return cast(answers.WhoAmI, self._ask("GET", "/whoami"))
+
+    def create_token(
+        self, name: str, role: str, *, expires: timedelta | None = None
+    ) -> answers.NewTokenResponse:
+        """Create a token. Only this answer contains its secret text, `token`."""
+        body: dict[str, Any] = {"name": name, "role": role}
+        if expires is not None:
+            body["expires_in_ms"] = milliseconds(expires)
+        return cast(answers.NewTokenResponse, self._ask("POST", "/tokens", json=body))
+
+    def tokens(self) -> list[answers.TokenResponse]:
+        return cast(list[answers.TokenResponse], self._ask("GET", "/tokens")["items"])
+
+    def revoke_token(self, name: str) -> answers.TokenResponse:
+        path = f"/tokens/{quote(name, safe='')}"
+        return cast(answers.TokenResponse, self._ask("DELETE", path))
+
+    def audit(self, *, limit: int = 100, before: int | None = None) -> answers.AuditPage:
+        """Return the requests that changed something or were refused, the newest first."""
+        params = _given(limit=limit, before=before)
+        return cast(answers.AuditPage, self._ask("GET", "/audit", params=params))
 
     # ── the cluster ───────────────────────────────────────────────────────────
 

@@ -26,6 +26,11 @@ class ServerUnreachable(HeadgateError):
     def __init__(self, url: str, cause: Exception) -> None:
         if isinstance(cause, httpx.TimeoutException):
             super().__init__(f"the server at {url} did not answer in time")
+        elif "CERTIFICATE_VERIFY_FAILED" in str(cause):
+            super().__init__(
+                f"the certificate of {url} is not trusted ({_reason_of(cause)}): name the "
+                "certificate of the authority that issued it with --ca FILE or HEADGATE_CA"
+            )
         else:
             super().__init__(
                 f"no server answers at {url}: is it running (headgate serve)? "
@@ -89,6 +94,11 @@ def _invalid_fields(details: Sequence[Any]) -> str:
         for one in details
         if isinstance(one, Mapping)
     )
+
+
+def _reason_of(cause: Exception) -> str:
+    """Return the part of OpenSSL's message that says what is wrong."""
+    return str(cause).partition("verify failed: ")[2].partition(" (_ssl")[0] or str(cause)
 
 
 def _bare(response: httpx.Response) -> str:

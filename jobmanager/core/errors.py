@@ -4,18 +4,20 @@
       NotFound
         JobNotFound, CheckpointNotFound, SavepointNotFound, OperationNotFound,
         RunnerNotFound, LogNotFound, TaskNotFound, StateNotFound,
-        ArtifactNotFound
+        ArtifactNotFound, TokenNotFound
       Conflict
         JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused, SavepointInUse,
-        StopUnderWay, SinkInUse, NothingToChange, NoStateYet, ArtifactInUse, ArtifactNamed
+        StopUnderWay, SinkInUse, NothingToChange, NoStateYet, ArtifactInUse, ArtifactNamed,
+        TokenNameTaken
       Rejected
         InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint (StateDoesNotFit), UpgradeRefused,
         InvalidStateKey, UnreadableState, NotAdoptable, InvalidArtifact,
-        UnusableScript
+        UnusableScript, InvalidToken
       Malformed
         MalformedRequest, BodyTooLarge, BodyTooSlow, UnsupportedContentType
       Forbidden
-        WrongRunnerToken
+        WrongRunnerToken (WrongAttemptToken), TokenNeeded, TokenRefused
+      RoleTooSmall
       FromAnotherSite
         UnknownHost, CrossSiteRequest
       Unavailable
@@ -76,6 +78,10 @@ class ArtifactNotFound(NotFound):
     title = "No such artifact"
 
 
+class TokenNotFound(NotFound):
+    title = "No such token"
+
+
 class Conflict(DomainError):
     """The request is well formed, but the present state forbids it."""
 
@@ -124,6 +130,10 @@ class IdempotencyKeyReused(Conflict):
     title = "The idempotency key was used for another request"
 
 
+class TokenNameTaken(Conflict):
+    title = "There is a token of that name"
+
+
 class Rejected(DomainError):
     """The request can never succeed as written."""
 
@@ -154,6 +164,10 @@ class InvalidArtifact(Rejected):
 
 class UnusableScript(Rejected):
     title = "The script cannot run as a job"
+
+
+class InvalidToken(Rejected):
+    title = "There cannot be such a token"
 
 
 class UnsupportedRequest(Rejected):
@@ -219,6 +233,24 @@ class Forbidden(DomainError):
 
 class WrongRunnerToken(Forbidden):
     title = "Wrong runner token"
+
+
+class WrongAttemptToken(WrongRunnerToken):
+    title = "Wrong token of the attempt"
+
+
+class TokenNeeded(Forbidden):
+    title = "A token is needed"
+
+
+class TokenRefused(Forbidden):
+    title = "The token is not accepted"
+
+
+class RoleTooSmall(DomainError):
+    """The caller is known, and may not do this."""
+
+    title = "The role is too small for this"
 
 
 class FromAnotherSite(DomainError):

@@ -20,7 +20,9 @@ import structlog
 from pydantic import ValidationError
 
 from jobmanager.core.errors import InspectorUnavailable
+from jobmanager.core.redaction import Secrets
 from jobmanager.launchers import processes
+from jobmanager.launchers.environment import without_secrets
 from jobmanager.protocol.inspection import (
     Answer,
     AnswerBody,
@@ -45,7 +47,9 @@ class LocalInspector:
         class_archives: Path,
         idle: timedelta,
         start_timeout: timedelta,
+        secrets: Secrets | None = None,
     ) -> None:
+        self._secrets = secrets or Secrets()
         self._class_archives = class_archives
         self._directory = directory
         self._scratch = scratch
@@ -147,7 +151,10 @@ class LocalInspector:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "taskrunner.inspector", "--scratch", str(self._scratch)),
                 cwd=self._directory,
-                env=_environment(self._mark, temporary, self._class_archives),
+                env={
+                    **without_secrets(os.environ, self._secrets),
+                    **_environment(self._mark, temporary, self._class_archives),
+                },
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=log,
@@ -210,7 +217,6 @@ class LocalInspector:
 
 def _environment(mark: str, temporary: Path, class_archives: Path) -> dict[str, str]:
     return {
-        **os.environ,
         processes.MARKER: mark,
         "PYTHONUNBUFFERED": "1",
         "TMPDIR": str(temporary),

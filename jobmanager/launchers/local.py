@@ -3,9 +3,12 @@
 A runner outlives the server that started it. The next server watches it through a pidfd, which also
 works for a process that is not a child.
 
-Warm runners are processes with a primed Spark session that wait for their token on their standard
-input. A process that gets a token is a runner like any other; without a token it ends with this
-server, however the server ends.
+A runner reads its secret from its standard input, where no other process can read it. Arguments of
+a process are visible to everybody, and its environment is inherited by user code.
+
+Warm runners are processes with a primed Spark session that wait for their secret. A process that
+gets a secret is a runner like any other; without a secret it ends with this server, however the
+server ends.
 """
 
 import asyncio
@@ -21,7 +24,9 @@ from uuid import uuid4
 import structlog
 
 from jobmanager.core.ids import RunnerId
+from jobmanager.core.redaction import Secrets
 from jobmanager.launchers import processes
+from jobmanager.launchers.environment import without_secrets
 from jobmanager.services.ports.runners import Launched, Runner
 
 _log = structlog.get_logger(__name__)
@@ -40,7 +45,11 @@ class LocalLauncher:
         class_archives: Path,
         node: str,
         spark_master: str = "local[2]",
+        ca: Path | None = None,
+        secrets: Secrets | None = None,
     ) -> None:
+        self._ca = ca
+        self._secrets = secrets or Secrets()
         self._class_archives = class_archives
         self._node = node
         self._spark_master = spark_master
@@ -61,14 +70,12 @@ class LocalLauncher:
     def log_path(self, runner_id: RunnerId) -> str:
         return str(self._directory / str(runner_id) / "runner.log")
 
-    async def launch(self, runner_id: RunnerId, token: str) -> Launched:
+    async def launch(self, runner_id: RunnerId, secret: str) -> Launched:
         _require_java()
-        warm = self._warm.pop(runner_id, None)
-        if warm is not None:
-            child = warm
-            await asyncio.to_thread(_hand_over, child, token)
-        else:
-            child = await asyncio.to_thread(self._start, runner_id, token)
+        child = self._warm.pop(runner_id, None)
+        if child is None:
+            child = await asyncio.to_thread(self._start, runner_id, is_warm=False)
+        await asyncio.to_thread(_hand_over, child, secret)
         self._children[runner_id] = child
         started_at = processes.started_at(child.pid)
         _log.info("runner launched", runner=str(runner_id), pid=child.pid)
@@ -98,7 +105,8 @@ class LocalLauncher:
                 _log.warning("warm runner ended", runner=str(runner_id), code=child.returncode)
         if len(self._warm) < wanted:
             runner_id = RunnerId(uuid4())
-            self._warm[runner_id] = await asyncio.to_thread(self._start, runner_id, None)
+            warm = await asyncio.to_thread(self._start, runner_id, is_warm=True)
+            self._warm[runner_id] = warm
         elif len(self._warm) > wanted:
             await self._end_warm(next(iter(self._warm)))
 
@@ -154,21 +162,25 @@ class LocalLauncher:
     def _ready_file(self, runner_id: RunnerId) -> Path:
         return self._directory / str(runner_id) / "ready"
 
-    def _start(self, runner_id: RunnerId, token: str | None) -> subprocess.Popen[bytes]:
-        """Start a runner process; without a token, it waits as a warm runner."""
+    def _start(self, runner_id: RunnerId, *, is_warm: bool) -> subprocess.Popen[bytes]:
         home = self._directory / str(runner_id)
         (home / "tmp").mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "taskrunner", "--runner-id", str(runner_id)]
         command += ["--address-file", str(self._address_file)]
-        if token is None:
+        if self._ca is not None:
+            command += ["--ca", str(self._ca)]
+        if is_warm:
             command += ["--warm", self._spark_master]
             command += ["--ready-file", str(self._ready_file(runner_id))]
         with Path(self.log_path(runner_id)).open("ab") as log:
             return subprocess.Popen(
                 command,
                 cwd=home,
-                env=_environment(runner_id, token, home, self._class_archives),
-                stdin=subprocess.DEVNULL if token else subprocess.PIPE,
+                env={
+                    **without_secrets(os.environ, self._secrets),
+                    **_environment(runner_id, home, self._class_archives),
+                },
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -194,11 +206,11 @@ class LocalLauncher:
             await self._on_exit(runner.id, description)
 
 
-def _hand_over(child: subprocess.Popen[bytes], token: str) -> None:
-    """Make a warm process a runner: from now on it does not depend on this server."""
+def _hand_over(child: subprocess.Popen[bytes], secret: str) -> None:
+    """Make a process a runner: from now on it does not depend on this server."""
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError), child.stdin as stdin:  # its exit will be noticed
-        stdin.write(f"{token}\n".encode())
+        stdin.write(f"{secret}\n".encode())
 
 
 async def _wait_for_end(pid: int, born: float) -> None:
@@ -220,14 +232,10 @@ async def _wait_for_end(pid: int, born: float) -> None:
         os.close(descriptor)
 
 
-def _environment(
-    runner_id: RunnerId, token: str | None, home: Path, class_archives: Path
-) -> dict[str, str]:
+def _environment(runner_id: RunnerId, home: Path, class_archives: Path) -> dict[str, str]:
     temporary = str(home / "tmp")
     return {
-        **os.environ,
         processes.MARKER: str(runner_id),
-        **({"HEADGATE_RUNNER_TOKEN": token} if token else {}),
         "PYTHONUNBUFFERED": "1",
         "TMPDIR": temporary,
         "SPARK_LOCAL_DIRS": temporary,

@@ -9,10 +9,11 @@ All calls are made by the runner:
     POST /v1/runners/{runner}/declines     BarrierDeclined  -> BarrierReply
     POST /v1/runners/{runner}/attempt      AttemptReport    -> AttemptReply
 
-Every call carries `Authorization: Bearer <runner token>`, and every message about a job carries its
-attempt, the fencing token. Every call may be repeated: a repetition changes nothing and gets the
-same answer. Directives of a runner have ascending numbers; `after` is the number of the last
-directive that the runner has taken, so the runner just repeats a poll whose answer was lost.
+Every call carries `Authorization: Bearer <the runner's secret>`. Every message about a job carries
+its attempt, the fencing token, and with it `Headgate-Attempt-Token: <token>`, the token that came
+with the directive to run that attempt. Every call may be repeated: a repetition changes nothing and
+gets the same answer. Directives of a runner have ascending numbers; `after` is the number of the
+last directive that the runner has taken, so the runner just repeats a poll whose answer was lost.
 
 Each side may be one version older or newer than the other (ADR 19). So every call and every answer
 names its version in the header `Headgate-Protocol`, `versions.py` writes a message in the form of
@@ -48,6 +49,8 @@ from jobmanager.protocol.progress_json import ReadableProgress, readable_restore
 PROTOCOL_VERSION = 2
 PROTOCOL_HEADER = "Headgate-Protocol"
 """The version of the program that sends the call or the answer. Version 1 does not send it."""
+ATTEMPT_TOKEN = "Headgate-Attempt-Token"
+"""The header."""
 _RECEIVED = object()
 """The validation context of a message from the other side."""
 
@@ -128,6 +131,8 @@ class SavepointTarget(Message):
 
 class Run(Message):
     kind: Literal["run"] = "run"
+    token: str | None = Field(None, repr=False)
+    """What is said of the attempt carries it. None: by a JobManager of an older version."""
     graph: dict[str, Any]
     """The job-graph document as submitted: the runner parses it as the JobManager did."""
     parallelism: int

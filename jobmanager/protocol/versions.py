@@ -14,6 +14,8 @@ from pydantic import BaseModel
 from jobmanager.protocol.messages import PROTOCOL_VERSION, Directive, Message, RunnerHello
 
 _TOLERANT_SINCE = 2
+ATTEMPT_TOKENS_SINCE = 2
+"""The first version whose runners take a token with `Run`, and send it with their messages."""
 
 
 def works_with(version: int) -> bool:

@@ -6,7 +6,6 @@ at again soon, and its ack is taken in a transaction of its own (`services.check
 """
 
 import asyncio
-import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +22,7 @@ from jobmanager.services.ports.history import Actor
 from jobmanager.services.ports.runners import RunnerAtWork
 from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
 from jobmanager.services.request_batching import PendingRequest, RequestBatcher
+from jobmanager.services.runner_tokens import Credentials, check_attempt_token, check_secret
 
 _MOST_AT_ONCE = 200
 _GATHER_SECONDS = 0.02
@@ -42,11 +42,14 @@ async def trigger_due(uow: UnitOfWork, now: datetime) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    runner: RunnerId
-    token_hash: str
+    shown: Credentials
     job_id: JobId
     checkpoint: CheckpointNumber
     event: BarrierAcked
+
+    @property
+    def runner(self) -> RunnerId:
+        return self.shown.runner
 
     @property
     def news(self) -> CheckpointNews:
@@ -102,11 +105,16 @@ def _is_known(one: _Waiting, known: Mapping[RunnerId, RunnerAtWork]) -> bool:
     the ack is taken singly.
     """
     ack, found = one.asked, known.get(one.asked.runner)
-    return (
-        found is not None
-        and (found.runner.job_id, found.runner.attempt) == (ack.job_id, ack.event.attempt)
-        and hmac.compare_digest(found.runner.token_hash, ack.token_hash)
-    )
+    if found is None:
+        return False
+    if (found.runner.job_id, found.runner.attempt) != (ack.job_id, ack.event.attempt):
+        return False
+    try:
+        check_secret(ack.shown, found.runner.token_hash)
+        check_attempt_token(ack.shown, ack.event.attempt, found.attempt_token_hash)
+    except DomainError:
+        return False
+    return True
 
 
 def _take_ack(life: Life, ack: Ack) -> Happened | None:

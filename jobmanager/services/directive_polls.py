@@ -1,18 +1,23 @@
 """Runners' polls for directives: many polls are answered by one query."""
 
-import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from jobmanager.core.errors import RunnerNotFound, WrongRunnerToken
+from jobmanager.core.errors import RunnerNotFound
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
-from jobmanager.protocol.messages import Directive
+from jobmanager.protocol.messages import Directive, Run
+from jobmanager.protocol.versions import ATTEMPT_TOKENS_SINCE
 from jobmanager.services import directives
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports.outbox import Mailbox
 from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
 from jobmanager.services.request_batching import PendingRequest, RequestBatcher
-from jobmanager.services.runners import token_hash
+from jobmanager.services.runner_tokens import (
+    Credentials,
+    attempt_token,
+    check_secret,
+    token_hash,
+)
 from jobmanager.services.wakeups import Wakeups
 
 _GATHER_SECONDS = 0.02
@@ -21,8 +26,7 @@ _MOST_KNOWN = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    runner: RunnerId
-    token_hash: str
+    shown: Credentials
     after: int
 
 
@@ -30,6 +34,8 @@ class _Question:
 class _Found:
     job_id: JobId
     directives: Sequence[Directive]
+    token: tuple[AttemptNumber, str] | None = field(default=None, repr=False)
+    """Of the attempt that is to be run."""
 
 
 class DirectivePolls:
@@ -46,13 +52,13 @@ class DirectivePolls:
         """
 
     async def fetch(
-        self, runner_id: RunnerId, token: str, after: int, wait_seconds: float
+        self, shown: Credentials, after: int, wait_seconds: float
     ) -> Sequence[Directive]:
         """Return the directives after number `after`, and forget those up to `after`, which the
         runner has taken. Waits for news without holding a transaction or a connection. Raises
         `RunnerNotFound`, `WrongRunnerToken`.
         """
-        question = _Question(runner_id, token_hash(token), after)
+        question, runner_id = _Question(shown, after), shown.runner
         job_id = self._jobs.get(runner_id)
         if job_id is None:
             job_id = (await self._looking.ask(question)).job_id
@@ -67,35 +73,47 @@ class DirectivePolls:
 
     async def _look(self, batch: Sequence[PendingRequest[_Question, _Found]]) -> None:
         async with self._units() as uow:
-            boxes = await uow.outbox.mailboxes([one.asked.runner for one in batch])
+            boxes = await uow.outbox.mailboxes([one.asked.shown.runner for one in batch])
             answers: list[tuple[PendingRequest[_Question, _Found], _Found]] = []
             taken: dict[tuple[JobId, AttemptNumber], int] = {}
+            tokens: dict[tuple[JobId, AttemptNumber], str] = {}
             for one in batch:
                 try:
-                    box = _opened(boxes.get(one.asked.runner), one.asked)
-                    answers.append((one, await self._found(uow, box, one.asked.after)))
+                    box = _opened(boxes.get(one.asked.shown.runner), one.asked)
+                    found = await self._found(uow, box, one.asked)
                 except Exception as error:  # one poll's error must not fail the others
                     one.refuse(error)
                     continue
+                answers.append((one, found))
+                if found.token is not None:
+                    attempt, token = found.token
+                    tokens[box.job_id, attempt] = token_hash(token)
                 if any(entry.id <= one.asked.after for entry in box.entries):
                     taken[box.job_id, box.attempt] = one.asked.after
             if taken:
                 await uow.outbox.taken(taken)
+            if tokens:
+                await uow.attempts.note_tokens(tokens)
+            if taken or tokens:
                 await uow.commit()
         for one, found in answers:
             one.resolve(found)
 
-    async def _found(self, uow: UnitOfWork, box: Mailbox, after: int) -> _Found:
-        new = [entry for entry in box.entries if entry.id > after]
+    async def _found(self, uow: UnitOfWork, box: Mailbox, asked: _Question) -> _Found:
+        new = [entry for entry in box.entries if entry.id > asked.after]
+        token = None
+        if box.protocol >= ATTEMPT_TOKENS_SINCE:  # an older runner would not send it
+            token = attempt_token(asked.shown.secret, box.job_id, box.attempt)
         told = [
-            await directives.directive(uow, entry, box.attempt, self._settings) for entry in new
+            await directives.directive(uow, entry, box.attempt, self._settings, token)
+            for entry in new
         ]
-        return _Found(box.job_id, told)
+        has_run = any(isinstance(one.body, Run) for one in told)
+        return _Found(box.job_id, told, (box.attempt, token) if has_run and token else None)
 
 
 def _opened(box: Mailbox | None, question: _Question) -> Mailbox:
     if box is None:
-        raise RunnerNotFound(f"runner {question.runner} not found")
-    if not hmac.compare_digest(box.token_hash, question.token_hash):
-        raise WrongRunnerToken(f"the token is not that of runner {question.runner}")
+        raise RunnerNotFound(f"runner {question.shown.runner} not found")
+    check_secret(question.shown, box.token_hash)
     return box

@@ -31,24 +31,28 @@ class RunSettings:
 
 
 async def directive(
-    uow: UnitOfWork, entry: OutboxEntry, attempt: AttemptNumber, settings: RunSettings
+    uow: UnitOfWork,
+    entry: OutboxEntry,
+    attempt: AttemptNumber,
+    settings: RunSettings,
+    attempt_token: str | None,
 ) -> messages.Directive:
     return messages.Directive(
         id=entry.id,
         job=entry.job_id,
         attempt=attempt,
-        body=await _body(uow, entry, settings),
+        body=await _body(uow, entry, settings, attempt_token),
     )
 
 
 async def _body(
-    uow: UnitOfWork, entry: OutboxEntry, settings: RunSettings
+    uow: UnitOfWork, entry: OutboxEntry, settings: RunSettings, attempt_token: str | None
 ) -> messages.DirectiveBody:
     effect = entry.effect
     match effect:
         case effects.StartAttempt():
             stored = await uow.jobs.get(entry.job_id)
-            return await _run(uow, stored, settings)
+            return await _run(uow, stored, settings, attempt_token)
         case effects.SendBarrier():
             savepoint = None
             if effect.savepoint is not None and effect.directory is not None:
@@ -84,7 +88,9 @@ async def _body(
             assert_never(effect)
 
 
-async def _run(uow: UnitOfWork, stored: StoredJob, settings: RunSettings) -> messages.Run:
+async def _run(
+    uow: UnitOfWork, stored: StoredJob, settings: RunSettings, attempt_token: str | None
+) -> messages.Run:
     restorable = await uow.checkpoints.restorable(stored.id)
     checkpoint = None
     if restorable:
@@ -95,6 +101,7 @@ async def _run(uow: UnitOfWork, stored: StoredJob, settings: RunSettings) -> mes
                 number=newest.number, manifest=newest.stored.manifest
             )
     return messages.Run(
+        token=attempt_token,
         graph=dict(stored.document),
         parallelism=stored.parallelism,
         spark_master=settings.spark_master,

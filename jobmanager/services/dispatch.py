@@ -16,10 +16,10 @@ from jobmanager.core.life.effects import (
     LaunchAttempt,
 )
 from jobmanager.core.life.records import HistoryEntry
-from jobmanager.services import runners
 from jobmanager.services.ports.runners import Launched, Launcher, Runner
 from jobmanager.services.ports.storage import SnapshotStorage
 from jobmanager.services.ports.unit_of_work import UnitsOfWork
+from jobmanager.services.runner_tokens import token_hash
 
 
 class Dispatcher:
@@ -45,7 +45,7 @@ class Dispatcher:
 
     async def _launch(self, job_id: JobId, attempt: AttemptNumber, now: datetime) -> None:
         """Launch a runner. It is recorded before its process starts, so no runner is unknown."""
-        token = secrets.token_urlsafe(24)
+        secret = secrets.token_urlsafe(32)
         async with self._units() as uow:
             # With the job's lock, because a runner may be registering at this moment.
             job = await uow.jobs.get_for_update(job_id)
@@ -56,10 +56,10 @@ class Dispatcher:
             # An earlier leader may have started it, and died before it could record that.
             launched = await self._launcher.find(known) if known else None
             if known is None or launched is None:
-                # A new token: a process that a replaced leader still starts is refused when it
+                # A new secret: a process that a replaced leader still starts is refused when it
                 # registers.
                 warm = None if known or static_settings(job.graph) else self._launcher.reserve()
-                runner = self._runner(known.id if known else warm, job_id, attempt, token, now)
+                runner = self._runner(known.id if known else warm, job_id, attempt, secret, now)
                 await (uow.runners.save(runner) if known else uow.runners.add(runner))
                 how = _describe(job.graph, is_warm=warm is not None)
                 await uow.history.add(job_id, HistoryEntry(now, "runner_launched", how, attempt))
@@ -67,7 +67,7 @@ class Dispatcher:
             else:
                 runner = known
         if launched is None:
-            launched = await self._launcher.launch(runner.id, token)
+            launched = await self._launcher.launch(runner.id, secret)
         await self._note_process(runner.id, launched)
 
     def _runner(
@@ -75,7 +75,7 @@ class Dispatcher:
         runner_id: RunnerId | None,
         job_id: JobId,
         attempt: AttemptNumber,
-        token: str,
+        secret: str,
         now: datetime,
     ) -> Runner:
         runner_id = runner_id or RunnerId(uuid4())
@@ -83,7 +83,7 @@ class Dispatcher:
             id=runner_id,
             job_id=job_id,
             attempt=attempt,
-            token_hash=runners.token_hash(token),
+            token_hash=token_hash(secret),
             host=self._launcher.host(),
             log_path=self._launcher.log_path(runner_id),
             launched_at=now,

@@ -240,6 +240,7 @@ def item(one: Recorded) -> dict[str, Any]:
         "kind": entry.kind,
         "cause": entry.cause,
         "actor": one.actor,
+        "actor_name": one.actor_name,
         "attempt": entry.attempt,
         "checkpoint": entry.checkpoint,
         "detail": dict(entry.detail),

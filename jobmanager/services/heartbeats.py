@@ -8,15 +8,14 @@ heartbeat will be. The answers tell runners their heartbeat interval, which grow
 of runners.
 """
 
-import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from jobmanager.core.errors import RunnerNotFound, WrongRunnerToken
-from jobmanager.core.ids import AttemptNumber, RunnerId
+from jobmanager.core.errors import DomainError, RunnerNotFound
+from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.core.life.heartbeat import Heard, hear
 from jobmanager.protocol import messages
 from jobmanager.services import runners
@@ -26,6 +25,12 @@ from jobmanager.services.ports.jobs import NotedProgress
 from jobmanager.services.ports.runners import RunnerAtWork
 from jobmanager.services.ports.unit_of_work import UnitsOfWork
 from jobmanager.services.request_batching import PendingRequest, RequestBatcher
+from jobmanager.services.runner_tokens import (
+    Credentials,
+    check_attempt,
+    check_attempt_token,
+    check_secret,
+)
 
 _GATHER_SECONDS = 0.2
 _A_SECOND = 100
@@ -35,9 +40,12 @@ _FORGOTTEN_AFTER = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class _Beat:
-    runner: RunnerId
-    token_hash: str
+    shown: Credentials
     said: messages.Heartbeat
+
+    @property
+    def runner(self) -> RunnerId:
+        return self.shown.runner
 
 
 _Waiting = PendingRequest[_Beat, bool]
@@ -60,18 +68,19 @@ class Heartbeats:
         fair = timedelta(seconds=len(self._heard) / _A_SECOND)
         return min(max(self._interval, fair), self._longest)
 
-    async def note(self, runner_id: RunnerId, token: str, beat: messages.Heartbeat) -> bool:
+    async def note(self, shown: Credentials, beat: messages.Heartbeat) -> bool:
         """Record a heartbeat. True: the runner's attempt was superseded, and nothing was written.
-        Raises `RunnerNotFound`, `WrongRunnerToken`.
+        Raises `RunnerNotFound`, `WrongRunnerToken`, `WrongAttemptToken`.
         """
-        return await self._batcher.ask(_Beat(runner_id, runners.token_hash(token), beat))
+        return await self._batcher.ask(_Beat(shown, beat))
 
     async def _write_down(self, batch: Sequence[_Waiting]) -> None:
         now = self._clock()
         late = []
         async with self._units(Actor.RUNNER) as uow:
             known = await uow.runners.at_work([one.asked.runner for one in batch])
-            good = [one for one in batch if _is_taken(one, known)]
+            earlier = await uow.attempts.token_hashes(_earlier(batch, known))
+            good = [one for one in batch if _is_taken(one, known, earlier)]
             progress = []
             for beat in (one.asked for one in good):
                 runner, heard = known[beat.runner].runner, _hear(beat, known[beat.runner])
@@ -105,18 +114,49 @@ def _memory(beat: messages.Heartbeat) -> dict[str, Any] | None:
     return beat.memory.model_dump(mode="json") if beat.memory else None
 
 
-def _is_taken(one: _Waiting, known: Mapping[RunnerId, RunnerAtWork]) -> bool:
+_Tokens = Mapping[tuple[JobId, AttemptNumber], str]
+
+
+def _earlier(
+    batch: Sequence[_Waiting], known: Mapping[RunnerId, RunnerAtWork]
+) -> list[tuple[JobId, AttemptNumber]]:
+    """The attempts named in heartbeats whose runners have a later attempt by now: hardly any."""
+    return [
+        (found.runner.job_id, AttemptNumber(one.asked.said.attempt))
+        for one in batch
+        if (found := known.get(one.asked.runner)) is not None
+        and one.asked.said.attempt is not None
+        and one.asked.said.attempt != found.runner.attempt
+    ]
+
+
+def _is_taken(one: _Waiting, known: Mapping[RunnerId, RunnerAtWork], earlier: _Tokens) -> bool:
     """Whether the heartbeat has to be recorded; otherwise it is answered here."""
     found = known.get(one.asked.runner)
     if found is None:
         one.refuse(RunnerNotFound(f"runner {one.asked.runner} not found"))
-    elif not hmac.compare_digest(found.runner.token_hash, one.asked.token_hash):
-        one.refuse(WrongRunnerToken(f"the token is not that of runner {one.asked.runner}"))
-    elif _hear(one.asked, found) is Heard.SUPERSEDED:
+        return False
+    try:
+        _authenticate(one.asked, found, earlier)
+    except DomainError as error:
+        one.refuse(error)
+        return False
+    if _hear(one.asked, found) is Heard.SUPERSEDED:
         one.resolve(True)  # a superseded attempt changes nothing
-    else:
-        return True
-    return False
+        return False
+    return True
+
+
+def _authenticate(beat: _Beat, found: RunnerAtWork, earlier: _Tokens) -> None:
+    check_secret(beat.shown, found.runner.token_hash)
+    job, attempt = beat.said.job, beat.said.attempt
+    if job is None or attempt is None:
+        return  # a heartbeat without an attempt needs the secret only
+    check_attempt(found.runner, job, attempt)
+    known = found.attempt_token_hash
+    if attempt != found.runner.attempt:
+        known = earlier.get((found.runner.job_id, AttemptNumber(attempt)))
+    check_attempt_token(beat.shown, attempt, known)
 
 
 def _hear(beat: _Beat, found: RunnerAtWork) -> Heard:

@@ -1,7 +1,5 @@
 """Use cases about runners: registration, heartbeats, reports, exits and silence."""
 
-import hashlib
-import hmac
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -27,18 +25,6 @@ from jobmanager.services.ports.runners import Runner
 from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 _log = structlog.get_logger(__name__)
-
-
-def token_hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
-
-
-async def authenticate(uow: UnitOfWork, runner_id: RunnerId, token: str) -> Runner:
-    async with uow:
-        runner = await uow.runners.get(runner_id)
-    if not hmac.compare_digest(runner.token_hash, token_hash(token)):
-        raise WrongRunnerToken(f"the token is not that of runner {runner_id}")
-    return runner
 
 
 async def register(

@@ -15,9 +15,16 @@ from sqlalchemy.ext.asyncio import (
 from jobmanager.core.ids import JobId
 from jobmanager.services.ports.history import Actor
 from jobmanager.store import schema
+from jobmanager.store.audit import PostgresAudit
 from jobmanager.store.leases import PostgresLeases
 from jobmanager.store.outages import outages_named
+from jobmanager.store.tokens import PostgresTokens
 from jobmanager.store.unit_of_work import Leader, PostgresUnitOfWork
+
+_UNREADABLE = (
+    "it is not a valid URL: write postgresql://user:password@host:5432/name, with special "
+    "characters of the password percent-encoded, such as %40 for @ and %2F for /"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +51,17 @@ class Database:
             engine, expire_on_commit=False
         )
         self.leases = PostgresLeases(for_lease)
+        self.tokens = PostgresTokens(self.sessions)
+        self.audit = PostgresAudit(self.sessions)
         self.on_commit: Callable[[Iterable[JobId]], None] = lambda jobs: None
         """Called after each commit with the jobs that have new effects."""
         self.leader: Leader | None = None
         """If set, a unit of work commits only in the term in which it began."""
 
-    def unit_of_work(self, actor: Actor = Actor.JOBMANAGER) -> PostgresUnitOfWork:
-        return PostgresUnitOfWork(self.sessions, self.on_commit, self.leader, actor)
+    def unit_of_work(
+        self, actor: Actor = Actor.JOBMANAGER, actor_name: str | None = None
+    ) -> PostgresUnitOfWork:
+        return PostgresUnitOfWork(self.sessions, self.on_commit, self.leader, actor, actor_name)
 
     async def migrate(self) -> None:
         await schema.upgrade(self.engine)
@@ -65,12 +76,25 @@ class Database:
         await self.engine.dispose()
 
 
-def open_database(url: str, waits: Waits = AS_USUAL) -> Database:
-    """Open the pools for `url`, any Postgres URL; psycopg is the driver whatever the URL says."""
-    parsed = make_url(url)
+def parse_url(text: str) -> URL:
+    """Parse any Postgres URL; psycopg is the driver whatever the URL says. The result hides its
+    password when it is printed. Raises ValueError with a message that does not repeat the text.
+    """
+    try:
+        parsed = make_url(text)
+    except Exception:
+        # not as the cause either: the unreadable part may belong to the password
+        raise ValueError(_UNREADABLE) from None
     if not parsed.drivername.startswith("postgres"):
         raise ValueError(f"{parsed.drivername!r} is not Postgres: give postgresql://user@host/name")
-    psycopg_url = parsed.set(drivername="postgresql+psycopg")
+    if password := parsed.query.get("password"):
+        parsed = parsed.difference_update_query(["password"]).set(password=str(password))
+    return parsed.set(drivername="postgresql+psycopg")
+
+
+def open_database(url: str | URL, waits: Waits = AS_USUAL) -> Database:
+    """Open the pools for `url`, any Postgres URL."""
+    psycopg_url = parse_url(url) if isinstance(url, str) else url
     # The lease has connections of its own: a flood of requests must not end the leadership.
     return Database(
         _engine(psycopg_url, 10, 30, waits.connection, waits.idle_in_transaction),
@@ -85,6 +109,7 @@ def _engine(url: URL, size: int, more: int, patience: float, idle: float) -> Asy
         max_overflow=more,
         pool_timeout=patience,
         pool_pre_ping=True,
+        hide_parameters=True,  # what is in a row is in no error, and so in no log
         connect_args={
             "connect_timeout": 5,
             "application_name": "headgate",

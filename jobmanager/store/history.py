@@ -35,9 +35,10 @@ _NOTIFY = "SELECT pg_notify(:channel, told) FROM unnest(CAST(:payloads AS text[]
 
 
 class PostgresHistory:
-    def __init__(self, session: AsyncSession, actor: Actor) -> None:
+    def __init__(self, session: AsyncSession, actor: Actor, actor_name: str | None = None) -> None:
         self._session = session
         self._actor = actor
+        self._actor_name = actor_name
         self._rows: list[dict[str, Any]] = []
         self._announcements: list[str] = []
 
@@ -53,6 +54,7 @@ class PostgresHistory:
                 "checkpoint": entry.checkpoint,
                 "detail": dict(entry.detail),
                 "actor": self._actor,
+                "actor_name": self._actor_name,
             }
             for entry in entries
         ]
@@ -159,6 +161,7 @@ def _recorded(row: HistoryRow, name: str, status: str, health: str) -> Recorded:
         job_name=name,
         job_state=shown_state(status, health),
         actor=Actor(row.actor),
+        actor_name=row.actor_name,
         entry=HistoryEntry(
             at=row.at,
             kind=row.kind,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, func, insert, select, text, update
+from sqlalchemy import and_, func, insert, select, text, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
@@ -46,6 +46,19 @@ WITH told AS (
 UPDATE attempts a SET progress = told.progress, progress_at = :at
 FROM told JOIN free USING (job_id, number)
 WHERE a.job_id = told.job_id AND a.number = told.number
+"""
+# In one order for all: two batches never wait for each other.
+_NOTE_TOKENS = """
+WITH told AS (
+    SELECT * FROM jsonb_to_recordset(CAST(:rows AS jsonb))
+        AS t(job_id uuid, number bigint, hash text)
+), due AS (
+    SELECT a.job_id, a.number, told.hash FROM attempts a JOIN told USING (job_id, number)
+    WHERE a.token_hash IS DISTINCT FROM told.hash
+    ORDER BY a.job_id, a.number FOR NO KEY UPDATE OF a
+)
+UPDATE attempts a SET token_hash = due.hash FROM due
+WHERE a.job_id = due.job_id AND a.number = due.number
 """
 _PINNED_OF = f"SELECT {PINNED} FROM jobs j WHERE j.id = :id"
 _STARTED_FROM = f"""
@@ -226,6 +239,26 @@ class PostgresAttempts:
         ]
         await self._session.execute(text(_NOTE_PROGRESS), {"rows": json.dumps(rows), "at": at})
 
+    async def token_hashes(
+        self, attempts: Sequence[tuple[JobId, AttemptNumber]]
+    ) -> Mapping[tuple[JobId, AttemptNumber], str]:
+        if not attempts:
+            return {}
+        rows = await self._session.execute(
+            select(AttemptRow.job_id, AttemptRow.number, AttemptRow.token_hash).where(
+                tuple_(AttemptRow.job_id, AttemptRow.number).in_(attempts),
+                AttemptRow.token_hash.is_not(None),
+            )
+        )
+        return {(JobId(job), AttemptNumber(number)): str(token) for job, number, token in rows}
+
+    async def note_tokens(self, hashes: Mapping[tuple[JobId, AttemptNumber], str]) -> None:
+        rows = [
+            {"job_id": str(job_id), "number": number, "hash": token}
+            for (job_id, number), token in hashes.items()
+        ]
+        await self._session.execute(text(_NOTE_TOKENS), {"rows": json.dumps(rows)})
+
     async def _update(self, job_id: JobId, number: AttemptNumber, **values: Any) -> None:
         await self._session.execute(
             update(AttemptRow)
@@ -288,7 +321,9 @@ class PostgresRunners:
             .execution_options(populate_existing=True)
         )
         return {
-            RunnerId(runner.id): RunnerAtWork(mapping.runner_of(runner), mapping.attempt_of(found))
+            RunnerId(runner.id): RunnerAtWork(
+                mapping.runner_of(runner), mapping.attempt_of(found), found.token_hash
+            )
             for runner, found in rows
         }
 

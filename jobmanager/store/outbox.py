@@ -24,7 +24,8 @@ FROM ROWS FROM (
 ORDER BY place
 """
 _MAILBOXES = """
-SELECT r.id AS runner, r.job_id, r.attempt, r.token_hash, o.id, o.kind, o.payload, o.tries
+SELECT r.id AS runner, r.job_id, r.attempt, r.token_hash, r.protocol,
+       o.id, o.kind, o.payload, o.tries
 FROM runners r LEFT JOIN outbox o
      ON o.target = 'runner' AND o.job_id = r.job_id AND o.attempt = r.attempt
 WHERE r.id = ANY(:ids) ORDER BY o.id
@@ -95,8 +96,8 @@ class PostgresOutbox:
         rows = await self._session.execute(text(_MAILBOXES), {"ids": list(runners)})
         found: dict[RunnerId, Mailbox] = {}
         for row in rows:
-            entries: list[OutboxEntry] = []
-            box = Mailbox(JobId(row.job_id), AttemptNumber(row.attempt), row.token_hash, entries)
+            job_id, attempt = JobId(row.job_id), AttemptNumber(row.attempt)
+            box = Mailbox(job_id, attempt, row.token_hash, row.protocol, [])
             box = found.setdefault(RunnerId(row.runner), box)
             if row.id is not None:
                 effect = effect_codec.decode(row.kind, row.payload)

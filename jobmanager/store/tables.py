@@ -22,6 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, INTEGER, JSON, JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from jobmanager.core.access.roles import Role
 from jobmanager.core.life.attempt import AttemptStatus
 from jobmanager.core.life.checkpoint import AbortReason, CheckpointKind, CheckpointStatus
 from jobmanager.core.life.health import Health
@@ -145,6 +146,8 @@ class AttemptRow(Table):
     """What each region started from, and why."""
     progress: Mapped[list[Any] | None]
     progress_at: Mapped[datetime | None]
+    token_hash: Mapped[str | None]
+    """Of the token that its runner got with the directive to run it."""
 
     __table_args__ = (
         ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
@@ -169,6 +172,7 @@ class RunnerRow(Table):
     job_id: Mapped[UUID]
     attempt: Mapped[int]
     token_hash: Mapped[str]
+    """Of its secret."""
     host: Mapped[str]
     pid: Mapped[int | None]
     process_started_at: Mapped[float | None]
@@ -436,12 +440,57 @@ class HistoryRow(Table):
     detail: Mapped[dict[str, Any]]
     actor: Mapped[str] = mapped_column(server_default=text("'jobmanager'"))
     """Whose message or decision caused the event."""
+    actor_name: Mapped[str | None]
+    """For a client: the name of its token."""
 
     __table_args__ = (
         ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
         _one_of("actor", Actor),
         Index("history_job_id_id_idx", "job_id", "id"),
     )
+
+
+class TokenRow(Table):
+    """A token, without its secret text, which is stored nowhere."""
+
+    __tablename__ = "tokens"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    role: Mapped[str]
+    token_hash: Mapped[str]
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+    """Exact to a minute."""
+
+    __table_args__ = (
+        _one_of("role", Role),
+        CheckConstraint("token_hash ~ '^[0-9a-f]{64}$'", name="only_a_hash"),
+        Index("tokens_token_hash_key", "token_hash", unique=True),
+        Index("tokens_name_key", "name", unique=True, postgresql_where=text("revoked_at IS NULL")),
+    )
+
+
+class AuditRow(Table):
+    """A request that would change something: the caller, and the status of the answer."""
+
+    __tablename__ = "audit"
+
+    id: Mapped[int] = mapped_column(Identity(always=True), primary_key=True)
+    at: Mapped[datetime]
+    actor: Mapped[str]
+    role: Mapped[str]
+    origin: Mapped[str | None]
+    method: Mapped[str]
+    route: Mapped[str]
+    subject: Mapped[str | None]
+    status: Mapped[int | None]
+    """NULL: the request is under way, or the server ended before it answered."""
+    forwarded_by: Mapped[str | None]
+
+    __table_args__ = (_one_of("role", Role), Index("audit_at_idx", "at"))
 
 
 class SampleRow(Table):

@@ -59,11 +59,13 @@ class PostgresUnitOfWork:
         on_commit: Callable[[Iterable[JobId]], None] = lambda jobs: None,
         leader: Leader | None = None,
         actor: Actor = Actor.JOBMANAGER,
+        actor_name: str | None = None,
     ) -> None:
         self._sessions = sessions
         self._on_commit = on_commit
         self._leader = leader
         self._actor = actor
+        self._actor_name = actor_name
 
     async def __aenter__(self) -> Self:
         self._term = self._leader() if self._leader else None
@@ -81,7 +83,7 @@ class PostgresUnitOfWork:
         self.statistics = PostgresStatistics(self._session)
         self.samples = PostgresSamples(self._session)
         self.summaries = PostgresSummaries(self._session)
-        self.history = self._history = PostgresHistory(self._session, self._actor)
+        self.history = self._history = PostgresHistory(self._session, self._actor, self._actor_name)
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:

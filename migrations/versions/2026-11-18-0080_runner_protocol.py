@@ -3,14 +3,14 @@
 Only additions: a server of the version before works on this schema.
 
 Revision ID: 7d20c4be91f3
-Revises: 5b1e7c90d2a4
+Revises: 3e8d51c07b9f
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "7d20c4be91f3"
-down_revision = "5b1e7c90d2a4"
+down_revision = "3e8d51c07b9f"
 branch_labels = None
 depends_on = None
 

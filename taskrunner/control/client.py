@@ -2,8 +2,11 @@
 
 import random
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
-from threading import Event
+from pathlib import Path
+from threading import Event, Lock
 from types import TracebackType
 from typing import TypeVar
 
@@ -13,6 +16,7 @@ from pydantic import ValidationError
 from jobmanager.core.ids import RunnerId
 from jobmanager.core.json_text import without_nul
 from jobmanager.protocol.messages import (
+    ATTEMPT_TOKEN,
     PROTOCOL_HEADER,
     PROTOCOL_VERSION,
     AttemptReply,
@@ -27,6 +31,7 @@ from jobmanager.protocol.messages import (
     RunnerHello,
     RunnerWelcome,
 )
+from jobmanager.protocol.tls_trust import trust_in
 from jobmanager.protocol.versions import version_in, written_for
 from taskrunner.control.address import AddressFile
 
@@ -45,7 +50,7 @@ class NotDelivered(Exception):
 
 
 class RunnerDismissed(Exception):
-    """The JobManager does not know this runner, or not with this token."""
+    """The JobManager does not know this runner, or not with this secret."""
 
 
 class CallRefused(Exception):
@@ -55,18 +60,20 @@ class CallRefused(Exception):
 class JobManagerClient:
     """Calls the JobManager until it answers. Threads may share it."""
 
-    def __init__(self, runner: RunnerId, addresses: AddressFile, token: str) -> None:
+    def __init__(
+        self, runner: RunnerId, addresses: AddressFile, secret: str, ca: Path | None = None
+    ) -> None:
+        """`ca` is a file of trusted certificates; None: those that the machine trusts."""
         self._path = f"/v1/runners/{runner}"
         self._addresses = addresses
-        self._http = httpx.Client(
-            headers={
-                "Authorization": f"Bearer {token}",
-                PROTOCOL_HEADER: str(PROTOCOL_VERSION),
-            },
-            timeout=_TIMEOUT_SECONDS,
-            trust_env=False,
-        )
+        self._secret = secret
+        self._ca = ca
+        self._trusting = Lock()
+        self._trusted_since = 0
+        self._http = self._connections()
         self._closed = Event()
+        self._tokens: dict[int, str] = {}
+        """Of the attempts of this runner."""
         self._server_version = PROTOCOL_VERSION
         """The protocol version of the JobManager that answered last."""
 
@@ -86,6 +93,10 @@ class JobManagerClient:
         self._closed.set()
         self._http.close()
 
+    def learn_token(self, attempt: int, token: str) -> None:
+        """What is said of the attempt from now on carries its token."""
+        self._tokens[attempt] = token
+
     def register(self, hello: RunnerHello) -> RunnerWelcome:
         welcome = self._call("POST", "/register", hello, RunnerWelcome)
         self._addresses.learn(welcome.urls)
@@ -98,18 +109,29 @@ class JobManagerClient:
 
     def heartbeat(self, heartbeat: Heartbeat) -> HeartbeatReply:
         """Sends a heartbeat, with one try only: the next heartbeat has newer data."""
-        reply = self._call("POST", "/heartbeat", heartbeat, HeartbeatReply, within=timedelta(0))
+        reply = self._call(
+            "POST",
+            "/heartbeat",
+            heartbeat,
+            HeartbeatReply,
+            within=timedelta(0),
+            attempt=heartbeat.attempt,
+        )
         self._addresses.learn(reply.urls)
         return reply
 
     def ack(self, acks: BarrierAcks, within: timedelta) -> BarrierReply:
-        return self._call("POST", "/acks", acks, BarrierReply, within=within)
+        return self._call("POST", "/acks", acks, BarrierReply, within=within, attempt=acks.attempt)
 
     def decline(self, declined: BarrierDecline, within: timedelta) -> BarrierReply:
-        return self._call("POST", "/declines", declined, BarrierReply, within=within)
+        return self._call(
+            "POST", "/declines", declined, BarrierReply, within=within, attempt=declined.attempt
+        )
 
     def report(self, report: AttemptReport, within: timedelta) -> AttemptReply:
-        return self._call("POST", "/attempt", report, AttemptReply, within=within)
+        return self._call(
+            "POST", "/attempt", report, AttemptReply, within=within, attempt=report.attempt
+        )
 
     def _call(
         self,
@@ -119,18 +141,24 @@ class JobManagerClient:
         reply: type[Reply],
         within: timedelta | None = None,
         patience: float = 0.0,
+        attempt: int | None = None,
     ) -> Reply:
-        """Calls until there is an answer; None: for ever. `patience` is the timeout of one try. A
-        call that an older JobManager refused is repeated in the form of its version.
+        """Calls until there is an answer; None: for ever. `patience` is the timeout of one try,
+        `attempt` the attempt that the message is about. A call that an older JobManager refused
+        is repeated in the form of its version.
         """
         deadline = None if within is None else time.monotonic() + within.total_seconds()
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        if attempt is not None and attempt in self._tokens:
+            headers[ATTEMPT_TOKEN] = self._tokens[attempt]
         pause = _FIRST_PAUSE
         while True:
             url, version = None, self._server_version
             content = None if body is None else without_nul(written_for(version, body))
             try:
                 url = self._address()
-                return self._once(method, url + self._path + path, content, reply, patience)
+                url_of_call = url + self._path + path
+                return self._once(method, url_of_call, content, headers, reply, patience)
             except CallRefused:
                 if self._server_version >= version:
                     raise
@@ -148,7 +176,13 @@ class JobManagerClient:
             raise NotDelivered(f"{type(error).__name__}: {error}") from error
 
     def _once(
-        self, method: str, url: str, content: str | None, reply: type[Reply], patience: float
+        self,
+        method: str,
+        url: str,
+        content: str | None,
+        headers: Mapping[str, str],
+        reply: type[Reply],
+        patience: float,
     ) -> Reply:
         if self._closed.is_set():
             raise NotDelivered("this runner is ending")
@@ -157,15 +191,41 @@ class JobManagerClient:
                 method,
                 url,
                 content=content,
-                headers={"Content-Type": "application/json"} if content else None,
+                headers=headers,
                 timeout=httpx.Timeout(_TIMEOUT_SECONDS, read=_TIMEOUT_SECONDS + patience),
             )
         except (httpx.HTTPError, OSError, ValueError, RuntimeError) as error:
             # RuntimeError: the client was closed by another thread
+            self._trust_again(error)
             raise NotDelivered(f"{type(error).__name__}: {error}") from error
         if response.is_success or _is_from_a_jobmanager(response):
             self._server_version = version_in(response.headers.get(PROTOCOL_HEADER))
         return _reply(response, reply)
+
+    def _connections(self) -> httpx.Client:
+        if self._ca is not None:
+            self._trusted_since = self._ca.stat().st_mtime_ns
+        return httpx.Client(
+            headers={
+                "Authorization": f"Bearer {self._secret}",
+                PROTOCOL_HEADER: str(PROTOCOL_VERSION),
+            },
+            timeout=_TIMEOUT_SECONDS,
+            trust_env=False,
+            verify=trust_in(self._ca),
+        )
+
+    def _trust_again(self, error: Exception) -> None:
+        """Read the trusted certificates again if verification failed and the file has changed: the
+        JobManager may have restarted with a renewed certificate.
+        """
+        if self._ca is None or "CERTIFICATE_VERIFY_FAILED" not in str(error):
+            return
+        with suppress(OSError, ValueError), self._trusting:  # the file may be incomplete
+            if self._ca.stat().st_mtime_ns == self._trusted_since or self._closed.is_set():
+                return
+            old, self._http = self._http, self._connections()
+            old.close()
 
 
 def _is_from_a_jobmanager(response: httpx.Response) -> bool:
@@ -186,4 +246,9 @@ def _reply(response: httpx.Response, reply: type[Reply]) -> Reply:
     try:
         return reply.received(response.content)
     except ValidationError as error:
-        raise CallRefused(f"{response.request.url}: the answer cannot be read: {error}") from error
+        # without the values, because a token may be one of them
+        faults = "; ".join(
+            f"{'.'.join(map(str, one['loc']))}: {one['msg']}"
+            for one in error.errors(include_input=False, include_url=False)
+        )
+        raise CallRefused(f"{response.request.url}: the answer cannot be read: {faults}") from None

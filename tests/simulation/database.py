@@ -65,6 +65,8 @@ class Database:
         self.lease = Lease(Term(0), None, None, EPOCH)
         self.lives: dict[JobId, Life] = {}
         self.runners: dict[RunnerId, Runner] = {}
+        self.attempt_tokens: dict[tuple[JobId, AttemptNumber], str] = {}
+        """Hashes of them."""
         self.outbox: dict[int, OutboxRow] = {}
         self.tries: dict[int, int] = {}
         """Of entries of the outbox that could not be carried out."""

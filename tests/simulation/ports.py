@@ -36,12 +36,12 @@ class SimulatedLauncher:
         has_process = self._jobmanager.world.has_process(runner.id, self.host())
         return self._launched() if is_here and has_process else None
 
-    async def launch(self, runner: RunnerId, token: str) -> Launched:
+    async def launch(self, runner: RunnerId, secret: str) -> Launched:
         world = self._jobmanager.world
         await Waiting(_pause())
         if world.start_fails():
             raise LaunchFailure("no process could be started")
-        world.launch(runner, token, self.host())
+        world.launch(runner, secret, self.host())
         await Waiting(_pause())
         return self._launched()
 

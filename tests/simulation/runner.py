@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.protocol import messages
 from jobmanager.protocol.messages import AttemptReport, Directive, Heartbeat, RunnerHello
+from jobmanager.services.runner_tokens import Credentials
 from taskrunner.core.attempt import events
 from taskrunner.core.attempt.events import Order
 from taskrunner.core.attempt.instructions import EndingReport
@@ -37,9 +38,12 @@ _TICK_MS = 1_000
 class RunnerCall:
     """A request of a runner, with the credentials that every request carries."""
 
-    runner: RunnerId
-    token: str
+    shown: Credentials
     body: Any
+
+    @property
+    def runner(self) -> RunnerId:
+        return self.shown.runner
 
     def __str__(self) -> str:
         return brief(self.body)
@@ -62,12 +66,14 @@ class _Reports:
 
 class RunnerParty(Party):
     def __init__(
-        self, world: "World", runner_id: RunnerId, token: str, host: str, name: str
+        self, world: "World", runner_id: RunnerId, secret: str, host: str, name: str
     ) -> None:
         super().__init__(name, world.scheduler)
         self.world = world
         self.id = runner_id
-        self.token = token
+        self._secret = secret
+        self._tokens: dict[int, str] = {}
+        """Of the attempts that there was a `Run` for."""
         self.host = host
         self.exited = Signal()
         self.newest: AttemptThreads | None = None
@@ -119,7 +125,8 @@ class RunnerParty(Party):
     def ask(self, body: Any, until: int | None) -> Steps[Any]:
         """Calls until there is an answer; None: for ever. Raises `NotDelivered`, `Refused`."""
         servers = self.world.jobmanagers
-        call = RunnerCall(self.id, self.token, body)
+        token = self._tokens.get(getattr(body, "attempt", None) or 0)
+        call = RunnerCall(Credentials(self.id, self._secret, token), body)
         while True:
             try:
                 server = servers[self._address % len(servers)]
@@ -199,7 +206,9 @@ class RunnerParty(Party):
     def _take_run(self, directive: Directive, run: messages.Run) -> None:
         assert directive.job is not None
         assert directive.attempt is not None
+        assert run.token is not None
         number = AttemptNumber(directive.attempt)
+        self._tokens[number] = run.token
         attempt = AttemptThreads(self, JobId(directive.job), number, run, self._attempt_ended)
         self.newest = self._current = attempt
         self._next_attempt.fire()

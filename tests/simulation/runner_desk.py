@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 from jobmanager.api.runner_calls import _ref as ref_of
 from jobmanager.api.runner_calls import _snapshot as snapshot_of
 from jobmanager.api.runners import _DECLINES as DECLINES
+from jobmanager.core.errors import WrongAttemptToken, WrongRunnerToken
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
 from jobmanager.core.life.checkpoint import BarrierAcked, BarrierDeclined, Stored
 from jobmanager.core.life.heartbeat import Heard, hear
 from jobmanager.core.life.records import StoredCheckpoint, StoredJob
 from jobmanager.protocol import messages
-from jobmanager.services import checkpoints, directives, runners
+from jobmanager.services import checkpoints, directives, runner_tokens, runners
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports.outbox import OutboxEntry
 from jobmanager.services.ports.runners import Runner
@@ -53,8 +54,16 @@ def _authenticated(jobmanager: "JobManagerParty", call: RunnerCall) -> Runner:
     row = jobmanager.database.runners.get(call.runner)
     if row is None:
         raise Refused(404, "no such runner")
-    if row.token_hash != runners.token_hash(call.token):
-        raise Refused(401, "that is not the token of this runner")
+    try:
+        runner_tokens.check_secret(call.shown, row.token_hash)
+        if (attempt := getattr(call.body, "attempt", None)) is not None:
+            runner_tokens.check_attempt(row, call.body.job, attempt)
+            known = jobmanager.database.attempt_tokens.get((row.job_id, AttemptNumber(attempt)))
+            runner_tokens.check_attempt_token(call.shown, attempt, known)
+    except WrongAttemptToken as error:
+        raise Refused(403, "that is not the token of this attempt") from error
+    except WrongRunnerToken as error:
+        raise Refused(401, "that is not the secret of this runner") from error
     return row
 
 
@@ -99,6 +108,7 @@ def _directives(
         job = jobmanager.database.runners[call.runner].job_id
         yield jobmanager.database.listen(job), jobmanager.scheduler.now + POLL_WAIT_MS
         found = _look(jobmanager, call, after)
+    yield from _note_tokens(jobmanager, call, found)
     yield from _forget_taken(jobmanager, call, after)
     return messages.Directives(directives=found)
 
@@ -113,11 +123,28 @@ def _look(jobmanager: "JobManagerParty", call: RunnerCall, after: int) -> list[m
                 OutboxEntry(entry.id, entry.job_id, entry.effect, 0),
                 row.attempt,
                 _SETTINGS,
+                runner_tokens.attempt_token(call.shown.secret, row.job_id, row.attempt),
             )
         )
         for entry in database.mailbox(row.job_id, row.attempt)
         if entry.id > after
     ]
+
+
+def _note_tokens(
+    jobmanager: "JobManagerParty", call: RunnerCall, found: Sequence[messages.Directive]
+) -> Steps[None]:
+    database = jobmanager.database
+    row = database.runners[call.runner]
+    for one in found:
+        if isinstance(one.body, messages.Run) and one.attempt is not None:
+            assert one.body.token is not None
+            key = row.job_id, AttemptNumber(one.attempt)
+            hashed = runner_tokens.token_hash(one.body.token)
+            transaction = database.begin(jobmanager.term)
+            transaction.write(lambda: database.attempt_tokens.update({key: hashed}))  # noqa: B023
+            yield None
+            transaction.commit()
 
 
 def _forget_taken(jobmanager: "JobManagerParty", call: RunnerCall, after: int) -> Steps[None]:
@@ -139,7 +166,6 @@ def _forget_taken(jobmanager: "JobManagerParty", call: RunnerCall, after: int) -
 def _acks(
     jobmanager: "JobManagerParty", row: Runner, said: messages.BarrierAcks
 ) -> Steps[messages.BarrierReply]:
-    _check_attempt(row, said.attempt)
     event = BarrierAcked(
         at=jobmanager.now(),
         attempt=AttemptNumber(said.attempt),
@@ -154,7 +180,6 @@ def _acks(
 def _declines(
     jobmanager: "JobManagerParty", row: Runner, said: messages.BarrierDecline
 ) -> Steps[messages.BarrierReply]:
-    _check_attempt(row, said.attempt)
     event = BarrierDeclined(
         jobmanager.now(), AttemptNumber(said.attempt), DECLINES[said.reason], said.detail
     )
@@ -166,14 +191,8 @@ def _declines(
 def _report(
     jobmanager: "JobManagerParty", row: Runner, said: messages.AttemptReport
 ) -> Steps[messages.AttemptReply]:
-    _check_attempt(row, said.attempt)
     reported = runners.report(jobmanager.unit_of_work(), row, said, jobmanager.now())
     return messages.AttemptReply(superseded=(yield from running(reported)))
-
-
-def _check_attempt(row: Runner, attempt: int) -> None:
-    if attempt > row.attempt:
-        raise Refused(400, f"runner has attempt {row.attempt}, not {attempt}")
 
 
 class _Reading:

@@ -136,10 +136,10 @@ class World:
 
     # ── processes of runners ──────────────────────────────────────────────────
 
-    def launch(self, runner: RunnerId, token: str, host: str) -> None:
+    def launch(self, runner: RunnerId, secret: str, host: str) -> None:
         name = f"runner-{len(self.runners) + 1}"
         self.story.add(self.scheduler.now, host, "starts {}", name)
-        self.runners.append(RunnerParty(self, runner, token, host, name))
+        self.runners.append(RunnerParty(self, runner, secret, host, name))
 
     def process(self, runner: RunnerId, host: str) -> RunnerParty | None:
         for one in self.runners:

@@ -4,6 +4,7 @@ The test plays the runners by sending protocol messages, so that every message c
 arrive late, twice or from the wrong attempt. The end-to-end tests run real runners.
 """
 
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -28,8 +29,9 @@ from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.loops.reaper import Reaper
 from jobmanager.loops.watchdog import Watchdog
 from jobmanager.protocol.inspection import AnswerBody, QuestionBody
-from jobmanager.protocol.messages import PROTOCOL_HEADER, PROTOCOL_VERSION
+from jobmanager.protocol.messages import ATTEMPT_TOKEN, PROTOCOL_HEADER, PROTOCOL_VERSION
 from jobmanager.services import runners
+from jobmanager.services.access_control import AccessControl
 from jobmanager.services.batched_checkpoints import Acks
 from jobmanager.services.directive_polls import DirectivePolls
 from jobmanager.services.directives import RunSettings
@@ -60,7 +62,9 @@ class Clock:
 class Bench:
     """A launcher that starts nothing and remembers what it was asked for."""
 
-    tokens: dict[RunnerId, str] = field(default_factory=dict)
+    secrets: dict[RunnerId, str] = field(default_factory=dict)
+    tokens: dict[RunnerId, dict[int, str]] = field(default_factory=dict)
+    """What the runners, played by tests, know of their attempts."""
     killed: list[RunnerId] = field(default_factory=list)
     warm: list[RunnerId] = field(default_factory=list)
     broken: str | None = None
@@ -77,10 +81,10 @@ class Bench:
     def reserve(self) -> RunnerId | None:
         return self.warm.pop() if self.warm else None
 
-    async def launch(self, runner_id: RunnerId, token: str) -> Launched:
+    async def launch(self, runner_id: RunnerId, secret: str) -> Launched:
         if self.broken:
             raise RuntimeError(self.broken)
-        self.tokens[runner_id] = token
+        self.secrets[runner_id] = secret
         return Launched("bench", 1, 0.0, self.log_path(runner_id))
 
     async def find(self, runner: Runner) -> Launched | None:
@@ -119,26 +123,39 @@ class PlayedRunner:
 
     http: httpx.AsyncClient
     id: RunnerId
-    token: str
+    secret: str
     job: UUID
     attempt: int
+    tokens: dict[int, str] = field(default_factory=dict)
+    """Of the attempts that it was told to run."""
 
     async def post(self, what: str, body: dict[str, Any]) -> httpx.Response:
-        return await self.http.post(
-            f"/v1/runners/{self.id}/{what}",
-            json=body,
-            headers={"Authorization": f"Bearer {self.token}"},
-        )
+        """With the token of the attempt that `body` speaks of, if the runner was told to run it."""
+        headers = {"Authorization": f"Bearer {self.secret}"}
+        attempt = body.get("attempt")
+        if attempt is not None:
+            if attempt not in self.tokens:
+                await self._learn_tokens()
+            headers |= {ATTEMPT_TOKEN: self.tokens[attempt]} if attempt in self.tokens else {}
+        return await self.http.post(f"/v1/runners/{self.id}/{what}", json=body, headers=headers)
 
     async def directives(self, after: int = 0, wait_ms: int = 0) -> list[dict[str, Any]]:
         answer = await self.http.get(
             f"/v1/runners/{self.id}/directives",
             params={"after": after, "wait_ms": wait_ms},
-            headers={"Authorization": f"Bearer {self.token}"},
+            headers={"Authorization": f"Bearer {self.secret}"},
         )
         assert answer.status_code == 200, answer.text
         found: list[dict[str, Any]] = answer.json()["directives"]
+        self.tokens.update(
+            {one["attempt"]: token for one in found if (token := one["body"].get("token"))}
+        )
         return found
+
+    async def _learn_tokens(self) -> None:
+        """As a runner that has just registered: with nothing taken, nothing is forgotten."""
+        with contextlib.suppress(AssertionError):  # of a secret that is not let in
+            await self.directives()
 
     async def register(self) -> httpx.Response:
         hello = {"host": "bench", "pid": 1, "spark_version": "4.3.0"}
@@ -247,7 +264,8 @@ class Cluster:
         async with self.database.unit_of_work() as uow:
             found = await uow.runners.of_attempt(JobId(UUID(job)), AttemptNumber(attempt))
         assert found is not None
-        return PlayedRunner(self.http, found.id, self.bench.tokens[found.id], UUID(job), attempt)
+        secret, tokens = self.bench.secrets[found.id], self.bench.tokens.setdefault(found.id, {})
+        return PlayedRunner(self.http, found.id, secret, UUID(job), attempt, tokens)
 
     async def running(self, document: dict[str, Any]) -> tuple[str, PlayedRunner]:
         job = await self.submit(document)
@@ -321,6 +339,8 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
             me=myself.id,
             leadership=leadership,
             to_leader=http,
+            access=AccessControl(database.tokens, clock, needs_tokens=False),
+            audit=database.audit,
         )
         try:
             yield Cluster(

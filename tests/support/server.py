@@ -24,14 +24,17 @@ PATIENCE = 120.0
 
 
 class ServerProcess:
-    """`headgate serve` with its data in `directory`. Nothing of it survives `clean_up`."""
+    """`headgate serve` with its data in `directory`. Nothing of it survives `clean_up`.
+
+    The value of an option `--database-url` has a password: it goes into the environment.
+    """
 
     def __init__(
         self, directory: Path, *options: str, environment: Mapping[str, str] | None = None
     ) -> None:
         self.directory = directory
-        self.options = options
-        self.environment = environment or {}
+        self.options, database = _without_database(options)
+        self.environment = {**database, **(environment or {})}
         self._process: subprocess.Popen[str] | None = None
         self.http = httpx.Client()
 
@@ -50,9 +53,14 @@ class ServerProcess:
             )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        assert "ready at" in line, f"the server did not start: {self.log.read_text()[-2000:]}"
-        self.http = httpx.Client(base_url=line.split()[-1], timeout=30)
+        assert line, f"the server did not start: {self.log.read_text()[-2000:]}"
+        self.http = httpx.Client(base_url=self._ready(line), timeout=30)
         return self
+
+    def _ready(self, line: str) -> str:
+        """Where the server is, from the first line that it says."""
+        assert "ready at" in line, line
+        return line.split()[-1]
 
     @property
     def url(self) -> str:
@@ -141,6 +149,13 @@ class ServerProcess:
             for one in (self.directory / "runners").glob("*")
         }
         return [pid for pid in _pids() if marks & _environment(pid)]
+
+
+def _without_database(options: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, str]]:
+    if "--database-url" not in options:
+        return options, {}
+    at = options.index("--database-url")
+    return options[:at] + options[at + 2 :], {"HEADGATE_DATABASE_URL": options[at + 1]}
 
 
 @contextmanager

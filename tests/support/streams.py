@@ -14,7 +14,9 @@ from fastapi import FastAPI
 
 from jobmanager.api.context import ApiContext
 from jobmanager.loops.ticker import tick
+from jobmanager.server import http_server
 from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL, EventHub
+from jobmanager.settings import Settings
 from jobmanager.store.database import Database
 from jobmanager.store.notifications import listen
 from tests.support.contract import check_event
@@ -29,15 +31,15 @@ class _Http(uvicorn.Server):
 
 
 @asynccontextmanager
-async def served(app: FastAPI) -> AsyncIterator[str]:
-    """The application on a port of its own; its URL."""
+async def served(app: FastAPI, settings: Settings | None = None) -> AsyncIterator[str]:
+    """The application on a port of its own; its URL. With settings: as a real server serves it."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()  # whoever has the URL is not refused
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
     )
-    server = _Http(config)
+    server = http_server(app, settings) if settings else _Http(config)
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -101,9 +103,13 @@ class StreamEnded(Exception):
 
 @asynccontextmanager
 async def reading(
-    url: str, path: str = "/v1/events", last_event_id: int | None = None
+    url: str,
+    path: str = "/v1/events",
+    last_event_id: int | None = None,
+    token: str | None = None,
 ) -> AsyncIterator[Reader]:
     headers = {} if last_event_id is None else {"Last-Event-ID": str(last_event_id)}
+    headers |= {"Authorization": f"Bearer {token}"} if token else {}
     timeout = httpx.Timeout(20, read=None)
     async with (
         httpx.AsyncClient(base_url=url, timeout=timeout, trust_env=False) as http,

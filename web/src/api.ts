@@ -2,8 +2,10 @@
 // (`make types`); here they get the names that the dashboard uses.
 
 import type * as shapes from "./generated/shapes";
+import { session } from "./live/session";
 
 export type {
+  AuditPage,
   CheckpointsConfig,
   CheckpointTriggered,
   DryRun,
@@ -19,10 +21,13 @@ export type {
   ProgressLine,
   ProgressSummaryEvent,
   RegionProgress,
+  Role,
   RunnerPage,
   SavepointPage,
   StateList,
   SummaryPage,
+  TokenList,
+  WhoAmI,
 } from "./generated/shapes";
 
 export type Ack = shapes.AckResponse;
@@ -39,6 +44,7 @@ export type JobState = shapes.StatusResponse["state"];
 export type JobStatus = shapes.StatusResponse;
 export type JobSummary = shapes.SummaryItem;
 export type KeyGroupsAnswer = shapes.KeyGroupsResponse;
+export type NewToken = shapes.NewTokenResponse;
 export type Operation = shapes.OperationResponse;
 export type Plan = shapes.JobPlan;
 export type Runner = shapes.RunnerItem;
@@ -93,7 +99,7 @@ export async function send(path: string, asked: Asked = {}): Promise<Response> {
     ([, value]) => value != null && value !== "",
   );
   const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
-  const headers: Record<string, string> = { ...asked.headers };
+  const headers: Record<string, string> = { ...session.headers(), ...asked.headers };
   let body: string | null = null;
   if (asked.json !== undefined) {
     headers["Content-Type"] = "application/json";
@@ -116,7 +122,11 @@ export async function send(path: string, asked: Asked = {}): Promise<Response> {
     throw new ApiError("the server does not answer", 0);
   }
   noteClock(answer);
-  if (!answer.ok) throw await errorOf(answer);
+  if (!answer.ok) {
+    const error = await errorOf(answer);
+    if (answer.status === 401) session.refused(error.message);
+    throw error;
+  }
   return answer;
 }
 

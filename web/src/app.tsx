@@ -1,14 +1,17 @@
 // The frame around every view: navigation, the connection to the server, and the theme.
 
 import { useEffect } from "preact/hooks";
-import { type Theme, useLink, useNow, useRoute, useTheme } from "./hooks";
+import { type Theme, useBar, useLink, useNow, useRoute, useSession, useTheme } from "./hooks";
+import { session } from "./live/session";
 import { live } from "./live/stream";
 import { duration } from "./logic/format";
 import { link, type Route } from "./logic/route";
+import { Access } from "./views/access";
 import { Cluster } from "./views/cluster";
 import { Job } from "./views/job";
 import { Jobs } from "./views/jobs";
 import { Savepoints } from "./views/savepoints";
+import { SignIn } from "./views/signIn";
 import { Submit } from "./views/submit";
 
 const NAV: [path: string, title: string][] = [
@@ -17,13 +20,19 @@ const NAV: [path: string, title: string][] = [
   ["cluster", "Cluster"],
 ];
 
+const ACCESS: [path: string, title: string] = ["access", "Access"];
+
 export function App() {
   const route = useRoute();
   const [first = "jobs", second] = route.path;
   const job = first === "jobs" && second ? second : null;
+  const { state, generation } = useSession();
+  const isOut = state.kind === "out";
+  const isAdmin = useBar("admin") === null;
   useEffect(() => {
-    live.follow(job ? `/jobs/${job}/events` : "/events?progress=summary");
-  }, [job]);
+    if (isOut) live.stop();
+    else live.follow(job ? `/jobs/${job}/events` : "/events?progress=summary");
+  }, [job, isOut]);
   useEffect(() => {
     document.title = `${titleOf(route)} · Headgate`;
   }, [route]);
@@ -38,7 +47,7 @@ export function App() {
           Headgate
         </a>
         <nav aria-label="Main">
-          {NAV.map(([path, title]) => (
+          {(isAdmin ? [...NAV, ACCESS] : NAV).map(([path, title]) => (
             <a
               key={path}
               href={link([path])}
@@ -52,11 +61,12 @@ export function App() {
           <a href="docs">API</a>
         </nav>
         <LinkState />
+        <User />
         <ThemeChoice />
       </header>
-      <Lost />
+      {!isOut && <Lost />}
       <main id="main" tabIndex={-1}>
-        <View route={route} />
+        {isOut ? <SignIn reason={state.reason} /> : <View key={generation} route={route} />}
       </main>
     </>
   );
@@ -73,6 +83,8 @@ function View({ route }: { route: Route }) {
       return <Savepoints route={route} />;
     case "cluster":
       return <Cluster route={route} />;
+    case "access":
+      return <Access />;
     default:
       return (
         <div class="empty">
@@ -81,6 +93,22 @@ function View({ route }: { route: Route }) {
         </div>
       );
   }
+}
+
+/** The token's name and role; nothing where no token is used. */
+function User() {
+  const { state } = session;
+  if (state.kind !== "in" || !session.hasToken) return null;
+  return (
+    <span class="user">
+      <span title={`The token ${state.who.name}, with the role ${state.who.role}`}>
+        {state.who.name} · {state.who.role}
+      </span>
+      <button type="button" class="quiet" onClick={() => session.signOut()}>
+        Sign out
+      </button>
+    </span>
+  );
 }
 
 function LinkState() {
@@ -136,7 +164,12 @@ function titleOf(route: Route): string {
   const [first = "jobs", second, third] = route.path;
   if (first === "jobs" && second) return `${second.slice(0, 8)} ${third ?? "graph"}`;
   return (
-    { jobs: "Jobs", submit: "Submit", savepoints: "Savepoints", cluster: "Cluster" }[first] ??
-    "Not found"
+    {
+      jobs: "Jobs",
+      submit: "Submit",
+      savepoints: "Savepoints",
+      cluster: "Cluster",
+      access: "Access",
+    }[first] ?? "Not found"
   );
 }

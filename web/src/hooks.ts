@@ -1,7 +1,8 @@
 // Hooks that views share: fetched resources, events, time, the address, the theme.
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ApiError, ask, serverNow } from "./api";
+import { ApiError, ask, type Role, serverNow, type WhoAmI } from "./api";
+import { type SessionState, session } from "./live/session";
 import { type Link, type LiveEvent, live } from "./live/stream";
 import { link as linkTo, parse, type Route } from "./logic/route";
 
@@ -90,6 +91,44 @@ export function useLink(): Link {
   const [link, setLink] = useState(live.link);
   useEffect(() => live.onLink(setLink), []);
   return link;
+}
+
+/** The session, whose user is asked for at first, after a sign-in and after an outage. */
+export function useSession(): { state: SessionState; generation: number } {
+  const [, draw] = useState(0);
+  useEffect(() => {
+    const learn = (): void => {
+      // a 401 has told the session already; another failure shows as a lost server
+      if (session.state.kind !== "out")
+        ask<WhoAmI>("/whoami").then(
+          (who) => session.welcomed(who),
+          () => undefined,
+        );
+    };
+    const forget = [
+      session.onChange(() => {
+        draw((n) => n + 1);
+        if (session.state.kind === "asking") learn();
+      }),
+      live.onReturn(learn),
+    ];
+    learn();
+    return () => {
+      for (const one of forget) one();
+    };
+  }, []);
+  return { state: session.state, generation: session.generation };
+}
+
+/** Why the user may not do what needs this role; null: the user may. */
+export function useBar(needed: Role): string | null {
+  const [bar, setBar] = useState(() => session.bar(needed));
+  useEffect(() => {
+    const look = (): void => setBar(session.bar(needed));
+    look();
+    return session.onChange(look);
+  }, [needed]);
+  return bar;
 }
 
 export function useInterval(act: () => void, everyMs: number | null): void {

@@ -8,7 +8,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from jobmanager.api.context import Ctx, JobIdPath, Uow
+from jobmanager.api.context import Ctx, CurrentCaller, JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import task_id
 from jobmanager.api.flink.triggers import trigger_of
 from jobmanager.api.problems import FLINK
@@ -110,7 +110,9 @@ async def requirements(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
     summary="Ask for another parallelism",
     response_model=Nothing,
 )
-async def require(job_id: JobIdPath, context: Ctx, uow: Uow, body: Requirements) -> dict[str, Any]:
+async def require(
+    job_id: JobIdPath, context: Ctx, caller: CurrentCaller, uow: Uow, body: Requirements
+) -> dict[str, Any]:
     """Rescale the job to the given upper bound, unless that is its parallelism already. The keyed
     tasks of a job share one parallelism, so all of them must be given the same upper bound.
     """
@@ -119,7 +121,7 @@ async def require(job_id: JobIdPath, context: Ctx, uow: Uow, body: Requirements)
     wanted = _wanted(stored, body.root)
     with suppress(NothingToChange):
         await changes.rescale(
-            context.units(Actor.CLIENT),
+            context.units(Actor.CLIENT, caller.name),
             job_id,
             OperationId(uuid4()),
             wanted,

@@ -3,10 +3,10 @@
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from jobmanager.api.context import Ctx, JobIdPath, Uow
+from jobmanager.api.context import SUBJECT, Ctx, JobIdPath, Uow
 from jobmanager.api.flink.triggers import trigger_of
 from jobmanager.api.problems import FLINK
 from jobmanager.api.savepoint_targets import target_of
@@ -101,11 +101,14 @@ async def status(job_id: JobIdPath, triggerid: str, uow: Uow) -> dict[str, Any]:
     summary="Dispose of one",
     response_model=RequestAccepted,
 )
-async def dispose(context: Ctx, uow: Uow, body: DisposalRequest) -> dict[str, Any]:
+async def dispose(
+    request: Request, context: Ctx, uow: Uow, body: DisposalRequest
+) -> dict[str, Any]:
     async with uow:
         found = await uow.savepoints.at(body.savepoint_path.rstrip("/"))
     if found is None:
         raise SavepointNotFound(f"no savepoint is known at {body.savepoint_path}")
+    request.scope[SUBJECT] = found.id.hex
     await savepoints.dispose(context.units(), context.storage, found.id, context.clock())
     return {"request-id": found.id.hex}
 

@@ -77,6 +77,8 @@ class HistoryItem(Shape):
     kind: str
     cause: str
     actor: Actor
+    actor_name: str | None
+    """For a client: the name of its token, or `anonymous`."""
     attempt: int | None
     checkpoint: int | None
     detail: dict[str, Any]

@@ -33,6 +33,8 @@ class Recorded:
     job_state: str
     """The job's present state, not its state at the time of the entry."""
     actor: Actor
+    actor_name: str | None
+    """For a client: the name of its token."""
     entry: HistoryEntry
 
 

@@ -53,6 +53,15 @@ class Attempts(Protocol):
     async def note_progress_of(self, progress: Sequence[NotedProgress], at: datetime) -> None:
         """Record progress of all attempts whose rows are not locked."""
 
+    async def token_hashes(
+        self, attempts: Sequence[tuple[JobId, AttemptNumber]]
+    ) -> Mapping[tuple[JobId, AttemptNumber], str]:
+        """Of those that have a token."""
+        ...
+
+    async def note_tokens(self, hashes: Mapping[tuple[JobId, AttemptNumber], str]) -> None:
+        """The runners of these attempts are told to run them, with these tokens."""
+
 
 class KeyGroups(Protocol):
     async def of_job(self, job_id: JobId) -> Mapping[tuple[str, int], Sequence[int]]: ...

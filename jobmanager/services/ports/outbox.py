@@ -28,6 +28,9 @@ class Mailbox:
     job_id: JobId
     attempt: AttemptNumber
     token_hash: str
+    """Of the runner's secret."""
+    protocol: int
+    """The version of the protocol that the runner speaks."""
     entries: list[OutboxEntry]
 
 

@@ -19,6 +19,7 @@ class Runner:
     job_id: JobId
     attempt: AttemptNumber
     token_hash: str
+    """Of its secret."""
     host: str
     log_path: str
     launched_at: datetime
@@ -41,6 +42,7 @@ class RunnerAtWork:
 
     runner: Runner
     attempt: Attempt
+    attempt_token_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,9 @@ class Launcher(Protocol):
     def host(self) -> str: ...
     def log_path(self, runner_id: RunnerId) -> str: ...
     def reserve(self) -> RunnerId | None: ...
-    async def launch(self, runner_id: RunnerId, token: str) -> Launched: ...
+    async def launch(self, runner_id: RunnerId, secret: str) -> Launched:
+        """Starts the runner's process and tells it its secret, and nobody else."""
+
     async def find(self, runner: Runner) -> Launched | None:
         """Find the runner's process on this machine, whoever started it."""
 

@@ -37,4 +37,6 @@ class UnitOfWork(Protocol):
 
 
 class UnitsOfWork(Protocol):
-    def __call__(self, actor: Actor = Actor.JOBMANAGER) -> UnitOfWork: ...
+    def __call__(
+        self, actor: Actor = Actor.JOBMANAGER, actor_name: str | None = None
+    ) -> UnitOfWork: ...

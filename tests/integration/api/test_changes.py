@@ -81,7 +81,7 @@ async def test_a_rescale_goes_on_in_the_same_runner_with_another_parallelism(
     owned = {s["subtask"]: s["key_groups"] for s in groups["vertices"][0]["subtasks"]}
     assert owned == {0: [0, 4], 1: [1, 5], 2: [2, 6], 3: [3, 7]}
     assert await cluster.state(job) == "RUNNING"
-    assert len(cluster.bench.tokens) == 1
+    assert len(cluster.bench.secrets) == 1
     flink = await cluster.get(f"/v1/jobs/{job}/rescaling/{operation}")
     assert flink == {"status": {"id": "COMPLETED"}, "operation": {}}
 

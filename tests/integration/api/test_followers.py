@@ -13,8 +13,10 @@ from fastapi import FastAPI
 from jobmanager.api.app import make_app
 from jobmanager.api.context import ApiContext
 from jobmanager.api.forwarding import FORWARDED_BY
+from jobmanager.core.access.roles import Role
 from jobmanager.core.life.lease import Term
 from jobmanager.loops.leadership import Leadership, Timing
+from jobmanager.services.access_control import AccessControl
 from jobmanager.store.database import Database, open_database
 from tests.support.builders import a_document
 from tests.support.cluster import EVERYONE, Cluster, PlayedRunner, a_jobmanager
@@ -70,7 +72,7 @@ async def test_a_follower_reads_by_itself_and_passes_on_what_is_written(
 async def test_a_runner_may_call_any_jobmanager(cluster: Cluster, follower: Follower) -> None:
     job = await cluster.submit(a_document())
     runner = await cluster.runner(job)
-    through = PlayedRunner(follower.http, runner.id, runner.token, runner.job, runner.attempt)
+    through = replace(runner, http=follower.http)
 
     welcome = await through.register()
     assert welcome.status_code == 200
@@ -89,7 +91,7 @@ async def test_a_runner_that_waits_at_a_follower_hears_at_once(
     cluster: Cluster, follower: Follower
 ) -> None:
     job, runner = await cluster.running(a_document())
-    through = PlayedRunner(follower.http, runner.id, runner.token, runner.job, runner.attempt)
+    through = replace(runner, http=follower.http)
     taken = (await through.directives())[-1]["id"]
 
     waiting = asyncio.create_task(through.directives(after=taken, wait_ms=20_000))
@@ -147,7 +149,7 @@ async def test_while_nobody_leads_writes_are_told_to_come_back_and_reads_are_ans
 
     native = unavailable(await follower.http.post("/v1/jobs", json=a_document()))
     flinks = unavailable(await follower.http.patch(f"/jobs/{job}"))
-    through = PlayedRunner(follower.http, runner.id, runner.token, runner.job, runner.attempt)
+    through = replace(runner, http=follower.http)
     runners = unavailable(await through.register())
     read = await follower.http.get(f"/v1/jobs/{job}/status")
 
@@ -205,3 +207,88 @@ async def test_what_our_own_page_asks_of_a_follower_passes_the_leaders_checks(
     assert (submitted.status_code, refused.status_code) == (202, 403), submitted.text
     assert submitted.headers.get_list("x-frame-options") == ["DENY"]
     assert len(submitted.headers.get_list("content-security-policy")) == 1
+
+
+def guard(app: FastAPI) -> AccessControl:
+    """From now on the server needs tokens."""
+    context: ApiContext = app.state.context
+    access = AccessControl(context.access.tokens, context.clock, needs_tokens=True)
+    app.state.context = replace(context, access=access)
+    return access
+
+
+async def test_a_follower_and_the_leader_both_ask_who_the_caller_is(
+    cluster: Cluster, follower: Follower
+) -> None:
+    access, _ = guard(follower.app), guard(cluster.app)
+    bearers = {
+        role: {"Authorization": f"Bearer {(await access.create(role, role, None)).text}"}
+        for role in (Role.VIEWER, Role.OPERATOR, Role.ADMIN)
+    }
+
+    nobody = await follower.http.post("/v1/jobs", json=a_document())
+    viewer = await follower.http.post("/v1/jobs", json=a_document(), headers=bearers[Role.VIEWER])
+    operator = await follower.http.post(
+        "/v1/jobs", json=a_document(), headers=bearers[Role.OPERATOR]
+    )
+    audit = await follower.http.get("/v1/audit?limit=2", headers=bearers[Role.ADMIN])
+    history = await follower.http.get(
+        f"/v1/jobs/{operator.json()['jobid']}/history", headers=bearers[Role.VIEWER]
+    )
+    for role in bearers:
+        await access.revoke(role)
+
+    assert (nobody.status_code, viewer.status_code, operator.status_code) == (401, 403, 202)
+    told = [(one["actor"], one["status"], one["forwarded_by"]) for one in audit.json()["items"]]
+    by = str(follower.app.state.context.me)
+    assert told == [("operator", 202, by), ("viewer", 403, None)]
+    assert history.json()["items"][0]["actor_name"] == "operator"
+
+
+async def test_an_open_follower_opens_no_leader(cluster: Cluster, follower: Follower) -> None:
+    guard(cluster.app)
+
+    read = await follower.http.get("/v1/jobs")
+    write = await follower.http.post("/v1/jobs", json=a_document())
+
+    assert read.status_code == 200
+    assert write.status_code == 401
+    assert write.headers["www-authenticate"].startswith("Bearer")
+
+
+async def test_a_token_can_be_revoked_while_nobody_leads(
+    cluster: Cluster, follower: Follower
+) -> None:
+    body = {"name": "stolen", "role": "admin"}
+    made = await cluster.http.post("/v1/tokens", json=body)
+    await cluster.leadership.resign()
+    follower.app.state.context = replace(follower.app.state.context, leadership=NobodyLeads())
+
+    job = await follower.http.post("/v1/jobs", json=a_document())
+    revoked = await follower.http.delete("/v1/tokens/stolen")
+
+    assert made.status_code == 201
+    assert (job.status_code, revoked.status_code) == (503, 200)
+
+
+class NobodyLeads:
+    term = None
+    leader_url = None
+
+
+async def test_only_a_followers_word_counts_for_where_a_request_came_from(
+    cluster: Cluster, follower: Follower
+) -> None:
+    seen: list[httpx.Headers] = []
+
+    async def note(request: httpx.Request) -> None:
+        seen.append(request.headers)
+
+    cluster.http.event_hooks["request"].append(note)
+    told = {"X-Forwarded-For": "6.6.6.6", "Forwarded": "for=6.6.6.6", "X-Forwarded-Proto": "x"}
+    await follower.http.post("/v1/gc?dry_run=true", headers=told)
+    cluster.http.event_hooks["request"].remove(note)
+
+    assert seen[-1]["x-forwarded-for"] == "127.0.0.1"
+    assert "6.6.6.6" not in str(seen[-1].raw)
+    assert "x-forwarded-proto" not in seen[-1]

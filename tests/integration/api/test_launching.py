@@ -42,7 +42,7 @@ async def test_a_process_that_the_last_leader_started_is_found(cluster: Cluster)
     await cluster.dispatch.run_once()
 
     assert await pid_of(cluster, runner) == 4711
-    assert cluster.bench.tokens[runner.id] == runner.token  # no other was launched
+    assert cluster.bench.secrets[runner.id] == runner.secret  # no other was launched
     await runner.run()
     assert await cluster.state(job) == "RUNNING"
 
@@ -56,7 +56,7 @@ async def test_one_that_is_not_found_is_launched_again_and_the_first_is_turned_a
     second = await cluster.runner(job)
 
     assert second.id == first.id
-    assert second.token != first.token
+    assert second.secret != first.secret
     assert (await first.register()).status_code == 401
     await second.run()
     assert await cluster.state(job) == "RUNNING"
@@ -69,6 +69,6 @@ async def test_one_that_has_registered_is_there(cluster: Cluster) -> None:
     await runner.run()  # on another machine, say, where it cannot be found
     await cluster.dispatch.run_once()
 
-    assert cluster.bench.tokens[runner.id] == runner.token
+    assert cluster.bench.secrets[runner.id] == runner.secret
     assert await pid_of(cluster, runner) == 1
     assert await cluster.state(job) == "RUNNING"

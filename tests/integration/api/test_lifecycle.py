@@ -109,13 +109,13 @@ async def test_a_runner_cannot_speak_for_another_attempt(cluster: Cluster) -> No
 
     answer = await runner.post("acks", runner.acks(1, *EVERYONE))
 
-    assert answer.status_code == 400
+    assert answer.status_code == 403
     assert "runs attempt 1" in answer.json()["detail"]
 
 
 async def test_a_stranger_is_not_let_in(cluster: Cluster) -> None:
     _, runner = await cluster.running(a_document())
-    runner.token = "guessed"
+    runner.secret = "guessed"
 
     answer = await runner.register()
     assert answer.status_code == 401

@@ -74,7 +74,7 @@ async def test_clients_that_send_slowly_hold_no_transaction_and_no_turn(
     job, runner = await cluster.running(a_document())
     submission = json.dumps(a_document()).encode()
     beat = json.dumps({"job": str(runner.job), "attempt": 1, "regions": []}).encode()
-    token = f"Authorization: Bearer {runner.token}"
+    token = f"Authorization: Bearer {runner.secret}"
 
     slow = [await slowly(served, "/v1/jobs", submission) for _ in range(5)]
     slow += [
@@ -116,7 +116,7 @@ async def test_a_flood_of_writes_is_told_to_come_back_and_reads_go_on(
             assert answer.headers["retry-after"] == "2"
         assert (await http.get(f"/v1/jobs/{job}/status")).status_code == 200
         beat = {"job": str(runner.job), "attempt": 1, "regions": []}
-        headers = {"Authorization": f"Bearer {runner.token}"}
+        headers = {"Authorization": f"Bearer {runner.secret}"}
         path = f"/v1/runners/{runner.id}/heartbeat"
         assert (await http.post(path, json=beat, headers=headers)).status_code == 200
 

@@ -18,12 +18,10 @@ def hello(version: int) -> dict[str, Any]:
     return {"protocol": version, "host": "h", "pid": 1, "spark_version": "4.3.0", **NEWER}
 
 
-async def protocol_of(cluster: Cluster, runner: PlayedRunner) -> int | None:
+async def protocol_of(cluster: Cluster, runner: PlayedRunner) -> Any:
     async with cluster.database.engine.connect() as connection:
-        found = await connection.scalar(
-            text("SELECT protocol FROM runners WHERE id = :id"), {"id": runner.id}
-        )
-    return found
+        query = text("SELECT protocol FROM runners WHERE id = :id")
+        return await connection.scalar(query, {"id": runner.id})
 
 
 @pytest.mark.parametrize("version", [PROTOCOL_VERSION - 1, PROTOCOL_VERSION, PROTOCOL_VERSION + 1])
@@ -50,6 +48,22 @@ async def test_a_runner_two_versions_apart_is_refused(cluster: Cluster) -> None:
     assert answer.status_code == 400
     assert "works with runners that are one version older or newer" in answer.json()["detail"]
     assert answer.headers[PROTOCOL_HEADER] == str(PROTOCOL_VERSION)
+
+
+async def test_a_runner_of_version_1_is_given_no_token_and_needs_none(cluster: Cluster) -> None:
+    job = await cluster.submit(a_document())
+    runner = await cluster.runner(job)
+    del cluster.http.headers[PROTOCOL_HEADER]
+    old = {"protocol": 1, "host": "h", "pid": 1, "spark_version": "4.3.0"}
+
+    registered = await runner.post("register", old)
+    [start] = await runner.directives()
+    await runner.say("running", restored=[])
+
+    assert registered.status_code == 200
+    assert "token" not in start["body"]
+    assert runner.tokens == {}
+    assert await cluster.state(job) == "RUNNING"
 
 
 async def test_whatever_a_newer_runner_adds_is_ignored(cluster: Cluster) -> None:

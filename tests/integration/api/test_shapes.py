@@ -104,6 +104,10 @@ async def _ask_about_the_cluster(cluster: Cluster) -> None:
         await cluster.get(path)
     await _post(cluster, "/v1/jobs", json=a_document(), params={"dry_run": True})
     await _post(cluster, "/v1/gc", params={"dry_run": True})
+    await _post(cluster, "/v1/tokens", json={"name": "shapes", "role": "viewer"})
+    for path in ("/v1/tokens", "/v1/whoami", "/v1/audit"):
+        await cluster.get(path)
+    assert (await cluster.http.delete("/v1/tokens/shapes")).status_code == 200
 
 
 async def _ask_about_the_job(cluster: Cluster, job: str) -> None:

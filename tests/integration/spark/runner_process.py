@@ -24,7 +24,7 @@ from jobmanager.protocol.messages import (
     SavepointTarget,
     Stop,
 )
-from tests.integration.spark.scripted_jobmanager import TOKEN, ScriptedJobManager
+from tests.integration.spark.scripted_jobmanager import SECRET, ScriptedJobManager
 
 REPOSITORY = Path(__file__).parents[3]
 ROWS = 160
@@ -92,11 +92,14 @@ class Process:
                 [sys.executable, "-m", "taskrunner", "--runner-id", str(uuid4())]
                 + ["--address-file", str(address)],
                 cwd=REPOSITORY,
-                env={**os.environ, "HEADGATE_RUNNER_TOKEN": TOKEN},
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
+        assert self.process.stdin is not None
+        with self.process.stdin as stdin:
+            stdin.write(f"{SECRET}\n".encode())
 
     def run(
         self,

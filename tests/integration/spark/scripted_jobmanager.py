@@ -1,5 +1,6 @@
 """A JobManager that does what a test tells it, over real HTTP."""
 
+import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,6 +12,7 @@ from urllib.parse import parse_qs, urlparse
 from uuid import UUID
 
 from jobmanager.protocol.messages import (
+    ATTEMPT_TOKEN,
     AttemptReply,
     AttemptReport,
     Barrier,
@@ -23,12 +25,13 @@ from jobmanager.protocol.messages import (
     Heartbeat,
     HeartbeatReply,
     Message,
+    Run,
     RunnerHello,
     RunnerWelcome,
 )
 
 Found = TypeVar("Found")
-TOKEN = "s3cret"
+SECRET = "s3cret"
 AckOutcome = Literal["recorded", "completed", "already_recorded", "too_late", "superseded"]
 
 
@@ -41,6 +44,8 @@ class ScriptedJobManager:
         self.directives: list[Directive] = []
         self.superseded: set[int] = set()
         """Attempts that are told so."""
+        self.tokens: dict[int, str] = {}
+        """Of the attempts that it told somebody to run: what is said of them needs it."""
         self.ack_outcome: AckOutcome = "completed"
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -57,6 +62,10 @@ class ScriptedJobManager:
         self._thread.join()
 
     def direct(self, job: UUID | None, attempt: int | None, body: DirectiveBody) -> None:
+        if isinstance(body, Run):
+            assert attempt is not None
+            self.tokens[attempt] = f"the token of attempt {attempt}"
+            body = body.model_copy(update={"token": self.tokens[attempt]})
         with self._changed:
             number = len(self.directives) + 1
             self.directives.append(Directive(id=number, job=job, attempt=attempt, body=body))
@@ -125,10 +134,14 @@ def _handler(jobmanager: ScriptedJobManager) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
+            wanted = jobmanager.tokens.get(json.loads(body).get("attempt"))
+            if wanted is not None and self.headers[ATTEMPT_TOKEN] != wanted:
+                self.send_error(403)
+                return
             self._send(_answer(jobmanager, self.path, body))
 
         def _send(self, message: Message) -> None:
-            if self.headers["Authorization"] != f"Bearer {TOKEN}":
+            if self.headers["Authorization"] != f"Bearer {SECRET}":
                 self.send_error(401)
                 return
             content = message.model_dump_json().encode()

@@ -50,7 +50,7 @@ from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
 from taskrunner.snapshots.spark_log import SparkLog
-from tests.integration.spark.scripted_jobmanager import TOKEN, ScriptedJobManager
+from tests.integration.spark.scripted_jobmanager import SECRET, ScriptedJobManager
 from tests.support import stores
 from tests.unit.taskrunner.builders import JOB, OUT, SINK, a_graph, spark_directory
 from tests.unit.taskrunner.test_sink_directory import rows, write
@@ -76,7 +76,7 @@ class Site:
             write(sink, batch, parts=1, held=True)
         address = root / "address.json"
         address.write_text(json.dumps({"urls": [self.jobmanager.url]}))
-        self._client = JobManagerClient(RunnerId(uuid4()), AddressFile(address), TOKEN)
+        self._client = JobManagerClient(RunnerId(uuid4()), AddressFile(address), SECRET)
         context = AttemptContext(JOB, ATTEMPT, a_graph(), 2, "4.3.0", {"name": "orders"})
         self._loop = AttemptLoop(self._carry_out, self._give_up)
         self._barriers = BarrierThread(JOB, ATTEMPT, self._client, self._loop.tell)

@@ -1,15 +1,20 @@
 """What is pruned, what stays, and that the statistics go on telling the truth."""
 
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import text
 
+from jobmanager.core.access.roles import Role
+from jobmanager.core.access.tokens import AccessToken
 from jobmanager.core.ids import JobId
 from jobmanager.core.life.records import HistoryEntry
+from jobmanager.loops.access_pruner import AccessPruner
 from jobmanager.loops.pruner import Pruner
 from jobmanager.services import jobs
+from jobmanager.services.ports.access import AuditEntry
 from jobmanager.store.database import Database
 from tests.support.builders import NOW, a_document, after
 from tests.support.cluster import EVERYONE, Cluster
@@ -138,3 +143,23 @@ async def test_history_is_pruned_in_batches(database: Database) -> None:
 def uuid_of(job: str) -> JobId:
 
     return JobId(UUID(hex=job))
+
+
+async def test_the_audit_and_tokens_that_ended_are_forgotten_after_their_time(
+    database: Database,
+) -> None:
+    entry = AuditEntry(NOW, "ci", Role.OPERATOR, None, "POST", "/jobs", None, 202)
+    old = [await database.audit.begin(entry) for _ in range(3)]
+    new = await database.audit.begin(replace(entry, at=after(3600)))
+    lasting = AccessToken(uuid4(), "lasting", Role.ADMIN, NOW)
+    expired = AccessToken(uuid4(), "expired", Role.ADMIN, NOW, expires_at=NOW)
+    for token in (lasting, expired):
+        await database.tokens.add(token, uuid4().hex * 2)
+    later = after(1800) + MONTH
+
+    await AccessPruner(database.audit, database.tokens, lambda: later, MONTH).run_once()
+
+    left = {one.id for one in await database.audit.before(None, 100)}
+    assert new in left
+    assert not left & set(old)
+    assert [one.name for one in await database.tokens.all()] == ["lasting"]

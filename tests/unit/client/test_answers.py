@@ -104,6 +104,7 @@ def test_a_method_answers_with_the_shape_of_its_route(name: str, is_about_state:
 
 
 _EXAMPLES: dict[str, Any] = {
+    "role": "viewer",
     "job_id": "a" * 32,
     "savepoint_id": "a" * 32,
     "operation_id": "a" * 32,

@@ -2,6 +2,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -12,6 +13,7 @@ import pytest
 
 from jobmanager.core.ids import RunnerId
 from jobmanager.protocol.messages import (
+    ATTEMPT_TOKEN,
     PROTOCOL_HEADER,
     PROTOCOL_VERSION,
     Heartbeat,
@@ -32,17 +34,21 @@ Answer = tuple[int, bytes]
 
 
 @contextmanager
-def server(answer: Callable[[str], Answer]) -> Iterator[str]:
+def server(answer: Callable[[Message], Answer]) -> Iterator[str]:
+    """Answers by the headers of a request."""
+
     class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            status, content = answer(self.headers["Authorization"])
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            status, content = answer(self.headers)
             self.send_response(status)
             self.send_header("Content-Length", str(len(content)))
             if content.startswith(b'{"type"'):
                 self.send_header("Content-Type", PROBLEM)
             self.end_headers()
             self.wfile.write(content)
+
+        do_POST = do_GET  # noqa: N815 - as http.server calls it
 
         def log_message(self, format: str, *args: Any) -> None:
             pass
@@ -58,23 +64,57 @@ def server(answer: Callable[[str], Answer]) -> Iterator[str]:
 
 def a_client(tmp_path: Path, *urls: str) -> JobManagerClient:
     address_file(tmp_path, *urls)
-    return JobManagerClient(RunnerId(UUID(int=1)), AddressFile(tmp_path / "address"), "token")
+    return JobManagerClient(RunnerId(UUID(int=1)), AddressFile(tmp_path / "address"), "s3cret")
 
 
 def address_file(tmp_path: Path, *urls: str) -> None:
     (tmp_path / "address").write_text(json.dumps({"urls": urls}))
 
 
-def test_a_call_carries_the_token(tmp_path: Path) -> None:
+def test_a_call_carries_the_secret(tmp_path: Path) -> None:
     seen: list[str] = []
 
-    def answer(authorization: str) -> Answer:
-        seen.append(authorization)
+    def answer(headers: Message) -> Answer:
+        seen.append(headers["Authorization"])
         return 200, WELCOME
 
     with server(answer) as url, a_client(tmp_path, url) as client:
         assert client.register(HELLO).poll_wait_ms == 200
-    assert seen == ["Bearer token"]
+    assert seen == ["Bearer s3cret"]
+
+
+def test_what_is_said_of_an_attempt_carries_its_token(tmp_path: Path) -> None:
+    seen: list[str | None] = []
+
+    def answer(headers: Message) -> Answer:
+        seen.append(headers[ATTEMPT_TOKEN])
+        return 200, b'{"superseded": false}'
+
+    def beat(attempt: int | None) -> Heartbeat:
+        return Heartbeat(job=UUID(int=7) if attempt else None, attempt=attempt, regions=[])
+
+    with server(answer) as url, a_client(tmp_path, url) as client:
+        client.heartbeat(beat(None))
+        client.heartbeat(beat(1))  # of a JobManager that gave no token
+        client.learn_token(1, "first")
+        client.learn_token(2, "second")
+        for attempt in (1, 2, None):
+            client.heartbeat(beat(attempt))
+    assert seen == [None, None, "first", "second", None]
+
+
+def test_an_answer_that_cannot_be_read_is_not_repeated(tmp_path: Path) -> None:
+    run = {"kind": "run", "token": ["s3cret"]}
+    said = {"directives": [{"id": 1, "job": None, "attempt": 1, "body": run}]}
+
+    with (
+        server(lambda _: (200, json.dumps(said).encode())) as url,
+        a_client(tmp_path, url) as client,
+        pytest.raises(CallRefused) as refused,
+    ):
+        client.directives(0, 0)
+    assert "directives.0.body.run.token: Input should be a valid string" in str(refused.value)
+    assert "s3cret" not in str(refused.value)
 
 
 def test_a_jobmanager_that_fails_for_a_while_is_asked_again(tmp_path: Path) -> None:
@@ -174,8 +214,8 @@ def test_a_refusal_or_an_unreadable_answer_is_not_tried_again(
 def test_a_heartbeat_is_tried_once(tmp_path: Path) -> None:
     calls: list[str] = []
 
-    def answer(authorization: str) -> Answer:
-        calls.append(authorization)
+    def answer(headers: Message) -> Answer:
+        calls.append(headers["Authorization"])
         return 503, b""
 
     heartbeat = Heartbeat(job=None, attempt=None, regions=[])

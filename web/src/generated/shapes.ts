@@ -178,6 +178,38 @@ export interface components {
             /** Format: uuid */
             savepoint: string;
         };
+        /**
+         * AuditItem
+         * @description A request that would have changed something.
+         */
+        AuditItem: {
+            /** @description The name of the token, or `anonymous`. */
+            actor: string;
+            /** Format: date-time */
+            at: string;
+            /** @description The id of the JobManager that forwarded the request to the leader, as its header says. */
+            forwarded_by: string | null;
+            id: number;
+            method: string;
+            /** @description The address that the request came from: that of the client, or of a proxy. */
+            origin: string | null;
+            role: components["schemas"]["Role"];
+            /** @description The path template of the route, without /v1. */
+            route: string;
+            /**
+             * @description The status of the answer. Null: the request is under way, or the server ended before it
+             *     answered.
+             */
+            status: number | null;
+            /** @description The id of the job, savepoint or artifact, or the name of the token, to be changed. */
+            subject: string | null;
+        };
+        /** AuditPage */
+        AuditPage: {
+            items: components["schemas"]["AuditItem"][];
+            /** @description The `before` of the next page; null: this is the last page. */
+            next: number | null;
+        };
         /** BarrierDecline */
         BarrierDecline: {
             attempt: number;
@@ -541,6 +573,8 @@ export interface components {
          */
         HistoryEvent: {
             actor: components["schemas"]["Actor"];
+            /** @description For a client: the name of its token, or `anonymous`. */
+            actor_name: string | null;
             /** Format: date-time */
             at: string;
             attempt: number | null;
@@ -561,6 +595,8 @@ export interface components {
         /** HistoryItem */
         HistoryItem: {
             actor: components["schemas"]["Actor"];
+            /** @description For a client: the name of its token, or `anonymous`. */
+            actor_name: string | null;
             /** Format: date-time */
             at: string;
             attempt: number | null;
@@ -874,6 +910,22 @@ export interface components {
          * @enum {string}
          */
         Mode: "streaming" | "batch";
+        /** NewTokenResponse */
+        NewTokenResponse: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Null: never. */
+            expires_at: string | null;
+            /** @description Neither revoked nor expired. */
+            is_usable: boolean;
+            /** @description Exact to a minute. */
+            last_used_at: string | null;
+            name: string;
+            revoked_at: string | null;
+            role: components["schemas"]["Role"];
+            /** @description The secret text. The server stores only its hash, so no other answer contains it. */
+            token: string;
+        };
         /**
          * Nothing
          * @description An empty object.
@@ -1215,6 +1267,11 @@ export interface components {
             source: number | null;
             why: string;
         };
+        /**
+         * Role
+         * @enum {string}
+         */
+        Role: "viewer" | "operator" | "developer" | "admin";
         /** RowPage */
         RowPage: {
             /** @description The number of the checkpoint that was read. */
@@ -1594,6 +1651,36 @@ export interface components {
             "write-records": number;
             "write-records-complete": boolean;
         };
+        /** TokenList */
+        TokenList: {
+            items: components["schemas"]["TokenResponse"][];
+            next: string | null;
+        };
+        /** TokenRequest */
+        TokenRequest: {
+            /** @description None: the token never expires. */
+            expires_in_ms?: number | null;
+            /** @description The name of the person or program that uses the token. */
+            name: string;
+            role: components["schemas"]["Role"];
+        };
+        /**
+         * TokenResponse
+         * @description A token without its secret text, which only the answer to its creation contains.
+         */
+        TokenResponse: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Null: never. */
+            expires_at: string | null;
+            /** @description Neither revoked nor expired. */
+            is_usable: boolean;
+            /** @description Exact to a minute. */
+            last_used_at: string | null;
+            name: string;
+            revoked_at: string | null;
+            role: components["schemas"]["Role"];
+        };
         /**
          * Traffic
          * @description Rows of all regions together; the counts are those of the present attempt.
@@ -1672,6 +1759,18 @@ export interface components {
             "web-rescale": boolean;
             "web-submit": boolean;
         };
+        /** WhoAmI */
+        WhoAmI: {
+            /** @description The roles whose rights the caller has. */
+            covers: components["schemas"]["Role"][];
+            /** @description When the token expires; null: never, or no token was sent. */
+            expires_at: string | null;
+            /** @description The name of the token; `anonymous` for a caller without a token. */
+            name: string;
+            /** @description Whether this server accepts only requests with a token. */
+            needs_token: boolean;
+            role: components["schemas"]["Role"];
+        };
     };
     responses: never;
     parameters: never;
@@ -1698,6 +1797,8 @@ export type AttemptReport = components['schemas']['AttemptReport'];
 export type AttemptRunning = components['schemas']['AttemptRunning'];
 export type AttemptStatus = components['schemas']['AttemptStatus'];
 export type AttemptStoppedReport = components['schemas']['AttemptStoppedReport'];
+export type AuditItem = components['schemas']['AuditItem'];
+export type AuditPage = components['schemas']['AuditPage'];
 export type BarrierDecline = components['schemas']['BarrierDecline'];
 export type BarrierReply = components['schemas']['BarrierReply'];
 export type Bounds = components['schemas']['Bounds'];
@@ -1766,6 +1867,7 @@ export type LatestCheckpoints = components['schemas']['LatestCheckpoints'];
 export type LeaseItem = components['schemas']['LeaseItem'];
 export type LoopProgress = components['schemas']['LoopProgress'];
 export type Mode = components['schemas']['Mode'];
+export type NewTokenResponse = components['schemas']['NewTokenResponse'];
 export type Nothing = components['schemas']['Nothing'];
 export type OperationKind = components['schemas']['OperationKind'];
 export type OperationList = components['schemas']['OperationList'];
@@ -1791,6 +1893,7 @@ export type Requirements = components['schemas']['Requirements'];
 export type RestoredCheckpoint = components['schemas']['RestoredCheckpoint'];
 export type RestoredRegionInput = components['schemas']['RestoredRegion-Input'];
 export type RestoredRegionOutput = components['schemas']['RestoredRegion-Output'];
+export type Role = components['schemas']['Role'];
 export type RowPage = components['schemas']['RowPage'];
 export type RowResponse = components['schemas']['RowResponse'];
 export type RunnerHello = components['schemas']['RunnerHello'];
@@ -1822,6 +1925,9 @@ export type SummaryPage = components['schemas']['SummaryPage'];
 export type TaskAccumulators = components['schemas']['TaskAccumulators'];
 export type TaskCheckpoint = components['schemas']['TaskCheckpoint'];
 export type TaskMetrics = components['schemas']['TaskMetrics'];
+export type TokenList = components['schemas']['TokenList'];
+export type TokenRequest = components['schemas']['TokenRequest'];
+export type TokenResponse = components['schemas']['TokenResponse'];
 export type Traffic = components['schemas']['Traffic'];
 export type TriggerResult = components['schemas']['TriggerResult'];
 export type TriggerStatus = components['schemas']['TriggerStatus'];
@@ -1833,5 +1939,6 @@ export type VertexState = components['schemas']['VertexState'];
 export type WarmRunners = components['schemas']['WarmRunners'];
 export type WebConfig = components['schemas']['WebConfig'];
 export type WebFeatures = components['schemas']['WebFeatures'];
+export type WhoAmI = components['schemas']['WhoAmI'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

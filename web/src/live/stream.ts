@@ -2,6 +2,7 @@
 // and continues after its last entry; views then fetch their data again.
 
 import { url } from "../api";
+import { session } from "./session";
 import { EventParser } from "./sse";
 
 export interface LiveEvent {
@@ -60,6 +61,12 @@ class LiveStream {
     return () => this.returns.delete(again);
   }
 
+  /** Follows nothing, until `follow` is called. */
+  stop(): void {
+    this.path = null;
+    this.aborter?.abort();
+  }
+
   /** Reconnects at once. */
   hurry(): void {
     const path = this.path;
@@ -93,7 +100,12 @@ class LiveStream {
       const after = this.lastId
         ? `${path.includes("?") ? "&" : "?"}last_event_id=${this.lastId}`
         : "";
-      const answer = await fetch(url(path) + after, { signal: aborter.signal, cache: "no-store" });
+      const answer = await fetch(url(path) + after, {
+        headers: session.headers(),
+        signal: aborter.signal,
+        cache: "no-store",
+      });
+      if (answer.status === 401) session.refused("the server does not accept the token any more");
       if (!answer.ok || !answer.body) return `it answered ${answer.status}`;
       const wasLost = this.tries > 0;
       this.tries = 0;

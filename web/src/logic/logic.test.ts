@@ -437,6 +437,7 @@ test("history is told by attempt, and knows its root cause", () => {
     at: "",
     cause: "",
     actor: "runner",
+    actor_name: null,
     checkpoint: null,
     detail: {},
   });

@@ -10,6 +10,7 @@ import {
   type Operation,
   type UpgradePlan,
 } from "../api";
+import { useBar } from "../hooks";
 import { command } from "../logic/commands";
 import { shortId } from "../logic/format";
 import { isLive } from "../logic/jobsTable";
@@ -38,7 +39,9 @@ export function Actions({
   const underWay = operations.find(
     (one) => one.status === "in_progress" && one.kind !== "savepoint",
   );
+  const bar = useBar("operator");
   const why = (needsRunning: boolean): string | null => {
+    if (bar) return bar;
     if (!isLive(status.state)) return `the job is ${status.state}`;
     if (status.state === "cancelling") return "the job is being cancelled";
     if (needsRunning && !isStreaming) return "a batch job has no checkpoints";

@@ -10,7 +10,7 @@ import {
   type FlinkCheckpoint,
   type Verification,
 } from "../api";
-import { about, setQuery, useResource } from "../hooks";
+import { about, setQuery, useBar, useResource } from "../hooks";
 import { command } from "../logic/commands";
 import { bytes, duration, grouped, NONE, plural, shortId } from "../logic/format";
 import {
@@ -223,6 +223,7 @@ function Detail({ id, number }: { id: string; number: number }) {
     said: Verification | ApiError;
   } | null>(null);
   const [isBusy, setBusy] = useState(false);
+  const bar = useBar("operator");
   const one = found.data;
   if (found.error && !one) return <Problem error={found.error} retry={found.reload} />;
   if (!one) return <Loading what={`checkpoint ${number}`} />;
@@ -261,7 +262,12 @@ function Detail({ id, number }: { id: string; number: number }) {
       aside={
         one.status === "completed" &&
         !one.discarded_at && (
-          <button type="button" disabled={isBusy} onClick={() => void verify()}>
+          <button
+            type="button"
+            disabled={bar !== null || isBusy}
+            title={bar ?? ""}
+            onClick={() => void verify()}
+          >
             {isBusy ? "Verifying …" : "Verify files"}
           </button>
         )

@@ -139,7 +139,7 @@ function Line({ entry }: { entry: Entry }) {
           </span>
         )}
       </span>
-      <span class="muted event-actor">{entry.actor}</span>
+      <span class="muted event-actor">{entry.actor_name ?? entry.actor}</span>
     </li>
   );
 }

@@ -1,7 +1,7 @@
 // The first page: a live list of all jobs.
 
 import type { JobSummary } from "../api";
-import { setQuery } from "../hooks";
+import { setQuery, useBar } from "../hooks";
 import { MOST_JOBS, useJobs } from "../live/useJobs";
 import { bytes, compact, duration, grouped, NONE } from "../logic/format";
 import {
@@ -42,6 +42,7 @@ const COLUMNS: [SortKey | null, string, string][] = [
 
 export function Jobs({ route }: { route: Route }) {
   const { jobs, error, reload } = useJobs();
+  const bar = useBar("operator");
   const view: View = {
     text: route.query.q ?? "",
     states: route.query.state ? route.query.state.split(",") : [],
@@ -86,9 +87,15 @@ export function Jobs({ route }: { route: Route }) {
           value={view.text}
           onInput={(event) => set({ q: event.currentTarget.value || undefined })}
         />
-        <a class="button primary" href={link(["submit"])}>
-          Submit a job
-        </a>
+        {bar ? (
+          <button type="button" class="primary" disabled title={bar}>
+            Submit a job
+          </button>
+        ) : (
+          <a class="button primary" href={link(["submit"])}>
+            Submit a job
+          </a>
+        )}
       </div>
       {jobs.rows.length === 0 ? (
         <Empty title="No jobs yet">

@@ -11,7 +11,7 @@ import {
   type SummaryPage,
   type Verification,
 } from "../api";
-import { useResource } from "../hooks";
+import { useBar, useResource } from "../hooks";
 import { command } from "../logic/commands";
 import { bytes, NONE, shortId } from "../logic/format";
 import { type Branch, tree } from "../logic/lineage";
@@ -191,6 +191,8 @@ function Detail({
   const [verified, setVerified] = useState<Verification | ApiError | null>(null);
   const [isBusy, setBusy] = useState(false);
   const isThere = one.status === "completed";
+  const bar = useBar("operator");
+  const cannot = bar ?? (isThere ? null : `the savepoint is ${one.status}`);
   const close = (): void => setOpen(null);
   const verify = async (): Promise<void> => {
     setBusy(true);
@@ -206,19 +208,35 @@ function Detail({
       title={`Savepoint ${shortId(one.id)}`}
       aside={
         <div class="actions">
-          <button type="button" disabled={!isThere || isBusy} onClick={() => void verify()}>
+          <button
+            type="button"
+            disabled={cannot !== null || isBusy}
+            title={cannot ?? ""}
+            onClick={() => void verify()}
+          >
             {isBusy ? "Verifying …" : "Verify"}
           </button>
-          <button type="button" disabled={!isThere} onClick={() => setOpen("label")}>
+          <button
+            type="button"
+            disabled={cannot !== null}
+            title={cannot ?? ""}
+            onClick={() => setOpen("label")}
+          >
             Label
           </button>
-          <button type="button" disabled={!isThere} onClick={() => setOpen("fork")}>
+          <button
+            type="button"
+            disabled={cannot !== null}
+            title={cannot ?? ""}
+            onClick={() => setOpen("fork")}
+          >
             Start a job from it
           </button>
           <button
             type="button"
             class="danger"
-            disabled={!isThere}
+            disabled={cannot !== null}
+            title={cannot ?? ""}
             onClick={() => setOpen("dispose")}
           >
             Dispose

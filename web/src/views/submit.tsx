@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, ask, type DryRun, type JobSubmitted } from "../api";
+import { useBar } from "../hooks";
 import { command } from "../logic/commands";
 import { plural } from "../logic/format";
 import { link, type Route } from "../logic/route";
@@ -40,6 +41,7 @@ export function Submit({ route }: { route: Route }) {
   const [isAllowed, setAllowed] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
   const [isBusy, setBusy] = useState(false);
+  const bar = useBar("operator");
   const checked = useCheck(text, parallelism);
   // one key for each graph: a second click, or a retry after a lost answer, makes no second job
   const key = useRef({ of: "", key: "" });
@@ -122,7 +124,8 @@ export function Submit({ route }: { route: Route }) {
             <button
               type="submit"
               class="primary"
-              disabled={isBusy || checked.isOld || !checked.answer?.plan}
+              disabled={bar !== null || isBusy || checked.isOld || !checked.answer?.plan}
+              title={bar ?? ""}
             >
               {isBusy ? "Submitting …" : "Submit"}
             </button>

@@ -56,6 +56,8 @@ ALLOWED = {
     ("jobmanager/api/flink/savepoints.py", "savepoint-path"),
     ("jobmanager/api/flink/savepoints.py", "/savepoint-disposal"),
     ("jobmanager/api/flink/savepoints.py", "/savepoint-disposal/{triggerid}"),
+    ("jobmanager/core/access/route_rules.py", "/savepoint-disposal"),
+    ("jobmanager/core/access/route_rules.py", "/savepoint-disposal/{triggerid}"),
 }
 
 

@@ -1,0 +1,122 @@
+"""The dashboard of a server that needs tokens: signing in, and what each role is offered."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from jobmanager.client.client import HeadgateClient
+from jobmanager.core.access.roles import Role
+from tests.browser.dashboard import PATIENCE, Dashboard
+from tests.support.databases import fresh_database
+from tests.support.server import ServerProcess
+
+
+class ClosedServer(ServerProcess):
+    """A server that lets nobody in without a token."""
+
+    admin_token = ""
+
+    def _ready(self, line: str) -> str:
+        told = json.loads(line)
+        self.admin_token = told["first_admin_token"]
+        return str(told["url"])
+
+
+@pytest.fixture(scope="module")
+def closed(postgres_url: str) -> Iterator[ClosedServer]:
+    with (
+        tempfile.TemporaryDirectory(prefix="hg", ignore_cleanup_errors=True) as name,
+        fresh_database(postgres_url) as url,
+    ):
+        made = ClosedServer(Path(name) / "closed", "--database-url", url, "--require-tokens")
+        try:
+            made.start("--json")
+            yield made
+        finally:
+            made.clean_up()
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    context = chromium.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light")
+    opened = context.new_page()
+    opened.set_default_timeout(PATIENCE)
+    yield opened
+    context.close()
+
+
+def sign_in(page: Page, token: str) -> None:
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def test_who_signs_in_is_offered_what_the_role_may_do(closed: ClosedServer, page: Page) -> None:
+    with HeadgateClient(closed.url, token=closed.admin_token) as admin:
+        viewer = admin.create_token("ann", Role.VIEWER)["token"]
+
+        # nobody comes in without a token, or with a wrong one, and the address stays
+        page.goto(f"{closed.url}/#/savepoints")
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+        sign_in(page, "hg_wrong")
+        expect(page.get_by_role("alert")).to_contain_text("token")
+        assert page.url.endswith("#/savepoints")
+
+        # a viewer sees everything, and changes nothing
+        sign_in(page, viewer)
+        expect(page.get_by_text("ann · viewer")).to_be_visible()
+        expect(page.get_by_role("heading", name="Savepoints")).to_be_visible()
+        expect(page.get_by_role("status").filter(has_text="live")).to_be_visible()
+        page.get_by_role("link", name="Jobs").click()
+        submit = page.get_by_role("button", name="Submit a job")
+        expect(submit).to_be_disabled()
+        assert "operator" in (submit.get_attribute("title") or "")
+        expect(page.get_by_role("link", name="Access")).to_have_count(0)
+        assert viewer not in page.url
+
+        # the same page after a reload; not in another tab
+        page.reload()
+        expect(page.get_by_text("ann · viewer")).to_be_visible()
+        other = page.context.new_page()
+        other.goto(closed.url)
+        expect(other.get_by_role("heading", name="Sign in")).to_be_visible()
+        other.close()
+
+        # a token that is revoked meanwhile
+        admin.revoke_token("ann")
+        page.get_by_role("link", name="Cluster").click()
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+    # an admin makes a token, which works, and the audit tells of it
+    sign_in(page, closed.admin_token)
+    page.get_by_role("link", name="Access").click()
+    page.get_by_role("button", name="Create a token").click()
+    page.get_by_label("Name").fill("ci")
+    page.get_by_label("Role").select_option("operator")
+    page.get_by_role("button", name="Create", exact=True).click()
+    told = page.locator(".told-once .mono").inner_text()
+    expect(page.get_by_role("row").filter(has_text="ci").first).to_contain_text("operator")
+    expect(page.get_by_role("row").filter(has_text="POST /tokens").first).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    sign_in(page, told)
+    expect(page.get_by_text("ci · operator")).to_be_visible()
+    page.get_by_role("link", name="Jobs").click()
+    expect(page.get_by_role("link", name="Submit a job")).to_be_visible()
+
+
+def test_the_form_and_the_access_page_can_be_read_by_everybody(
+    closed: ClosedServer, page: Page
+) -> None:
+    """No finding of axe."""
+    dashboard = Dashboard(page, closed.url)
+    page.goto(closed.url)
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    found = list(dashboard.findings())
+    sign_in(page, closed.admin_token)
+    page.get_by_role("link", name="Access").click()
+    expect(page.get_by_role("heading", name="Tokens")).to_be_visible()
+    found += dashboard.findings()
+    assert found == []
