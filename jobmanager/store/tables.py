@@ -200,6 +200,17 @@ class RunnerRow(Table):
     )
 
 
+class SchemaCompatibilityRow(Table):
+    """One row: the oldest schema version that works on this schema (`schema.py`)."""
+
+    __tablename__ = "schema_compatibility"
+
+    is_only: Mapped[bool] = mapped_column(primary_key=True, server_default=text("true"))
+    oldest_version: Mapped[int]
+
+    __table_args__ = (CheckConstraint("is_only", name="one_row"),)
+
+
 class CheckpointRow(Table):
     __tablename__ = "checkpoints"
 

@@ -20,8 +20,18 @@ def upgrade() -> None:
     op.add_column(
         "runners", sa.Column("protocol", sa.BigInteger(), server_default="1", nullable=False)
     )
+    op.create_table(
+        "schema_compatibility",
+        sa.Column("is_only", sa.Boolean(), server_default=sa.text("true"), nullable=False),
+        sa.Column("oldest_version", sa.BigInteger(), nullable=False),
+        sa.CheckConstraint("is_only", name=op.f("schema_compatibility_one_row_check")),
+        sa.PrimaryKeyConstraint("is_only", name=op.f("schema_compatibility_pkey")),
+    )
+    # Version 1 works on this schema too.
+    op.execute("INSERT INTO schema_compatibility (oldest_version) VALUES (1)")
 
 
 def downgrade() -> None:
     op.execute("SET LOCAL lock_timeout = '5s'")
+    op.drop_table("schema_compatibility")
     op.drop_column("runners", "protocol")
