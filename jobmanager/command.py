@@ -147,6 +147,23 @@ def serve(
             help="An address or network whose X-Forwarded-For is believed; repeatable.",
         ),
     ] = None,
+    allow_path: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROOT_OR_URI",
+            help="A directory or URI below which job graphs and savepoints may name places; "
+            "repeatable. The data root, and for savepoints the storage, always count. "
+            "[default: any path on loopback, none more on other addresses]",
+        ),
+    ] = None,
+    fence_after: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="How long a runner goes on without a server if it has a sink that cannot be "
+            "fenced (python, scripts); others go on for ever. [default: 60s]",
+        ),
+    ] = None,
     stop_jobs: Annotated[
         bool | None,
         typer.Option(
@@ -158,12 +175,18 @@ def serve(
     """Run a server, until Ctrl-C or SIGTERM.
 
     Each option can be set as an environment variable, such as HEADGATE_PORT or
-    HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS and --trusted-proxy as
-    HEADGATE_TRUSTED_PROXIES, separated by commas). An option on the command line wins over its
-    variable. The database password comes from a file or the environment, never from an option.
+    HEADGATE_DATABASE_URL (--allow-host as HEADGATE_ALLOW_HOSTS, --allow-path as
+    HEADGATE_ALLOW_PATHS and --trusted-proxy as HEADGATE_TRUSTED_PROXIES, separated by commas). An
+    option on the command line wins over its variable. The database password comes from a file or
+    the environment, never from an option.
 
     On a loopback address no tokens are needed. On any other address every request needs a token;
     the first admin token is printed once, when the server starts.
+
+    What is kept, and for how long, is set by variables only: HEADGATE_KEEP_HISTORY,
+    HEADGATE_KEEP_ATTEMPTS, HEADGATE_KEEP_CHECKPOINT_ROWS, HEADGATE_KEEP_ENDED_JOBS,
+    HEADGATE_MOST_ENDED_JOBS, HEADGATE_KEEP_ENDED_CHECKPOINTS, HEADGATE_RUNNER_LOG_BYTES and
+    HEADGATE_RUNNER_LOG_FILES. docs/operations.md explains them.
 
     \b
     Example:
@@ -184,6 +207,8 @@ def serve(
         warm_runners=warm_runners,
         node=node,
         allow_hosts=allow_host or None,
+        fence_after=fence_after,
+        allow_paths=allow_path or None,
         advertise=advertise,
         require_tokens=require_tokens,
         insecure=insecure,

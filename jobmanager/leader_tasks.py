@@ -63,13 +63,15 @@ class LeaderTasks:
         self._stop = stop = asyncio.Event()
         units, launcher, settings = self._units, self._launcher, self._settings
         timeout = settings.heartbeat_timeout
-        dispatcher = Dispatcher(units, launcher, self._storage)
+        dispatcher = Dispatcher(
+            units, launcher, self._storage, settings.fence_after, listening_since=utc_now()
+        )
         dispatch = DispatchLoop(units, dispatcher, utc_now)
         timer = CheckpointTimer(units, utc_now)
         # Made now: silence before this leadership began does not count.
         reaper = Reaper(units, launcher, utc_now, timeout, settings.start_timeout)
         watchdog = Watchdog(units, utc_now, timeout, settings.stall_after)
-        pruner = Pruner(units, utc_now, settings.keep_checkpoint_rows, settings.keep_history)
+        pruner = Pruner(units, self._storage.sweep, utc_now, settings.pruning)
         warm = WarmPool(launcher, settings.warm_runners, utc_now)
         self._tasks = [
             asyncio.create_task(self._adopt(term, url), name="adopt"),

@@ -36,11 +36,13 @@ from jobmanager.core.redaction import Secrets
 from jobmanager.core.snapshots.layout import INSPECTOR
 from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.files.snapshot_storage import FileSnapshotStorage
+from jobmanager.launchers import processes
 from jobmanager.launchers.inspector import LocalInspector
 from jobmanager.launchers.local import LocalLauncher
 from jobmanager.leader_tasks import LeaderTasks
 from jobmanager.loops.access_pruner import AccessPruner
 from jobmanager.loops.leadership import Leadership, Timing
+from jobmanager.loops.leftovers import EVERY_SECONDS, Leftovers
 from jobmanager.loops.ticker import tick
 from jobmanager.protocol.tls_trust import CIPHERS, trust_in
 from jobmanager.services import jobs
@@ -77,6 +79,7 @@ def serve(settings: Settings, announce: Callable[["ServerReady"], None]) -> None
 
     Raises `CannotStart`.
     """
+    processes.hide_memory()
     secrets = Secrets()
     _configure_logs(secrets)
     try:
@@ -144,6 +147,7 @@ class Server:
             settings.archives,
             settings.node,
             settings.spark_master,
+            log_limits=settings.log_limits,
             ca=settings.trusted_ca,
             secrets=secrets,
         )
@@ -154,6 +158,7 @@ class Server:
             settings.inspector_idle,
             settings.start_timeout,
             secrets,
+            log_limits=settings.log_limits,
         )
         self._leader_tasks = LeaderTasks(
             database.unit_of_work,
@@ -183,7 +188,10 @@ class Server:
             trust_env=False,
             verify=trust_in(self._settings.trusted_ca),
         ) as http:
-            app = make_app(host_names=self._host_names())
+            app = make_app(
+                host_names=self._host_names(),
+                most_upload_bytes=self._settings.most_artifact_bytes,
+            )
             app.state.context = self._context(http)
             await self._run(app, stop, announce)
 
@@ -197,6 +205,7 @@ class Server:
         stop_leading = asyncio.Event()
         leading = asyncio.create_task(self._leadership.run(stop_leading), name="leadership")
         events = self._start_events(stop_leading)
+        events.append(self._start_leftovers(stop_leading))
         first = await self._access.create_first_admin()
         announce(
             ServerReady(
@@ -270,6 +279,8 @@ class Server:
             storage=self._settings.storage_uri,
             data_root=str(self._settings.files_root),
             checkpoints=self._settings.checkpoints,
+            uploads=self._settings.upload_limits,
+            paths=self._settings.path_rules,
         )
         return ApiContext(
             units=units,
@@ -307,6 +318,11 @@ class Server:
             asyncio.create_task(tick("events", hub, 1.0, stop, hub.wake)),
             asyncio.create_task(listen(url, channels, hub.hear, hub.wake.set, stop)),
         ]
+
+    def _start_leftovers(self, stop: asyncio.Event) -> asyncio.Task[None]:
+        keep, units = self._settings.keep_history, self._database.unit_of_work
+        leftovers = Leftovers(units, self._launcher, utc_now, keep)
+        return asyncio.create_task(tick("leftovers", leftovers, EVERY_SECONDS, stop))
 
     async def _stop_jobs(self) -> None:
         """Cancel the jobs, unless another JobManager is there to lead them."""

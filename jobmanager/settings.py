@@ -13,10 +13,16 @@ from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_valid
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from sqlalchemy.engine import URL
 
-from jobmanager.core.access.exposure import Exposure, exposure_of
+from jobmanager.core import durations
+from jobmanager.core.access.exposure import Exposure, exposure_of, reached_from_elsewhere
+from jobmanager.core.artifact import UploadLimits
+from jobmanager.core.paths.allowed_paths import PathRules, root_fault, roots_of
 from jobmanager.core.snapshots.layout import DATA
 from jobmanager.core.snapshots.storage_uri import local_path, normal
+from jobmanager.files.log_rotation import LogLimits
 from jobmanager.files.open_storage import require_shared
+from jobmanager.files.resolved_places import path_rules
+from jobmanager.loops.pruner import PruningLimits
 from jobmanager.store.database import parse_url
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
@@ -54,6 +60,11 @@ class Settings(BaseSettings):
     heartbeat_interval: timedelta = timedelta(seconds=1)
     heartbeat_timeout: timedelta = timedelta(seconds=30)
     start_timeout: timedelta = timedelta(minutes=3)
+    fence_after: timedelta = Field(
+        timedelta(seconds=60),
+        description="How long a runner goes on without a JobManager that has a sink which cannot "
+        "be fenced (python, scripts).",
+    )
     inspector_idle: timedelta = Field(
         timedelta(minutes=5), description="Idle time after which the process that reads state ends."
     )
@@ -74,7 +85,28 @@ class Settings(BaseSettings):
         1000, ge=1, description="How many rows about checkpoints are kept for each job."
     )
     keep_history: timedelta = Field(
-        timedelta(days=30), description="How long the history of a job is kept after its end."
+        timedelta(days=30),
+        description="How long the history of a job and the logs of its runners are kept.",
+    )
+    keep_attempts: int = Field(
+        100, ge=1, description="How many attempts are kept for each job, with their logs."
+    )
+    keep_ended_jobs: timedelta = Field(
+        timedelta(days=90),
+        description="How long a job is kept after its end, if nothing of it can be restored.",
+    )
+    most_ended_jobs: int = Field(
+        10_000, ge=1, description="Beyond this number, jobs that ended first go earlier."
+    )
+    keep_ended_checkpoints: timedelta | None = Field(
+        None,
+        description="How long the retained checkpoints of ended jobs are kept. None: for ever.",
+    )
+    runner_log_bytes: int = Field(
+        64 * 1024 * 1024, ge=1024, description="Size at which a runner's log is rotated."
+    )
+    runner_log_files: int = Field(
+        3, ge=0, le=100, description="How many rotated logs of a runner are kept."
     )
     require_tokens: bool = Field(False, description="Require tokens on loopback, too.")
     insecure: bool = Field(False, description="Require no tokens, whatever the address.")
@@ -89,10 +121,23 @@ class Settings(BaseSettings):
     keep_audit: timedelta = Field(
         timedelta(days=90), description="How long the audit, and tokens that ended, are kept."
     )
+    most_artifact_bytes: int = Field(UploadLimits.file_bytes, ge=1, description="Of one artifact.")
+    most_graph_artifact_bytes: int = Field(
+        UploadLimits.graph_bytes, ge=1, description="Of all artifacts of one job graph."
+    )
+    most_artifacts: int = Field(
+        UploadLimits.total_count, ge=1, description="Artifacts that the server keeps."
+    )
+    most_artifact_total_bytes: int = Field(
+        UploadLimits.total_bytes, ge=1, description="Of all artifacts that the server keeps."
+    )
     advertise: str | None = Field(
         None, description="URL under which runners reach this server. None: host and port."
     )
 
+    allow_paths: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Paths and URIs below which graphs and savepoints may name places."
+    )
     allow_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Further names by which clients may call this server."
     )
@@ -134,6 +179,19 @@ class Settings(BaseSettings):
             self._database = self._database.set(password=password)
         return self
 
+    @field_validator("allow_paths", mode="before")
+    @classmethod
+    def _paths_are_places(cls, value: object) -> tuple[str, ...]:
+        """As a variable they are separated by commas."""
+        given = value.split(",") if isinstance(value, str) else value
+        if not isinstance(given, list | tuple):
+            raise ValueError("a list of paths or URIs is needed")
+        roots = tuple(str(one).strip() for one in given if str(one).strip())
+        for one in roots:
+            if fault := root_fault(one):
+                raise ValueError(fault)
+        return roots
+
     @field_validator("trusted_proxies", mode="before")
     @classmethod
     def _proxies_are_networks(cls, value: object) -> tuple[str, ...]:
@@ -173,6 +231,25 @@ class Settings(BaseSettings):
             raise ValueError("lease has to be at least twice as long as lease_renewal")
         return self
 
+    @field_validator("fence_after", mode="before")
+    @classmethod
+    def _fence_after_is_a_duration(cls, value: object) -> object:
+        """As jobs write durations (`60s`), or ISO 8601."""
+        if isinstance(value, str) and not value.startswith("P"):
+            return durations.parse(value)
+        return value
+
+    @model_validator(mode="after")
+    def _runners_outlive_a_few_heartbeats(self) -> Self:
+        least = max(5 * self.heartbeat_interval, self.heartbeat_timeout / 2)
+        if self.fence_after < least:
+            raise ValueError(
+                f"fence_after is {self.fence_after.total_seconds():g} s, and has to be at least "
+                f"{least.total_seconds():g} s: half of heartbeat_timeout, since heartbeats of many "
+                "runners are up to a sixth of it apart, and five times heartbeat_interval"
+            )
+        return self
+
     @field_validator("checkpoints")
     @classmethod
     def _checkpoints_can_be_reached(cls, value: str | None) -> str | None:
@@ -182,6 +259,21 @@ class Settings(BaseSettings):
         return normal(value)
 
     @property
+    def log_limits(self) -> LogLimits:
+        return LogLimits(self.runner_log_bytes, self.runner_log_files)
+
+    @property
+    def pruning(self) -> PruningLimits:
+        return PruningLimits(
+            checkpoint_rows=self.keep_checkpoint_rows,
+            history=self.keep_history,
+            attempts=self.keep_attempts,
+            ended_jobs=self.keep_ended_jobs,
+            most_ended_jobs=self.most_ended_jobs,
+            ended_checkpoints=self.keep_ended_checkpoints,
+        )
+
+    @property
     def database(self) -> URL | None:
         """With its password. None: the embedded Postgres."""
         return self._database
@@ -189,14 +281,17 @@ class Settings(BaseSettings):
     @property
     def exposure(self) -> Exposure:
         """Whether tokens are needed, and the reason."""
-        advertised = urlsplit(self.advertise).hostname if self.advertise else None
         return exposure_of(
             self.host,
             require_tokens=self.require_tokens,
             insecure=self.insecure,
-            advertised_host=advertised,
+            advertised_host=self._advertised_host,
             trusts_proxies=bool(self.trusted_proxies),
         )
+
+    @property
+    def _advertised_host(self) -> str | None:
+        return urlsplit(self.advertise).hostname if self.advertise else None
 
     @property
     def trusted_ca(self) -> Path | None:
@@ -219,6 +314,26 @@ class Settings(BaseSettings):
         """
         shared = local_path(self.storage) if self.storage else self.directory
         return (self.data_root or shared / DATA).expanduser().resolve()
+
+    @property
+    def upload_limits(self) -> UploadLimits:
+        return UploadLimits(
+            file_bytes=self.most_artifact_bytes,
+            graph_bytes=self.most_graph_artifact_bytes,
+            total_bytes=self.most_artifact_total_bytes,
+            total_count=self.most_artifacts,
+        )
+
+    @property
+    def path_rules(self) -> PathRules | None:
+        """What clients may name; None: anything, as long as only this machine reaches us."""
+        storage = [self.storage_uri, *([self.checkpoints] if self.checkpoints else [])]
+        data_root = str(self.files_root)
+        elsewhere = reached_from_elsewhere(
+            self.host, self._advertised_host, bool(self.trusted_proxies)
+        )
+        roots = roots_of(self.allow_paths, data_root, storage, takes_any=elsewhere is None)
+        return None if roots is None else path_rules(*roots, data_root)
 
     @property
     def archives(self) -> Path:

@@ -15,7 +15,7 @@ from types import FrameType
 from uuid import UUID
 
 from jobmanager.core.ids import RunnerId
-from taskrunner import logs
+from taskrunner import log_rotation, logs
 from taskrunner.control.address import AddressFile
 from taskrunner.control.client import JobManagerClient, RunnerDismissed
 from taskrunner.runner import RunnerProcess
@@ -27,6 +27,7 @@ log = logs.get("main")
 def main() -> int:
     arguments = _parser().parse_args()
     logs.configure()
+    log_rotation.start()
     session = WarmSession()
     if arguments.warm is not None:
         session = primed_session(arguments.warm, is_wanted=_is_wanted)

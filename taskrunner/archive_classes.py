@@ -7,9 +7,10 @@ image or for tests: set `HEADGATE_CLASS_ARCHIVES` of the server to the same dire
 import os
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from taskrunner import logs
-from taskrunner.spark.session import class_archive
+from taskrunner.spark.session import class_archive, java_options
 from taskrunner.spark.session.session import primed_session
 
 
@@ -20,7 +21,9 @@ def main() -> int:
     logs.configure()
     os.environ[class_archive.DIRECTORY] = str(Path(sys.argv[1]).resolve())
     if not class_archive.is_there():
-        primed_session("local[2]", is_wanted=lambda: False).close()
+        with TemporaryDirectory(prefix="headgate-", ignore_cleanup_errors=True) as temporary:
+            os.environ[java_options.DIRECTORY] = os.environ["SPARK_LOCAL_DIRS"] = temporary
+            primed_session("local[2]", is_wanted=lambda: False).close()
     return 0 if class_archive.is_there() else 1
 
 

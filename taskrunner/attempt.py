@@ -7,11 +7,14 @@
 The phases of an attempt, and the precedence of events, are in `taskrunner.core.attempt.machine`.
 """
 
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from threading import Event, Thread
 from typing import assert_never
 
 from jobmanager.core.ids import AttemptNumber, JobId
+from jobmanager.core.life.replacement import STOP_WITHIN
 from jobmanager.core.progress import RegionProgress
 from jobmanager.protocol.messages import (
     AttemptFailedReport,
@@ -20,6 +23,7 @@ from jobmanager.protocol.messages import (
     Barrier,
     CheckpointAborted,
     CheckpointCompleted,
+    EndingReport,
     Run,
     Stop,
 )
@@ -32,8 +36,8 @@ from taskrunner.core.attempt.instructions import (
     AskRegionsToStop,
     DrainRegions,
     End,
-    EndingReport,
     Instruction,
+    KillProcess,
     Prepare,
     Report,
     SendAcks,
@@ -46,6 +50,8 @@ from taskrunner.core.attempt.instructions import (
     TakeSnapshot,
     WatchBatches,
 )
+from taskrunner.core.fence_time import FenceTime
+from taskrunner.last_resort import end_process
 from taskrunner.preparation import Preparation
 from taskrunner.region_driver import RegionDriver
 from taskrunner.reports import failure_of
@@ -67,17 +73,23 @@ class AttemptRun:
         run: Run,
         client: JobManagerClient,
         session: WarmSession,
+        heard_at: float,
     ) -> None:
+        """`heard_at`: when the last call was sent that a JobManager has answered."""
         self.job = job
         self.number = number
         self.keeps_runner = False
         """The attempt was stopped, and the job's next attempt will run in this process."""
-        self._loop = AttemptLoop(self._carry_out, self._give_up)
+        after = None if run.fence_after_ms is None else run.fence_after_ms / 1000
+        self._loop = AttemptLoop(self._carry_out, self._give_up, FenceTime(heard_at, after))
         self._barriers = BarrierThread(job, number, client, self._loop.tell)
-        self._preparation = Preparation(job, number, run, session, self._barriers)
+        self._preparation = Preparation(
+            job, number, run, session, self._barriers, self._check_fence_time
+        )
         self._driver = RegionDriver(self._preparation, self._loop.tell)
         self._report: ReportProgress = lambda body: None
         self._ending: EndingReport | None = None
+        self._has_stopped = Event()
 
     @property
     def layout(self) -> JobLayout:
@@ -91,6 +103,7 @@ class AttemptRun:
         try:
             self._driver.run()
         finally:
+            self._has_stopped.set()
             self._barriers.end()
         self._loop.join()
         return self._ending
@@ -98,6 +111,10 @@ class AttemptRun:
     def order(self, order: Order) -> None:
         """Tells the attempt to end."""
         self._loop.tell(order)
+
+    def heartbeat_answered(self, sent_at: float) -> None:
+        """A JobManager is there, and knows this attempt."""
+        self._loop.tell(events.HeartbeatAnswered(sent_at))
 
     def tell(self, body: Barrier | Stop | CheckpointCompleted | CheckpointAborted) -> None:
         """Passes a message of the JobManager about a checkpoint to the attempt."""
@@ -143,8 +160,24 @@ class AttemptRun:
             case End(keeps_runner=keeps_runner):
                 self.keeps_runner = keeps_runner
                 self._driver.do(instruction)
+                if self._loop.state.may_trespass:
+                    Thread(target=self._await_stop, name="last resort", daemon=True).start()
+            case KillProcess(why=why):
+                end_process(why)
             case _:
                 assert_never(instruction)
+
+    def _check_fence_time(self) -> None:
+        """Asked before each batch, by this thread's own clock: a process that was frozen must not
+        begin one before it knows how long that was. Raises `JobManagerLost`.
+        """
+        self._loop.state.fence.check(time.monotonic())
+
+    def _await_stop(self) -> None:
+        """The attempt was replaced or dismissed, and its queries are being stopped."""
+        if not self._has_stopped.wait(STOP_WITHIN.total_seconds()):
+            sinks = ", ".join(self._loop.state.unfenced)
+            end_process(f"queries go on that may write to {sinks}, and the attempt has ended")
 
     def _give_up(self, error: Exception) -> None:
         self._ending = AttemptFailedReport(failure=failure_of(error))

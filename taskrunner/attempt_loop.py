@@ -12,6 +12,7 @@ from taskrunner.core.attempt import events, machine
 from taskrunner.core.attempt.events import Event, TimePassed
 from taskrunner.core.attempt.instructions import Instruction
 from taskrunner.core.attempt.phases import AttemptState, Ended
+from taskrunner.core.fence_time import FenceTime
 
 log = logs.get("attempt")
 
@@ -23,6 +24,7 @@ class AttemptLoop(Thread):
         self,
         carry_out: Callable[[Instruction], None],
         give_up: Callable[[Exception], None],
+        fence: FenceTime | None = None,
     ) -> None:
         super().__init__(name="attempt", daemon=True)
         self._carry_out = carry_out
@@ -30,7 +32,8 @@ class AttemptLoop(Thread):
         """Called with an error in this thread: a bug of Headgate must not hang the attempt."""
         # a queue, not a lock: a signal handler may put into it at any moment
         self._events: SimpleQueue[Event] = SimpleQueue()
-        self.state: AttemptState = machine.begin()[0]
+        self._fence = fence
+        self.state: AttemptState = machine.begin(fence=fence)[0]
         """The state after the last event. Any thread may read it."""
 
     def tell(self, event: Event) -> None:
@@ -39,7 +42,7 @@ class AttemptLoop(Thread):
 
     def run(self) -> None:
         try:
-            self.state, instructions = machine.begin(time.monotonic())
+            self.state, instructions = machine.begin(time.monotonic(), self._fence)
             self._pass_on(instructions)
             while not isinstance(self.state.phase, Ended):
                 event = self._next()

@@ -13,6 +13,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import assert_never
 
+from jobmanager.core.errors import PathNotAllowed
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
 from jobmanager.core.life.checkpoint import AckOutcome
 from jobmanager.files.locks import LockUnavailable
@@ -238,7 +239,7 @@ def _failed(checkpoint: int, error: Exception) -> Event:
     match error:
         case Superseded():
             return events.SnapshotFailed(checkpoint, "superseded", str(error))
-        case MissingState() | LockUnavailable() | OSError():
+        case MissingState() | LockUnavailable() | PathNotAllowed() | OSError():
             return events.SnapshotFailed(checkpoint, "storage", f"{type(error).__name__}: {error}")
         case _:
             log.error("snapshot_failed", checkpoint=checkpoint, exc_info=error)

@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from jobmanager.core.errors import InvalidJobGraph, PathNotAllowed
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
 from jobmanager.core.plan.job_plan import plan_of
 from jobmanager.core.snapshots.storage_uri import local_path
+from jobmanager.files.resolved_places import graph_faults, place_fault
 from jobmanager.protocol.messages import Run
 from taskrunner.barriers import BarrierThread, SnapshotSources
-from taskrunner.core.restore import FromScratch
+from taskrunner.sinks.outputs import lost_batches, outputs_of
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import Clones, Past, read_manifest
 from taskrunner.snapshots.fence import Fence
@@ -18,7 +20,7 @@ from taskrunner.snapshots.layout import JobLayout, layout_of
 from taskrunner.snapshots.restore_source import open_restore_source, read_lineage, write_lineage
 from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
 from taskrunner.spark.run.job import SPARK_VERSION, SparkJob
-from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.run.job_paths import JobPaths, rules_of
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
 from taskrunner.spark.session.session import WarmSession, settings
 from taskrunner.spark.session.shipped_artifacts import shipped
@@ -34,6 +36,8 @@ class Preparation:
     session: WarmSession
     barriers: BarrierThread
     """Gets the sources of snapshots."""
+    check_fence_time: Callable[[], None] = lambda: None
+    """Asked before each batch that may go to a sink that cannot be fenced."""
 
     @property
     def layout(self) -> JobLayout:
@@ -50,9 +54,13 @@ class Preparation:
         """
         order = self.order
         graph = graph_document.parse(order.graph)
+        rules = rules_of(order.allowed_paths, order.data_root)
+        if rules is not None and (faults := graph_faults(rules.graphs, graph)):
+            raise InvalidJobGraph(faults)  # a link was made, or the roots were changed
         fence = Fence(self.layout, self.attempt)
         fence.raise_epoch()
-        past = self._past(graph)
+        paths = JobPaths(self.layout, local_path(order.data_root), rules=rules)
+        past = self._past(graph, paths)
         context = AttemptContext(
             self.job,
             self.attempt,
@@ -69,32 +77,40 @@ class Preparation:
                 master=order.spark_master,
                 parallelism=order.parallelism,
                 extra=graph.spark,
+                restricts_paths=rules is not None,
             )
         )
         shipped.become(spark, local_path(order.storage), graph.artifacts)
-        paths = JobPaths(self.layout, local_path(order.data_root))
-        spark_job = SparkJob(spark, context, paths, fence, past)
+        spark_job = SparkJob(spark, context, paths, fence, past, self.check_fence_time)
         spark_job.prepare(check)
-        snapshots = Snapshots(context, self.layout, fence)
+        snapshots = Snapshots(context, self.layout, fence, rules)
         if past.completed is not None:
             snapshots.learn(past.completed)
         self.barriers.can_snapshot(_sources(context, snapshots, spark_job))
         return spark_job
 
-    def _past(self, graph: JobGraph) -> Past:
+    def _past(self, graph: JobGraph, paths: JobPaths) -> Past:
         """The state that the attempt may start from. The restore point is opened only if a region
-        has no newer state.
+        has no newer state. Raises `PathNotAllowed`.
         """
         checkpoint, point = self.order.checkpoint, self.order.restore_point
         completed = (
             read_manifest(self.layout, CheckpointNumber(checkpoint.number)) if checkpoint else None
         )
         past = Past(completed, None, AttemptNumber(self.order.base_attempt))
-        clones = Clones(self.layout, self.attempt, past)
-        choices = [clones.choose(region.id) for region in plan_of(graph).regions]
-        if point is None or not any(isinstance(one, FromScratch) for one in choices):
+        if point is None:
             return past
-        origin = open_restore_source(point, graph)
+        clones = Clones(self.layout, self.attempt, past)
+        lost = {
+            one.id: lost_batches(self.job, outputs_of(graph, one.sinks, paths.resolve))
+            for one in plan_of(graph).regions
+        }
+        if not any(clones.wants_origin(region, batches) for region, batches in lost.items()):
+            return past
+        rules = paths.rules
+        if rules is not None and (fault := place_fault(rules.snapshots, point.root)):
+            raise PathNotAllowed(f"{point.name}: {fault}")
+        origin = open_restore_source(point, graph, rules)
         write_lineage(self.layout, self.job, origin)
         return replace(past, origin=origin)
 

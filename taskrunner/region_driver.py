@@ -140,7 +140,12 @@ class RegionDriver:
         regions = tuple(one.id for one in spark_job.regions)
         self._spark_job = spark_job
         self._tell(
-            events.Prepared(regions, spark_job.has_boundaries, tuple(spark_job.repartitioned))
+            events.Prepared(
+                regions,
+                spark_job.has_boundaries,
+                tuple(spark_job.repartitioned),
+                spark_job.unfenced,
+            )
         )
 
     def _start(self) -> None:

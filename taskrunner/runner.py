@@ -25,6 +25,7 @@ from jobmanager.protocol.messages import (
     CheckpointAborted,
     CheckpointCompleted,
     Directive,
+    EndingReport,
     Exit,
     Heartbeat,
     Run,
@@ -43,7 +44,6 @@ from taskrunner.control.client import (
 )
 from taskrunner.control.threads import DirectivePoller, HeartbeatThread, Reporter
 from taskrunner.core.attempt.events import CancelAsked, Dismissed, Order, Replaced
-from taskrunner.core.attempt.instructions import EndingReport
 from taskrunner.core.idle_timeout import IdleTimeout
 from taskrunner.memory_use import MemoryUse
 from taskrunner.snapshots import durable
@@ -80,6 +80,8 @@ class RunnerProcess:
         # queues, not events: a signal handler may put into a queue at any moment
         self._attempts: SimpleQueue[AttemptRun | None] = SimpleQueue()
         self._exits: SimpleQueue[str] = SimpleQueue()
+        self._heard_at = time.monotonic()
+        """When the last call was sent that a JobManager has answered, and has written down."""
         self._newest: AttemptRun | None = None
         """The attempt of the last `Run`: directives are about this attempt."""
         self._current: AttemptRun | None = None
@@ -89,6 +91,7 @@ class RunnerProcess:
 
     def run(self) -> None:
         """Runs attempts; returns when there is no more work for this runner."""
+        self._heard_at = time.monotonic()
         welcome = self._client.register(
             RunnerHello(
                 protocol=PROTOCOL_VERSION,
@@ -104,6 +107,7 @@ class RunnerProcess:
             self._client,
             welcome.heartbeat_interval_ms,
             self._heartbeat,
+            self._note_answer,
             self._replace,
             self._end,
         )
@@ -230,6 +234,7 @@ class RunnerProcess:
             run,
             self._client,
             self._session,
+            self._heard_at,
         )
         self._newest = attempt
         if self._last_order is not None:  # it came first
@@ -243,6 +248,14 @@ class RunnerProcess:
             self._newest.order(order)
         self._attempts.put(None)
         self._exits.put(str(order))
+
+    def _note_answer(self, number: int | None, sent_at: float) -> None:
+        """Called by the thread of heartbeats. A heartbeat that named no attempt, or the attempt
+        before, has put off the time at which the JobManager takes this runner to be lost, too.
+        """
+        self._heard_at = sent_at
+        if self._newest is not None:
+            self._newest.heartbeat_answered(sent_at)
 
     def _replace(self, number: int | None) -> None:
         attempt = self._newest

@@ -40,6 +40,7 @@ from jobmanager.api.flink import savepoints as flink_savepoints
 from jobmanager.api.forwarding import Forwarding
 from jobmanager.api.limits import BODY_WITHIN, BodyLimit, Gate, Lane, default_lanes
 from jobmanager.api.security_headers import SecurityHeaders
+from jobmanager.core.artifact import UploadLimits
 
 # Routes are tried in this order. Runners' calls come first: they are most of the requests.
 # Fixed words go before ids: /jobs/summary, and Flink's /jobs/overview and /checkpoints/config.
@@ -72,6 +73,7 @@ def make_app(
     body_within: float = BODY_WITHIN,
     lanes: Callable[[], Mapping[str, Lane]] = default_lanes,
     host_names: frozenset[str] = frozenset(),
+    most_upload_bytes: int = UploadLimits().file_bytes,
 ) -> FastAPI:
     """Make the application; it serves requests once `app.state.context` is set. Clients may use
     `host_names` to call the server, beside localhost and IP addresses.
@@ -86,7 +88,7 @@ def make_app(
     app.add_middleware(AuditTrail)
     app.add_middleware(Forwarding)
     app.add_middleware(Gate, lanes=lanes())
-    app.add_middleware(BodyLimit, within=body_within)
+    app.add_middleware(BodyLimit, within=body_within, most_upload_bytes=most_upload_bytes)
     app.add_middleware(AccessGate)
     app.add_middleware(BrowserSafety, host_names=host_names)
     app.add_middleware(metrics.RequestTimer)

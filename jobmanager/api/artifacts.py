@@ -42,8 +42,9 @@ async def upload(
     found, is_new = await artifacts.upload(
         context.units,
         context.storage.artifacts,
+        context.run_settings.uploads,
         name,
-        await request.body(),
+        request.stream(),
         context.clock(),
     )
     request.scope[SUBJECT] = found.id

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from jobmanager.api import problems
 from jobmanager.api.context import ApiContext
-from jobmanager.api.limits import is_read, is_runner_call
+from jobmanager.api.limits import is_read, is_runner_call, is_upload
 from jobmanager.core.errors import NotLeading
 
 FORWARDED_BY = "headgate-forwarded-by"
@@ -68,7 +68,7 @@ async def _forward(context: ApiContext, request: Request) -> Response:
         context.to_leader.request(
             request.method,
             leader + _target(request.scope),
-            content=await request.body(),
+            content=request.stream() if is_upload(request.scope["path"]) else await request.body(),
             headers=_headers(request, context.me),
         )
     )

@@ -13,7 +13,7 @@ from jobmanager.core.errors import Fault, InvalidJobGraph, MalformedRequest
 from jobmanager.core.graph import graph_document
 from jobmanager.core.json_text import holds_nul
 from jobmanager.protocol.graph_text import parse_yaml
-from jobmanager.services import artifacts
+from jobmanager.services import artifacts, path_checks
 
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
 GRAPH_TYPES = ("application/json", *_YAML)
@@ -48,6 +48,7 @@ async def resolved(
     found, graph = document, None
     try:
         graph = graph_document.parse(document)
+        faults += await path_checks.faults_of_graph(context.run_settings.paths, graph)
     except InvalidJobGraph as error:
         faults += error.faults
     # Before anything is read or stored: a graph can name an artifact by its path on the server.
@@ -57,7 +58,7 @@ async def resolved(
             context.units,
             context.storage.artifacts,
             document,
-            context.run_settings.data_root,
+            context.run_settings,
             context.clock(),
         )
     except InvalidJobGraph as error:

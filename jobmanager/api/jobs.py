@@ -26,7 +26,13 @@ from jobmanager.api.shapes.jobs import (
 from jobmanager.api.shapes.shape import ShapeResponse
 from jobmanager.api.shapes.status import StatusResponse
 from jobmanager.core.access.callers import Caller
-from jobmanager.core.errors import Fault, InvalidJobGraph, StateDoesNotFit, UnusableRestorePoint
+from jobmanager.core.errors import (
+    Fault,
+    InvalidJobGraph,
+    PathNotAllowed,
+    StateDoesNotFit,
+    UnusableRestorePoint,
+)
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import JobId, RegionId
 from jobmanager.core.life.records import RestorePoint
@@ -56,10 +62,15 @@ async def submit(
     checkpoint: Annotated[str | None, Query(description="<job id>:<number>")] = None,
     restore_mode: Literal["no_claim", "claim"] = "no_claim",
     allow_non_restored_state: bool = False,
+    allow_drained: Annotated[
+        bool, Query(description="Start from a drained savepoint: its watermark is at the end.")
+    ] = False,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
 ) -> JobSubmitted | ShapeResponse:
     """The body is the job graph itself, as JSON or YAML. A dry run stores nothing."""
-    asked = RestoreRequest(savepoint, checkpoint, restore_mode == "claim", allow_non_restored_state)
+    asked = RestoreRequest(
+        savepoint, checkpoint, restore_mode == "claim", allow_non_restored_state, allow_drained
+    )
     if dry_run:
         found = await _dry_run(request, context, caller, parallelism, asked, analyse=analyse)
         return ShapeResponse(found, HTTPStatus.OK)
@@ -73,7 +84,14 @@ async def submit(
         graph, _ = jobs.check(document, parallelism)
         point = await _restore_point(context, asked, graph)
     job_id = await jobs.submit(
-        uow, JobId(uuid4()), document, parallelism, idempotency_key, context.clock(), point
+        uow,
+        JobId(uuid4()),
+        document,
+        parallelism,
+        idempotency_key,
+        context.clock(),
+        point,
+        context.run_settings.data_root,
     )
     request.scope[SUBJECT] = job_id.hex
     return JobSubmitted(jobid=job_id.hex)
@@ -149,10 +167,7 @@ async def _check_artifacts(context: Ctx, graph: JobGraph) -> None:
 async def _analysed(
     context: Ctx, document: Mapping[str, Any], parallelism: int
 ) -> dict[RegionId, str]:
-    places = context.run_settings
-    return await analyses.plans_of(
-        context.inspector, document, parallelism, places.data_root, places.storage
-    )
+    return await analyses.plans_of(context.inspector, document, parallelism, context.run_settings)
 
 
 async def _dry_run(
@@ -175,7 +190,7 @@ async def _dry_run(
         await _restore_point(context, asked, graph)
     except (InvalidJobGraph, StateDoesNotFit) as error:
         return DryRun(plan=None, faults=[fault_shape(one) for one in error.faults])
-    except UnusableRestorePoint as error:
+    except (UnusableRestorePoint, PathNotAllowed) as error:
         field = "savepoint" if asked.savepoint else "checkpoint"
         return DryRun(plan=None, faults=[fault_shape(Fault(None, field, str(error)))])
     plan = JobPlan.model_validate(plan_document("0" * 32, graph, document, in_force, plans))

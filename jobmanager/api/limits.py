@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from tempfile import SpooledTemporaryFile
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobmanager.api import problems
-from jobmanager.core.artifact import MOST_BYTES
 from jobmanager.core.errors import (
     BodyTooLarge,
     BodyTooSlow,
@@ -28,6 +28,8 @@ MOST_BODY_BYTES = 16 * 1024 * 1024
 MOST_HELD_BYTES = 16 * MOST_BODY_BYTES
 """At most so many bytes of all bodies together are in memory."""
 BODY_WITHIN = 60.0
+_PIECE = 1024 * 1024
+"""Of a body, as a route is given it."""
 
 
 class BodyLimit:
@@ -35,9 +37,10 @@ class BodyLimit:
     NUL character in a URL or in JSON: Postgres cannot store it in text.
     """
 
-    def __init__(self, app: ASGIApp, within: float) -> None:
+    def __init__(self, app: ASGIApp, within: float, most_upload_bytes: int) -> None:
         self._app = app
         self._within = within
+        self._most_upload_bytes = most_upload_bytes
         self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -47,30 +50,44 @@ class BodyLimit:
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
             await _refuse(MalformedRequest("the URL contains a NUL character"), scope, send)
             return
-        body = bytearray()
-        try:
+        # An upload goes to disk: in memory there is only a piece of it.
+        in_memory = _PIECE if is_upload(scope["path"]) else MOST_BODY_BYTES
+        with SpooledTemporaryFile(in_memory) as body:
             try:
-                async with asyncio.timeout(self._within):
-                    is_there = await self._read(scope, receive, body)
-            except TimeoutError:
-                slow = BodyTooSlow(f"the body did not arrive within {self._within:g} s")
-                await _refuse(slow, scope, send)
-            except (BodyTooLarge, TooBusy) as error:
-                await _refuse(error, scope, send)
-            else:
-                if is_there and _is_json(scope) and holds_nul(bytes(body)):
-                    await _refuse(
-                        MalformedRequest("the body contains a NUL character"), scope, send
-                    )
-                elif is_there:
-                    await self._app(scope, _replayed(bytes(body), receive), send)
-        finally:
-            self._held -= len(body)
+                await self._serve(scope, receive, send, body)
+            finally:
+                self._held -= body.tell()
 
-    async def _read(self, scope: Scope, receive: Receive, body: bytearray) -> bool:
+    async def _serve(
+        self, scope: Scope, receive: Receive, send: Send, body: SpooledTemporaryFile[bytes]
+    ) -> None:
+        try:
+            async with asyncio.timeout(self._within):
+                is_there = await self._read(scope, receive, body)
+        except TimeoutError:
+            slow = BodyTooSlow(f"the body did not arrive within {self._within:g} s")
+            await _refuse(slow, scope, send)
+            return
+        except (BodyTooLarge, TooBusy) as error:
+            await _refuse(error, scope, send)
+            return
+        size = body.tell()
+        body.seek(0)
+        try:
+            if is_there and _is_json(scope) and holds_nul(body.read()):
+                await _refuse(MalformedRequest("the body contains a NUL character"), scope, send)
+            elif is_there:
+                body.seek(0)
+                await self._app(scope, _replayed(body, size, receive), send)
+        finally:
+            body.seek(size)
+
+    async def _read(
+        self, scope: Scope, receive: Receive, body: SpooledTemporaryFile[bytes]
+    ) -> bool:
         """Read the body; False: the client disconnected."""
         length = Headers(scope=scope).get("content-length", "0")
-        most = _most_bytes(scope["path"])
+        most = self._most_upload_bytes if is_upload(scope["path"]) else MOST_BODY_BYTES
         if length.isdigit() and int(length) > most:
             raise BodyTooLarge(
                 f"the request body is too large: at most {most} bytes are accepted here"
@@ -80,9 +97,12 @@ class BodyLimit:
             if message["type"] == "http.disconnect":
                 return False
             chunk = message.get("body", b"")
-            body += chunk
+            try:
+                body.write(chunk)
+            except OSError as error:
+                raise TooBusy(f"there is no room for the body: {error.strerror}") from error
             self._held += len(chunk)
-            if len(body) > most:
+            if body.tell() > most:
                 raise BodyTooLarge(
                     f"the request body is too large: at most {most} bytes are accepted here"
                 )
@@ -184,18 +204,15 @@ def is_runner_call(path: str) -> bool:
     return parts[0] == "runners" and len(parts) > 2
 
 
-def _is_upload(path: str) -> bool:
+def is_upload(path: str) -> bool:
+    """Of an artifact."""
     return path.removeprefix("/v1").strip("/") == "artifacts"
-
-
-def _most_bytes(path: str) -> int:
-    return MOST_BYTES if _is_upload(path) else MOST_BODY_BYTES
 
 
 def _is_json(scope: Scope) -> bool:
     """Whether the body is JSON; also a body without a content type, unless it is an upload."""
     kind = Headers(scope=scope).get("content-type", "")
-    return "json" in kind or not (kind or _is_upload(scope["path"]))
+    return "json" in kind or not (kind or is_upload(scope["path"]))
 
 
 def is_read(scope: Scope) -> bool:
@@ -224,15 +241,16 @@ def _lane_of(scope: Scope) -> str | None:
     return "reads" if is_read(scope) else "writes"
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    is_first = True
+def _replayed(body: SpooledTemporaryFile[bytes], size: int, receive: Receive) -> Receive:
+    is_over = False
 
     async def replay() -> Message:
-        nonlocal is_first
-        if is_first:
-            is_first = False
-            return {"type": "http.request", "body": body, "more_body": False}
-        return await receive()
+        nonlocal is_over
+        if is_over:
+            return await receive()
+        chunk = body.read(_PIECE)
+        is_over = body.tell() >= size
+        return {"type": "http.request", "body": chunk, "more_body": not is_over}
 
     return replay
 

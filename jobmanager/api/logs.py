@@ -1,6 +1,7 @@
 """The native route for a runner's log, as text; it can be followed."""
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -76,10 +77,18 @@ async def _text(
                     continue
                 *lines, rest = (rest + chunk).split(b"\n")
                 yield b"".join(line + b"\n" for line in lines if wanted.picks(line))
+            if await asyncio.to_thread(_was_emptied, log):
+                log.seek(0)  # by a rotation
+                continue
             if gone:
                 yield rest if wanted.search and wanted.picks(rest) else b""
                 return
             await asyncio.sleep(_LOOK_EVERY)
+
+
+def _was_emptied(log: BinaryIO) -> bool:
+    """Whether the file is shorter than what was read of it."""
+    return os.fstat(log.fileno()).st_size < log.tell()
 
 
 def _last_lines(log: BinaryIO, wanted: _Wanted) -> bytes:

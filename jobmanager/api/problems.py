@@ -19,6 +19,7 @@ from jobmanager.api.security_headers import ON_EVERY_ANSWER, POLICY, POLICY_OF_D
 from jobmanager.api.shapes.problems import FlinkErrors, GraphFault, Problem
 from jobmanager.api.shapes.shape import ref_of
 from jobmanager.core.errors import (
+    ArtifactTooLarge,
     BodyTooLarge,
     BodyTooSlow,
     Conflict,
@@ -68,6 +69,7 @@ _STATUS: Mapping[type[DomainError], HTTPStatus] = {
     FromAnotherSite: HTTPStatus.FORBIDDEN,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    ArtifactTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     BodyTooSlow: HTTPStatus.REQUEST_TIMEOUT,
     UnsupportedContentType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
 }

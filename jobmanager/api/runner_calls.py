@@ -89,8 +89,7 @@ async def acks(request: Request) -> Response:
             caller = await authenticate_for(uow, ack.shown, said.job, said.attempt)
             acked = await checkpoints.acknowledge(uow, caller.job_id, ack.checkpoint, ack.event)
     if acked.outcome in (AckOutcome.RECORDED, AckOutcome.COMPLETED):
-        is_last = acked.outcome is AckOutcome.COMPLETED
-        context.meters.acked(acked.kind, acked.after, is_last=is_last)
+        context.meters.acked(acked.kind, acked.after, is_last=acked.is_last)
     return answer(request, messages.BarrierReply(outcome=acked.outcome.value))
 
 

@@ -98,8 +98,7 @@ async def adopt(
         document=await resolved(body.graph, context, caller),
         parallelism=body.parallelism,
         target=await target_of(context, body.target_directory),
-        data_root=context.run_settings.data_root,
-        storage=context.run_settings.storage,
+        settings=context.run_settings,
     )
     found = await adoptions.adopt(
         context.units, context.storage, context.inspector, wanted, context.clock
@@ -158,6 +157,7 @@ def _savepoint(savepoint: Savepoint) -> SavepointResponse:
         failure=savepoint.failure,
         labels=dict(savepoint.labels),
         parent=savepoint.parent,
+        drained=savepoint.drained,
     )
 
 

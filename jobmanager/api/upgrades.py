@@ -54,8 +54,7 @@ async def upgrade(
     wanted = WantedRevision(
         await resolved_document(request, context, caller), parallelism, allow_non_restored_state
     )
-    places = context.run_settings
-    trials = SparkTrials(states, places.data_root, places.storage)
+    trials = SparkTrials(states, context.run_settings)
     plan = await changes.plan(context.units(), trials, job_id, wanted)
     if dry_run:
         return ShapeResponse(_plan(plan), HTTPStatus.OK)

@@ -103,6 +103,13 @@ def submit(
             "--allow-non-restored-state", help="Drop saved state that the graph has no vertex for."
         ),
     ] = False,
+    allow_drained: Annotated[
+        bool,
+        typer.Option(
+            "--allow-drained",
+            help="Start from a savepoint that was drained, though its watermark is at the end.",
+        ),
+    ] = False,
     claim: Annotated[
         bool,
         typer.Option(
@@ -130,6 +137,7 @@ def submit(
                 savepoint=from_savepoint,
                 checkpoint=from_checkpoint,
                 allow_non_restored_state=allow_non_restored_state,
+                allow_drained=allow_drained,
                 analyse=analyse,
             )
             _show_dry_run(checked, as_json)
@@ -140,6 +148,7 @@ def submit(
             savepoint=from_savepoint,
             checkpoint=from_checkpoint,
             allow_non_restored_state=allow_non_restored_state,
+            allow_drained=allow_drained,
             claim=claim,
             analyse=analyse,
         )

@@ -72,6 +72,7 @@ class HeadgateClient:
         savepoint: str | None = None,
         checkpoint: str | None = None,
         allow_non_restored_state: bool = False,
+        allow_drained: bool = False,
         claim: bool = False,
         analyse: bool = False,
     ) -> str:
@@ -85,6 +86,7 @@ class HeadgateClient:
             savepoint=savepoint,
             checkpoint=checkpoint,
             allow_non_restored_state="true" if allow_non_restored_state else None,
+            allow_drained="true" if allow_drained else None,
             restore_mode="claim" if claim else None,
             analyse="true" if analyse else None,
         )
@@ -106,6 +108,7 @@ class HeadgateClient:
         savepoint: str | None = None,
         checkpoint: str | None = None,
         allow_non_restored_state: bool = False,
+        allow_drained: bool = False,
         analyse: bool = False,
     ) -> answers.DryRun:
         """Return the plan and the faults of a graph, and why the job could not start from a
@@ -116,6 +119,7 @@ class HeadgateClient:
             savepoint=savepoint,
             checkpoint=checkpoint,
             allow_non_restored_state="true" if allow_non_restored_state else None,
+            allow_drained="true" if allow_drained else None,
             dry_run="true",
             analyse="true" if analyse else None,
         )

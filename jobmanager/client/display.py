@@ -91,7 +91,7 @@ def savepoints(listed: Iterable[Mapping[str, Any]]) -> Table:
         created = str(one["created_at"])[:19].replace("T", " ")
         table.add_row(
             one["id"],
-            one["status"],
+            f"{one['status']}, drained" if one["drained"] else one["status"],
             (one["job"] or "adopted")[:8],
             created,
             size(one["bytes"]),

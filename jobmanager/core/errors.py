@@ -11,8 +11,9 @@
         TokenNameTaken
       Rejected
         InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint (StateDoesNotFit), UpgradeRefused,
-        InvalidStateKey, UnreadableState, NotAdoptable, InvalidArtifact,
-        UnusableScript, InvalidToken
+        InvalidStateKey, UnreadableState, NotAdoptable, InvalidArtifact, ArtifactTooLarge,
+        ArtifactStoreFull,
+        UnusableScript, PathNotAllowed, InvalidToken
       Malformed
         MalformedRequest, BodyTooLarge, BodyTooSlow, UnsupportedContentType
       Forbidden
@@ -142,6 +143,10 @@ class UnusableRestorePoint(Rejected):
     title = "The job cannot be restored from this"
 
 
+class DrainedRestorePoint(UnusableRestorePoint):
+    title = "The savepoint is drained"
+
+
 class UpgradeRefused(Rejected):
     title = "The job cannot be upgraded to this graph"
 
@@ -162,8 +167,20 @@ class InvalidArtifact(Rejected):
     title = "Jobs cannot use this artifact"
 
 
+class ArtifactTooLarge(Rejected):
+    title = "The artifact is too large"
+
+
+class ArtifactStoreFull(Rejected):
+    title = "The server keeps no more artifacts"
+
+
 class UnusableScript(Rejected):
     title = "The script cannot run as a job"
+
+
+class PathNotAllowed(Rejected):
+    title = "This server does not allow the path"
 
 
 class InvalidToken(Rejected):

@@ -5,6 +5,7 @@ they are on a file system that both programs see.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -12,6 +13,7 @@ from uuid import uuid4
 from jobmanager.core.artifact import is_id
 from jobmanager.core.ids import ArtifactId
 from jobmanager.core.snapshots import layout
+from jobmanager.files import durable
 from jobmanager.files.local_storage import LocalStorage
 
 
@@ -24,19 +26,25 @@ class ArtifactShelf:
     def _files(self) -> LocalStorage:
         return LocalStorage(self.root)
 
-    def put(self, artifact_id: ArtifactId, name: str, content: bytes) -> None:
-        """Store an artifact under its id, durably, or not at all. An existing file is kept."""
+    def begin(self, name: str) -> Path:
+        """A place for the file of an artifact before it is whole, in a directory of its own."""
+        draft = self._files.path(layout.artifact_draft(uuid4().hex))
+        durable.make_directory(draft)
+        return draft / name
+
+    def keep(self, artifact_id: ArtifactId, draft: Path) -> None:
+        """Gives a whole draft the name of its id, durably. What is there already stays."""
         home = layout.artifact_directory(artifact_id)
         if self._files.list_names(home):
             return
-        draft = layout.artifact_draft(uuid4().hex)
-        try:
-            self._files.inside(draft).write(name, content)
-            self._files.rename(draft, home)
-        except FileExistsError:
-            pass  # another process has just stored the artifact
-        finally:
-            self._files.delete_directory(draft)
+        durable.sync_all([draft], inside=draft.parent)
+        inside = draft.parent.relative_to(self.root).as_posix()
+        with suppress(FileExistsError):  # another process has just put the artifact there
+            self._files.rename(inside, home)
+
+    def discard(self, draft: Path) -> None:
+        """Deletes a draft, if it was not kept."""
+        self._files.delete_directory(draft.parent.relative_to(self.root).as_posix())
 
     def path_of(self, artifact_id: ArtifactId) -> Path:
         """Return the artifact's file. Raises `FileNotFoundError`."""

@@ -14,8 +14,8 @@ from uuid import uuid4
 
 from jobmanager.core.snapshots.layout import temporary_name
 
-# another file system, a file system without links, or too many links
-_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK)
+# another file system, a file system without links, a file of another user, or too many links
+_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 def write(path: Path, content: str | bytes) -> None:
@@ -26,22 +26,15 @@ def write(path: Path, content: str | bytes) -> None:
 
 
 def create(path: Path, content: str | bytes) -> bool:
-    """Write `path` atomically if it does not exist; False: it exists, and is left unchanged."""
+    """Write `path` atomically if it does not exist; False: it exists, and is left unchanged.
+
+    On a file system without links, two processes that do so at the same time may both get True.
+    """
     temporary = _write_aside(path, content)
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
+    if not _named(temporary, path):
         return False
-    finally:
-        temporary.unlink()
     sync(path.parent)
     return True
-
-
-def link(source: Path, target: Path) -> None:
-    """Make `target` another name of the file `source`. The parent is not synced."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    os.link(source, target)
 
 
 def link_or_copy(source: Path, target: Path) -> None:
@@ -56,6 +49,33 @@ def link_or_copy(source: Path, target: Path) -> None:
         sync(target)
 
 
+def link_or_copy_new(source: Path, target: Path) -> bool:
+    """Link or copy atomically if `target` does not exist; False: it exists, and is left unchanged.
+
+    On a file system without links, two processes that do so at the same time may both get True.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.with_name(temporary_name(target.name, uuid4().hex))
+    link_or_copy(source, aside)
+    return _named(aside, target)
+
+
+def move(source: Path, target: Path) -> None:
+    """Rename the synced file `source` atomically, also to another file system. An existing file is
+    replaced. May be repeated after a crash. The parent is not synced.
+    """
+    try:
+        source.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        aside = target.with_name(temporary_name(target.name, "moved"))
+        shutil.copyfile(source, aside)
+        sync(aside)
+        aside.replace(target)
+        source.unlink()
+
+
 def sync(path: Path) -> None:
     """Force a file, or the names in a directory, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
@@ -65,12 +85,12 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def sync_all(paths: Iterable[Path]) -> None:
-    """Sync files, then their directories, each once."""
-    directories: set[Path] = set()
+def sync_all(paths: Iterable[Path], inside: Path) -> None:
+    """Sync files, then their directories up to and including `inside`, each once."""
+    directories = {inside}
     for path in paths:
         sync(path)
-        directories.add(path.parent)
+        directories.update(one for one in path.parents if one.is_relative_to(inside))
     for directory in directories:
         sync(directory)
 
@@ -99,3 +119,20 @@ def _write_aside(path: Path, content: str | bytes) -> Path:
         file.flush()
         os.fsync(file.fileno())
     return temporary
+
+
+def _named(temporary: Path, path: Path) -> bool:
+    """Rename a temporary file if `path` does not exist, else delete it; False: `path` exists."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        if path.exists():
+            return False
+        temporary.rename(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True

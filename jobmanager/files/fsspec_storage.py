@@ -92,15 +92,25 @@ class FsspecStorage:
         return False
 
     def keep(self, source: Path, location: str) -> Digest:
-        with source.open("rb") as reader, _asking(self._uri(location), writes=True):
-            writer = self._store.open(self._path(location), "wb")
+        with _asking(self._uri(location), writes=True):
+            return _uploaded(source, self._store.open(self._path(location), "wb"))
+
+    def keep_new(self, source: Path, location: str) -> Digest | None:
+        with _asking(self._uri(location), writes=True):
             try:
-                kept = _pass_on(reader, writer.write)
-                writer.close()
-            except BaseException:
-                _abandon(writer)
+                return _uploaded(source, self._new_file(self._path(location)))
+            except OSError as error:
+                if isinstance(error, FileExistsError) or _is_taken(error):
+                    return None
                 raise
-        return kept
+
+    def _new_file(self, path: str) -> Any:
+        """Open a file that is created when it is closed, and only if it does not exist then."""
+        with suppress(ValueError, TypeError, NotImplementedError):  # drivers without such a mode
+            return self._store.open(path, "xb")
+        if self._store.exists(path):
+            raise FileExistsError(path)
+        return self._store.open(path, "wb")
 
     def make_durable(self, files: Iterable[SnapshotFile]) -> None:
         expected = {file.location: file.bytes for file in files}
@@ -244,6 +254,17 @@ def _pass_on(reader: IO[bytes], take: Callable[[bytes], object]) -> Digest:
         take(chunk)
         size += len(chunk)
     return Digest(size, digest.hexdigest())
+
+
+def _uploaded(source: Path, writer: Any) -> Digest:
+    try:
+        with source.open("rb") as reader:
+            kept = _pass_on(reader, writer.write)
+        writer.close()
+    except BaseException:
+        _abandon(writer)
+        raise
+    return kept
 
 
 def _abandon(writer: Any) -> None:

@@ -8,7 +8,9 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import Self
+from uuid import uuid4
 
+from jobmanager.core.snapshots.layout import temporary_name
 from jobmanager.core.snapshots.manifest import SnapshotFile
 from jobmanager.files import durable, locks
 from jobmanager.files.storage_port import BREAK_WAIT, LOCK_WAIT, DamagedFile, Digest, MissingFile
@@ -68,8 +70,20 @@ class LocalStorage:
         """
         path = self._root / location
         durable.make_directory(path.parent)
-        path.unlink(missing_ok=True)
-        durable.link_or_copy(source, path)
+        aside = path.with_name(temporary_name(path.name, uuid4().hex))
+        try:
+            durable.link_or_copy(source, aside)
+            durable.sync(aside)
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)  # a rename to another link of the same file does nothing
+        return self.digest(location)
+
+    def keep_new(self, source: Path, location: str) -> Digest | None:
+        path = self._root / location
+        durable.make_directory(path.parent)
+        if not durable.link_or_copy_new(source, path):
+            return None
         durable.sync(path)
         return self.digest(location)
 

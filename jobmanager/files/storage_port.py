@@ -101,10 +101,18 @@ class Storage(Protocol):
 
     def keep(self, source: Path, location: str) -> Digest:
         """Store the local file `source` at `location`: by a link where possible, otherwise by a
-        copy. An existing file is replaced, so it may be repeated.
+        copy. An existing file is replaced atomically, so it may be repeated.
 
         The file stays as it is when `source` is replaced or deleted; `source` is never changed
         in place (Spark replaces its files). Its name is durable only after `make_durable`.
+        """
+
+    def keep_new(self, source: Path, location: str) -> Digest | None:
+        """Store the local file `source` as `keep` does, if `location` does not exist; None: it
+        exists, and was left unchanged.
+
+        This is a conditional write if the storage has one. Otherwise the storage checks first and
+        then writes, and two callers may both write: so `location` must contain a content hash.
         """
 
     def make_durable(self, files: Iterable[SnapshotFile]) -> None:

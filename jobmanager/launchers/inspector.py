@@ -21,8 +21,10 @@ from pydantic import ValidationError
 
 from jobmanager.core.errors import InspectorUnavailable
 from jobmanager.core.redaction import Secrets
-from jobmanager.launchers import processes
+from jobmanager.files.log_rotation import LogLimits, rotate
+from jobmanager.launchers import processes, temporary
 from jobmanager.launchers.environment import without_secrets
+from jobmanager.launchers.temporary import Temporary
 from jobmanager.protocol.inspection import (
     Answer,
     AnswerBody,
@@ -48,10 +50,13 @@ class LocalInspector:
         idle: timedelta,
         start_timeout: timedelta,
         secrets: Secrets | None = None,
+        log_limits: LogLimits | None = None,
     ) -> None:
         self._secrets = secrets or Secrets()
+        self._log_limits = log_limits or LogLimits()
         self._class_archives = class_archives
         self._directory = directory
+        self._temporary = temporary.named(directory.parent, "inspector")
         self._scratch = scratch
         self._idle = idle
         self._start_timeout = start_timeout
@@ -143,8 +148,7 @@ class LocalInspector:
         return process
 
     async def _start(self) -> Process:
-        temporary = self._directory / "tmp"
-        await asyncio.to_thread(temporary.mkdir, parents=True, exist_ok=True)
+        await asyncio.to_thread(self._prepare)
         self._mark = f"inspector-{uuid4()}"
         log = await asyncio.to_thread(self.log_path.open, "ab")
         with log:
@@ -153,7 +157,7 @@ class LocalInspector:
                 cwd=self._directory,
                 env={
                     **without_secrets(os.environ, self._secrets),
-                    **_environment(self._mark, temporary, self._class_archives),
+                    **_environment(self._mark, self._temporary, self._class_archives),
                 },
                 stdin=PIPE,
                 stdout=PIPE,
@@ -163,6 +167,13 @@ class LocalInspector:
             )
         _log.info("inspector started", pid=self._process.pid)
         return self._process
+
+    def _prepare(self) -> None:
+        """Without what an earlier inspector left, whose server was killed with it."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._temporary.delete()
+        self._temporary.create()
+        rotate(self.log_path, self._log_limits)
 
     async def _answer(self, process: Process, question: int) -> Answer:
         """Return the next answer with that id. Raises `EOFError` if there will be none."""
@@ -212,15 +223,15 @@ class LocalInspector:
             return
         await asyncio.to_thread(processes.kill_all_of, self._mark)
         await process.wait()
+        await asyncio.to_thread(self._temporary.delete)
         _log.info("inspector ended", pid=process.pid)
 
 
-def _environment(mark: str, temporary: Path, class_archives: Path) -> dict[str, str]:
+def _environment(mark: str, own: Temporary, class_archives: Path) -> dict[str, str]:
     return {
         processes.MARKER: mark,
         "PYTHONUNBUFFERED": "1",
-        "TMPDIR": str(temporary),
-        "SPARK_LOCAL_DIRS": str(temporary),
+        **own.environment(),
         "HEADGATE_CLASS_ARCHIVES": str(class_archives),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,

@@ -17,7 +17,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -25,11 +26,14 @@ import structlog
 
 from jobmanager.core.ids import RunnerId
 from jobmanager.core.redaction import Secrets
-from jobmanager.launchers import processes
+from jobmanager.files.log_rotation import LogLimits
+from jobmanager.launchers import processes, temporary
 from jobmanager.launchers.environment import without_secrets
+from jobmanager.launchers.temporary import Temporary
 from jobmanager.services.ports.runners import Launched, Runner
 
 _log = structlog.get_logger(__name__)
+_UNUSED_SECONDS = 3600
 OnExit = Callable[[RunnerId, str], Awaitable[None]]
 
 
@@ -47,9 +51,11 @@ class LocalLauncher:
         spark_master: str = "local[2]",
         ca: Path | None = None,
         secrets: Secrets | None = None,
+        log_limits: LogLimits | None = None,
     ) -> None:
         self._ca = ca
         self._secrets = secrets or Secrets()
+        self._log_limits = log_limits or LogLimits()
         self._class_archives = class_archives
         self._node = node
         self._spark_master = spark_master
@@ -103,6 +109,7 @@ class LocalLauncher:
             if child.poll() is not None:
                 del self._warm[runner_id]
                 _log.warning("warm runner ended", runner=str(runner_id), code=child.returncode)
+                await asyncio.to_thread(self._temporary(runner_id).delete)
         if len(self._warm) < wanted:
             runner_id = RunnerId(uuid4())
             warm = await asyncio.to_thread(self._start, runner_id, is_warm=True)
@@ -119,7 +126,8 @@ class LocalLauncher:
         child = self._warm.pop(runner_id)
         await asyncio.to_thread(processes.kill_all_of, str(runner_id))
         await asyncio.to_thread(child.wait)
-        shutil.rmtree(self._directory / str(runner_id), ignore_errors=True)
+        await asyncio.to_thread(self._temporary(runner_id).delete)
+        await asyncio.to_thread(shutil.rmtree, self._directory / str(runner_id), ignore_errors=True)
 
     async def find(self, runner: Runner) -> Launched | None:
         if runner.host != self.host():
@@ -159,12 +167,48 @@ class LocalLauncher:
             if runner_id not in self._watching and child.poll() is not None:
                 del self._children[runner_id]
 
+    async def delete_temporary_files(self) -> None:
+        """Deletes the temporary directories of runners that have no process any more."""
+        gone = await asyncio.to_thread(self._delete_leftovers)
+        if gone:
+            _log.info("temporary directories deleted", runners=gone)
+
+    async def directories_of_the_gone(self) -> Sequence[str]:
+        """The ids of runners that have a directory here, and for a while had no process."""
+        return await asyncio.to_thread(self._directories_of_the_gone)
+
+    async def delete_directories(self, runners: Iterable[str]) -> None:
+        for runner in runners:
+            directory = self._directory / runner
+            await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+
+    def _directories_of_the_gone(self) -> list[str]:
+        known = {str(one) for one in (*self._children, *self._watching, *self._warm)}
+        found = [
+            one.name
+            for one in self._directory.glob("*-*-*-*-*")
+            if one.name not in known and _is_unused(one)
+        ]
+        alive = {str(one) for one in processes.marked_runners()} if found else set()
+        return [name for name in found if name not in alive]
+
+    def _delete_leftovers(self) -> list[str]:
+        data = self._directory.parent
+        if not temporary.has_leftovers(data, [*self._children, *self._watching, *self._warm]):
+            return []  # without a look at every process of the machine
+        return temporary.delete_leftovers(data, processes.marked_runners())
+
+    def _temporary(self, runner_id: RunnerId) -> Temporary:
+        return temporary.of_runner(self._directory.parent, runner_id)
+
     def _ready_file(self, runner_id: RunnerId) -> Path:
         return self._directory / str(runner_id) / "ready"
 
     def _start(self, runner_id: RunnerId, *, is_warm: bool) -> subprocess.Popen[bytes]:
         home = self._directory / str(runner_id)
-        (home / "tmp").mkdir(parents=True, exist_ok=True)
+        home.mkdir(parents=True, exist_ok=True)
+        own = self._temporary(runner_id)
+        own.create()
         command = [sys.executable, "-m", "taskrunner", "--runner-id", str(runner_id)]
         command += ["--address-file", str(self._address_file)]
         if self._ca is not None:
@@ -178,7 +222,8 @@ class LocalLauncher:
                 cwd=home,
                 env={
                     **without_secrets(os.environ, self._secrets),
-                    **_environment(runner_id, home, self._class_archives),
+                    **_environment(runner_id, own, self._class_archives),
+                    **self._log_limits.environment(),
                 },
                 stdin=subprocess.PIPE,
                 stdout=log,
@@ -200,10 +245,26 @@ class LocalLauncher:
             description += f"; last line of its log: {said}"
         # Processes that it started must not survive: Spark's JVM or its Python workers.
         await asyncio.to_thread(processes.kill_all_of, str(runner.id))
-        shutil.rmtree(Path(runner.log_path).parent / "tmp", ignore_errors=True)
         _log.info("runner exited", runner=str(runner.id), how=description)
         if self._on_exit is not None:
             await self._on_exit(runner.id, description)
+        # Gigabytes, perhaps: nobody waits for it.
+        await asyncio.to_thread(_delete_temporary_files, runner)
+
+
+def _delete_temporary_files(runner: Runner) -> None:
+    home = Path(runner.log_path).parent  # another server of this machine may have started it
+    temporary.of_runner(home.parents[1], runner.id).delete()
+    shutil.rmtree(home / "tmp", ignore_errors=True)  # where earlier versions had them
+
+
+def _is_unused(home: Path) -> bool:
+    """Whether a runner's directory has not changed for a while: a launch creates it first."""
+    try:
+        changed = max(one.stat().st_mtime for one in (home, *home.iterdir()))
+    except OSError:
+        return False
+    return time.time() - changed > _UNUSED_SECONDS
 
 
 def _hand_over(child: subprocess.Popen[bytes], secret: str) -> None:
@@ -232,13 +293,11 @@ async def _wait_for_end(pid: int, born: float) -> None:
         os.close(descriptor)
 
 
-def _environment(runner_id: RunnerId, home: Path, class_archives: Path) -> dict[str, str]:
-    temporary = str(home / "tmp")
+def _environment(runner_id: RunnerId, own: Temporary, class_archives: Path) -> dict[str, str]:
     return {
         processes.MARKER: str(runner_id),
         "PYTHONUNBUFFERED": "1",
-        "TMPDIR": temporary,
-        "SPARK_LOCAL_DIRS": temporary,
+        **own.environment(),
         "HEADGATE_CLASS_ARCHIVES": str(class_archives),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,

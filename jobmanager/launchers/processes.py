@@ -1,16 +1,27 @@
 """Processes of this machine: identifies them, checks whether they live, and kills them."""
 
 import contextlib
+import ctypes
 import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import psutil
 
 NoSuchProcess = psutil.NoSuchProcess
+_PR_SET_DUMPABLE = 4
 MARKER = "HEADGATE_RUNNER_ID"
 """Set in a runner's environment; its JVM and Python workers inherit it."""
+
+
+def hide_memory() -> None:
+    """Forbid other processes of the same user, such as user code in a runner, to read the memory
+    and the environment of this process. Linux only; root may still read them.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def started_at(pid: int) -> float:
@@ -47,13 +58,28 @@ def kill_all_of(runner_id: str) -> int:
     return killed
 
 
+def marked_runners() -> set[UUID]:
+    """The runners of which any process runs on this machine, whichever server started them."""
+    found: set[UUID] = set()
+    for _, environment in _environments():
+        for entry in environment:
+            name, _, value = entry.partition(b"=")
+            if name == MARKER.encode():
+                with contextlib.suppress(ValueError):  # the mark of an inspector is no id
+                    found.add(UUID(value.decode(errors="replace")))
+    return found
+
+
 def _marked(runner_id: str) -> Iterator[int]:
     wanted = f"{MARKER}={runner_id}".encode()
+    return (pid for pid, environment in _environments() if wanted in environment)
+
+
+def _environments() -> Iterator[tuple[int, list[bytes]]]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):
-                if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                    yield int(entry.name)
+                yield int(entry.name), (entry / "environ").read_bytes().split(b"\0")
 
 
 def describe_exit(code: int | None) -> str:

@@ -6,14 +6,16 @@ from typing import get_args
 import structlog
 
 from jobmanager.core.life.effects import ForJobManager, LaunchAttempt
+from jobmanager.core.life.records import HistoryEntry
 from jobmanager.services import runners
 from jobmanager.services.clock import Clock
-from jobmanager.services.dispatch import Dispatcher
+from jobmanager.services.dispatch import Dispatcher, EffectMustWait, LaunchMustWait
 from jobmanager.services.ports.outbox import OutboxEntry
 from jobmanager.services.ports.unit_of_work import UnitsOfWork
 
 _log = structlog.get_logger(__name__)
 _LAUNCH_TRIES = 3
+_LOOK_AGAIN = timedelta(seconds=0.5)
 _FOR_US = get_args(ForJobManager)
 
 
@@ -41,10 +43,24 @@ class DispatchLoop:
         assert isinstance(entry.effect, _FOR_US)
         try:
             await self._dispatcher.carry_out(entry.job_id, entry.effect, self._clock())
+        except EffectMustWait as wait:
+            await self._wait(entry, wait)
+            return False
         except Exception as error:
             await self._fail(entry, f"{type(error).__name__}: {error}")
             return False
         return True
+
+    async def _wait(self, entry: OutboxEntry, wait: EffectMustWait) -> None:
+        now, until = self._clock(), wait.until
+        async with self._units() as uow:
+            if isinstance(wait, LaunchMustWait):  # the runner may be seen to end at any moment
+                until = min(until, now + _LOOK_AGAIN)
+            await uow.outbox.postpone(entry.id, until, str(wait), is_failure=False)
+            if isinstance(wait, LaunchMustWait) and entry.last_error != str(wait):
+                note = HistoryEntry(now, "launch_waits", str(wait), wait.attempt)
+                await uow.history.add(entry.job_id, note)
+            await uow.commit()
 
     async def _fail(self, entry: OutboxEntry, error: str) -> None:
         now = self._clock()

@@ -66,7 +66,10 @@ class Reaper:
     async def _see_off(self, runner: Runner, ended_ago: timedelta, now: datetime) -> None:
         """End a runner whose attempt has ended, if it does not exit by itself."""
         if runner.host != self._launcher.host():
-            if ended_ago > LINGER + self._heartbeat_timeout:
+            # until then it may write where nothing can be fenced
+            rests_at = runner.rests_at(self._listening_since)
+            is_over = rests_at is None or rests_at <= now
+            if is_over and ended_ago > LINGER + self._heartbeat_timeout:
                 await runners.given_up(self._units(), runner.id, now)
         elif ended_ago > LINGER and runner.pid is not None:
             await self._launcher.kill(runner)

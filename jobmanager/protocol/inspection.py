@@ -14,7 +14,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from jobmanager.protocol.messages import Message
+from jobmanager.protocol.messages import Message, PathRoots
 
 MOST_ROWS = 1000
 """The most rows in one answer."""
@@ -85,6 +85,8 @@ class TryGraph(Message):
     """What relative paths in the graph are relative to."""
     storage: str | None = None
     """Where the graph's artifacts are, a file: URI."""
+    allowed_paths: PathRoots | None = None
+    """What the graph may name; None: anything."""
 
 
 class AnalyseGraph(Message):
@@ -97,6 +99,8 @@ class AnalyseGraph(Message):
     """What relative paths in the graph are relative to."""
     storage: str | None = None
     """Where the graph's artifacts are, a file: URI."""
+    allowed_paths: PathRoots | None = None
+    """What the graph may name; None: anything."""
 
 
 class AdoptCheckpoint(Message):
@@ -115,6 +119,8 @@ class AdoptCheckpoint(Message):
     """The directory of the savepoint, a file: URI. It does not exist yet."""
     storage: str | None = None
     """Where the graph's artifacts are, a file: URI."""
+    allowed_paths: PathRoots | None = None
+    """What the graph may name; None: anything."""
 
 
 class DescribeScript(Message):

@@ -129,6 +129,15 @@ class SavepointTarget(Message):
     """A URI: `file:`, or elsewhere, such as `s3://bucket/savepoints/savepoint-3f2a…`."""
 
 
+class PathRoots(Message):
+    """What a job may name: paths and URIs, each with all that is below."""
+
+    graphs: list[str]
+    """For what the graph names."""
+    snapshots: list[str]
+    """For savepoints and what the job starts from."""
+
+
 class Run(Message):
     kind: Literal["run"] = "run"
     token: str | None = Field(None, repr=False)
@@ -143,6 +152,8 @@ class Run(Message):
     """Root of all jobs' pools and checkpoints, a URI. None: they are in `storage`."""
     data_root: str
     """What relative paths in the graph are relative to."""
+    allowed_paths: PathRoots | None = None
+    """None: any path. The JobManager has looked; a symbolic link may have been made since."""
     checkpoint: CheckpointRef | None
     """The latest completed checkpoint, if there is one."""
     restore_point: RestorePointMessage | None = None
@@ -154,6 +165,9 @@ class Run(Message):
     """State of attempts before this attempt is not used for a restore: the job was rescaled,
     upgraded or rolled back since, from `restore_point`.
     """
+    fence_after_ms: int | None = None
+    """How long the attempt may go on while no JobManager answers heartbeats, if it has a sink
+    that cannot be fenced; None: for ever. Other attempts go on in any case."""
 
 
 class Barrier(Message):
@@ -384,6 +398,10 @@ class AttemptFailedReport(Message):
     failure: FailureReport
 
 
+EndingReport = (
+    AttemptFinishedReport | AttemptStoppedReport | AttemptCancelledReport | AttemptFailedReport
+)
+"""The end of an attempt: nothing of it runs any more when it is reported."""
 ReportBody = (
     AttemptPrepared
     | AttemptRunning

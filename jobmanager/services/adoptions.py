@@ -18,8 +18,9 @@ from jobmanager.core.snapshots import layout
 from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.core.snapshots.storage_uri import below
 from jobmanager.protocol.inspection import AdoptCheckpoint, Adopted, Refusal
-from jobmanager.services import artifacts, jobs
+from jobmanager.services import artifacts, jobs, path_checks
 from jobmanager.services.clock import Clock
+from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports.inspection import Inspector
 from jobmanager.services.ports.storage import SnapshotStorage
 from jobmanager.services.ports.unit_of_work import UnitsOfWork
@@ -36,8 +37,7 @@ class AdoptionRequest:
     parallelism: int | None
     target: str
     """The directory, a file: URI, in which a directory for the savepoint is made."""
-    data_root: str
-    storage: str
+    settings: RunSettings
 
 
 async def adopt(
@@ -47,7 +47,8 @@ async def adopt(
     request: AdoptionRequest,
     clock: Clock,
 ) -> Savepoint:
-    """Raises `InvalidJobGraph`, `NotAdoptable`, `InspectorUnavailable`."""
+    """Raises `InvalidJobGraph`, `PathNotAllowed`, `NotAdoptable`, `InspectorUnavailable`."""
+    await path_checks.require_for_snapshot(request.settings.paths, "path", request.path)
     graph, parallelism = jobs.check(request.document, request.parallelism)
     async with units() as uow:
         await artifacts.check(uow, graph)
@@ -58,10 +59,11 @@ async def adopt(
         path=request.path,
         graph=dict(request.document),
         parallelism=parallelism,
-        data_root=request.data_root,
+        data_root=request.settings.data_root,
         savepoint=savepoint_id,
         target=directory,
-        storage=request.storage,
+        storage=request.settings.storage,
+        allowed_paths=request.settings.path_roots,
     )
     answer = await inspector.ask(question, TIME_FOR_AN_ADOPTION)
     if isinstance(answer, Refusal) and answer.reason not in _UNAVAILABLE:
@@ -84,6 +86,7 @@ async def adopt(
         parent=f"Spark checkpoint {request.path}, batch {answer.batch}",
         bytes=manifest.bytes,
         regions=_regions(manifest),
+        drained=bool(manifest.drained_regions),
     )
     async with units() as uow:
         await uow.savepoints.add(savepoint)

@@ -7,6 +7,7 @@ from typing import Any
 from jobmanager.core.errors import Fault, InspectorUnavailable, InvalidJobGraph
 from jobmanager.core.ids import RegionId
 from jobmanager.protocol.inspection import Analysed, AnalyseGraph, Refusal
+from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports.inspection import Inspector
 
 _TIME_FOR_AN_ANALYSIS = timedelta(minutes=2)
@@ -16,14 +17,17 @@ async def plans_of(
     inspector: Inspector,
     document: Mapping[str, Any],
     parallelism: int,
-    data_root: str,
-    storage: str,
+    settings: RunSettings,
 ) -> dict[RegionId, str]:
     """Return Spark's physical plan of each region. Raises `InvalidJobGraph` with every fault that
     Spark finds, or `InspectorUnavailable`.
     """
     question = AnalyseGraph(
-        graph=dict(document), parallelism=parallelism, data_root=data_root, storage=storage
+        graph=dict(document),
+        parallelism=parallelism,
+        data_root=settings.data_root,
+        storage=settings.storage,
+        allowed_paths=settings.path_roots,
     )
     answer = await inspector.ask(question, _TIME_FOR_AN_ANALYSIS)
     if not isinstance(answer, Analysed):

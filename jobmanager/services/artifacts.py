@@ -1,23 +1,27 @@
 """Use cases about artifacts: upload, delete, and resolve those that a job graph names."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jobmanager.core import artifact as artifacts
-from jobmanager.core.artifact import MOST_BYTES, Artifact
+from jobmanager.core.artifact import Artifact, ReceivedArtifact, UploadLimits
 from jobmanager.core.errors import (
     ArtifactInUse,
     ArtifactNamed,
     ArtifactNotFound,
+    ArtifactStoreFull,
+    ArtifactTooLarge,
     Fault,
     InvalidArtifact,
     InvalidJobGraph,
+    PathNotAllowed,
 )
 from jobmanager.core.graph import function_references
+from jobmanager.core.graph.graph_document import MOST_ARTIFACTS
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.graph.module_names import ModuleNames
 from jobmanager.core.ids import ArtifactId
@@ -28,34 +32,62 @@ from jobmanager.core.snapshots.garbage import (
     judge_unknown_artifact,
 )
 from jobmanager.files.installed_modules import installed_module
+from jobmanager.services import path_checks
+from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports.artifacts import ArtifactFiles
 from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
 
+_REFUSED = (InvalidArtifact, ArtifactTooLarge, ArtifactStoreFull, PathNotAllowed)
 _SETTLED = timedelta(hours=1)
 """A file that is younger is not garbage: it may belong to an upload that has no row yet."""
 
 
 async def upload(
-    units: UnitsOfWork, files: ArtifactFiles, name: str, content: bytes, now: datetime
+    units: UnitsOfWork,
+    files: ArtifactFiles,
+    limits: UploadLimits,
+    name: str,
+    chunks: AsyncIterator[bytes],
+    now: datetime,
 ) -> tuple[Artifact, bool]:
-    """Store an artifact, and return whether it is new. The same content is the same artifact.
+    """Stores an artifact that comes piece by piece, and whether it is new. The same content again
+    is the same artifact.
 
-    Raises `InvalidArtifact`, `ArtifactNamed`.
+    Raises `InvalidArtifact`, `ArtifactTooLarge`, `ArtifactStoreFull`, `ArtifactNamed`.
     """
-    artifact_id = artifacts.id_of(content)
-    modules = await asyncio.to_thread(artifacts.read, name, content)
+    received = await files.receive(name, chunks, limits.file_bytes)
+    return await _store(units, files, limits, name, received, now)
+
+
+async def _store(
+    units: UnitsOfWork,
+    files: ArtifactFiles,
+    limits: UploadLimits,
+    name: str,
+    received: ReceivedArtifact,
+    now: datetime,
+) -> tuple[Artifact, bool]:
+    """Keeps what was received, if it is sound and there is room. Two uploads at the same time may
+    both find the last room.
+    """
+    try:
+        modules = await files.read_modules(name, received)
+        async with units() as uow:
+            known = await uow.artifacts.hold(received.id)
+            if known is None:
+                artifacts.check_total(limits, *await uow.artifacts.totals(), received.bytes)
+        if known is not None and known.name != name:
+            raise ArtifactNamed(
+                f"this content is artifact {received.id} already, under the name {known.name}: "
+                "use that, or delete it first"
+            )
+        # also of one that is known: whoever lost the file uploads it again
+        await files.keep(received, name)
+    finally:
+        await files.discard(received)
     async with units() as uow:
-        known = await uow.artifacts.hold(artifact_id)
-    if known is not None and known.name != name:
-        raise ArtifactNamed(
-            f"this content is artifact {artifact_id} already, under the name {known.name}: "
-            "use that, or delete it first"
-        )
-    # also for a known artifact: a file that was lost can be uploaded again
-    await files.put(artifact_id, name, content)
-    async with units() as uow:
-        await uow.artifacts.add(Artifact(artifact_id, name, len(content), modules, now))
-        stored = await uow.artifacts.get(artifact_id)
+        await uow.artifacts.add(Artifact(received.id, name, received.bytes, modules, now))
+        stored = await uow.artifacts.get(received.id)
         await uow.commit()
     return stored, known is None
 
@@ -81,7 +113,7 @@ async def resolve_artifacts(
     units: UnitsOfWork,
     files: ArtifactFiles,
     document: Mapping[str, Any],
-    data_root: str,
+    settings: RunSettings,
     now: datetime,
 ) -> Mapping[str, Any]:
     """Replace the artifacts in the document by their ids. A name means the artifact that was
@@ -91,16 +123,24 @@ async def resolve_artifacts(
     named = document.get("artifacts")
     if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
         return document  # the reader of the document reports what is wrong with it
-    ids: list[str] = []
+    found: dict[ArtifactId, Artifact] = {}
     faults: list[Fault] = []
-    for one in named:
+    for one in named[:MOST_ARTIFACTS]:  # more are a fault of the document
         try:
-            ids.append((await _resolve_artifact(units, files, one, data_root, now)).id)
-        except (ArtifactNotFound, InvalidArtifact, ArtifactNamed) as error:
+            artifact = await _resolve_artifact(units, files, one, settings, now)
+            found[artifact.id] = artifact
+        except (ArtifactNotFound, ArtifactNamed, *_REFUSED) as error:
             faults.append(Fault(None, "artifacts", str(error)))
+    size, most = sum(one.bytes for one in found.values()), settings.uploads.graph_bytes
+    if size > most:
+        message = (
+            f"together they are {size} bytes, and {most} at most: install large packages where "
+            "runners run, or let graphs name more (HEADGATE_MOST_GRAPH_ARTIFACT_BYTES)"
+        )
+        faults.append(Fault(None, "artifacts", message))
     if faults:
         raise InvalidJobGraph(faults)
-    return {**document, "artifacts": list(dict.fromkeys(ids))}
+    return {**document, "artifacts": list(found)}
 
 
 async def check(uow: UnitOfWork, graph: JobGraph) -> None:
@@ -151,7 +191,7 @@ def _functions(graph: JobGraph, modules: Mapping[str, ModuleNames]) -> Sequence[
 
 
 async def _resolve_artifact(
-    units: UnitsOfWork, files: ArtifactFiles, named: str, data_root: str, now: datetime
+    units: UnitsOfWork, files: ArtifactFiles, named: str, settings: RunSettings, now: datetime
 ) -> Artifact:
     async with units() as uow:
         if artifacts.is_id(named):
@@ -159,16 +199,13 @@ async def _resolve_artifact(
         known = await uow.artifacts.named(named)
     if known is not None:
         return known
-    path = Path(data_root) / named
+    path = Path(settings.data_root) / named
+    await path_checks.require_for_graph(settings.paths, repr(named), str(path))
     try:
-        content = await files.read_local(str(path))
+        received = await files.receive_local(str(path), settings.uploads.file_bytes)
     except (OSError, ValueError) as error:
         raise ArtifactNotFound(
             f"{named!r} is neither the id nor the name of an artifact, nor a file below the "
             f"server's data root: {error}"
         ) from error
-    if len(content) > MOST_BYTES:
-        raise InvalidArtifact(
-            f"{named} has {len(content)} bytes: at most {MOST_BYTES} are accepted"
-        )
-    return (await upload(units, files, path.name, content, now))[0]
+    return (await _store(units, files, settings.uploads, path.name, received, now))[0]

@@ -27,6 +27,8 @@ class Acknowledged:
     kind: CheckpointKind
     after: timedelta
     """Time since the checkpoint was triggered."""
+    is_last: bool
+    """The checkpoint is complete with it."""
 
 
 async def request(uow: UnitOfWork, job_id: JobId, now: datetime) -> CheckpointNumber:
@@ -45,7 +47,10 @@ def acknowledged(happened: Happened, number: CheckpointNumber) -> Acknowledged:
     """Return the outcome of an ack of checkpoint `number`."""
     checkpoint, outcome = happened.life.checkpoints[number], happened.step.outcome
     assert outcome is not None
-    return Acknowledged(outcome, checkpoint.kind, happened.at - checkpoint.triggered_at)
+    took = happened.at - checkpoint.triggered_at
+    is_news = outcome in (AckOutcome.RECORDED, AckOutcome.COMPLETED)
+    is_last = is_news and checkpoint.status is CheckpointStatus.COMPLETED
+    return Acknowledged(outcome, checkpoint.kind, took, is_last)
 
 
 async def decline(

@@ -90,10 +90,10 @@ class DirectivePolls:
                     tokens[box.job_id, attempt] = token_hash(token)
                 if any(entry.id <= one.asked.after for entry in box.entries):
                     taken[box.job_id, box.attempt] = one.asked.after
+            if tokens:  # attempts before the outbox, in the order of every other transaction
+                await uow.attempts.note_tokens(tokens)
             if taken:
                 await uow.outbox.taken(taken)
-            if tokens:
-                await uow.attempts.note_tokens(tokens)
             if taken or tokens:
                 await uow.commit()
         for one, found in answers:

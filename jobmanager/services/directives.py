@@ -1,13 +1,16 @@
 """Turns an effect for a runner into the directive that the runner fetches."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import assert_never
 from uuid import UUID
 
+from jobmanager.core.artifact import UploadLimits
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.core.life import effects
 from jobmanager.core.life.records import StoredJob
+from jobmanager.core.paths.allowed_paths import PathRules
 from jobmanager.core.snapshots.layout import job_directory
 from jobmanager.core.snapshots.storage_uri import below
 from jobmanager.protocol import messages
@@ -24,6 +27,20 @@ class RunSettings:
     data_root: str
     checkpoints: str | None = None
     """Root of pools and checkpoints, a URI; None: they are in `storage`."""
+    uploads: UploadLimits = field(default_factory=UploadLimits)
+    paths: PathRules | None = None
+    """What clients may name; None: anything."""
+
+    @property
+    def path_roots(self) -> messages.PathRoots | None:
+        """The same for those who do the work, and look again before they read or write."""
+        if self.paths is None:
+            return None
+        graphs, snapshots = self.paths.graphs, self.paths.snapshots
+        return messages.PathRoots(
+            graphs=[str(root.location) for root in graphs.roots],
+            snapshots=[str(root.location) for root in snapshots.roots],
+        )
 
     def checkpoints_of(self, job_id: JobId) -> str:
         """Return the URI that the locations in this job's manifests are relative to."""
@@ -52,7 +69,9 @@ async def _body(
     match effect:
         case effects.StartAttempt():
             stored = await uow.jobs.get(entry.job_id)
-            return await _run(uow, stored, settings, attempt_token)
+            runner = await uow.runners.of_attempt(entry.job_id, effect.attempt)
+            fence_after = runner.fence_after if runner is not None else None
+            return await _run(uow, stored, settings, attempt_token, fence_after)
         case effects.SendBarrier():
             savepoint = None
             if effect.savepoint is not None and effect.directory is not None:
@@ -82,6 +101,7 @@ async def _body(
             | effects.DiscardCheckpoint()
             | effects.DiscardAttempts()
             | effects.DisposeSavepoint()
+            | effects.LetRestorePointGo()
         ):
             raise AssertionError(f"{effect} is not for a runner")
         case _:
@@ -89,7 +109,11 @@ async def _body(
 
 
 async def _run(
-    uow: UnitOfWork, stored: StoredJob, settings: RunSettings, attempt_token: str | None
+    uow: UnitOfWork,
+    stored: StoredJob,
+    settings: RunSettings,
+    attempt_token: str | None,
+    fence_after: timedelta | None,
 ) -> messages.Run:
     restorable = await uow.checkpoints.restorable(stored.id)
     checkpoint = None
@@ -108,11 +132,13 @@ async def _run(
         storage=settings.storage,
         checkpoints=settings.checkpoints,
         data_root=settings.data_root,
+        allowed_paths=settings.path_roots,
         checkpoint=checkpoint,
         # a job with a checkpoint of its own never goes back to its restore point, which may be
         # deleted
         restore_point=_restore_point(stored) if checkpoint is None else None,
         base_attempt=stored.base_attempt,
+        fence_after_ms=None if fence_after is None else milliseconds(fence_after),
     )
 
 

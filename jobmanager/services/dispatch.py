@@ -1,11 +1,12 @@
 """Carries out the effects that are for the JobManager itself. Each may be carried out twice."""
 
 import secrets
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import assert_never
 from uuid import uuid4
 
 from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.sinks import unfenced_sinks
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.core.life.effects import (
     DiscardAttempts,
@@ -14,19 +15,51 @@ from jobmanager.core.life.effects import (
     ForJobManager,
     KillRunner,
     LaunchAttempt,
+    LetRestorePointGo,
 )
-from jobmanager.core.life.records import HistoryEntry
+from jobmanager.core.life.records import HistoryEntry, StoredJob
+from jobmanager.services import restore_points
 from jobmanager.services.ports.runners import Launched, Launcher, Runner
 from jobmanager.services.ports.storage import SnapshotStorage
-from jobmanager.services.ports.unit_of_work import UnitsOfWork
+from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
 from jobmanager.services.runner_tokens import token_hash
+
+_NEEDED_FOR = timedelta(seconds=30)
+"""How soon it is looked again whether a restore point is still needed."""
+
+
+class EffectMustWait(Exception):
+    """An effect cannot be carried out yet, and nothing is wrong about that."""
+
+    def __init__(self, until: datetime, why: str) -> None:
+        super().__init__(why)
+        self.until = until
+        """When it can be at the latest."""
+
+
+class LaunchMustWait(EffectMustWait):
+    """An earlier runner may still write to a sink that cannot be fenced."""
+
+    def __init__(self, attempt: AttemptNumber, until: datetime, why: str) -> None:
+        super().__init__(until, why)
+        self.attempt = attempt
 
 
 class Dispatcher:
-    def __init__(self, units: UnitsOfWork, launcher: Launcher, storage: SnapshotStorage) -> None:
+    def __init__(
+        self,
+        units: UnitsOfWork,
+        launcher: Launcher,
+        storage: SnapshotStorage,
+        fence_after: timedelta,
+        listening_since: datetime,
+    ) -> None:
         self._units = units
         self._launcher = launcher
         self._storage = storage
+        self._fence_after = fence_after
+        """What runners are told that are launched from now on."""
+        self._listening_since = listening_since
 
     async def carry_out(self, job_id: JobId, effect: ForJobManager, now: datetime) -> None:
         match effect:
@@ -40,11 +73,18 @@ class Dispatcher:
                 await self._storage.discard_attempts(job_id, effect.before)
             case DisposeSavepoint():
                 await self._storage.dispose_savepoint(effect.directory)
+            case LetRestorePointGo():
+                users = await restore_points.let_go(self._units(), job_id, effect, now)
+                if users:
+                    why = f"job {users[0].hex} was started from it, and still needs it"
+                    raise EffectMustWait(now + _NEEDED_FOR, why)
             case _:
                 assert_never(effect)
 
     async def _launch(self, job_id: JobId, attempt: AttemptNumber, now: datetime) -> None:
-        """Launch a runner. It is recorded before its process starts, so no runner is unknown."""
+        """Launch a runner. It is recorded before its process starts, so no runner is unknown.
+        Raises `LaunchMustWait`.
+        """
         secret = secrets.token_urlsafe(32)
         async with self._units() as uow:
             # With the job's lock, because a runner may be registering at this moment.
@@ -53,6 +93,7 @@ class Dispatcher:
             stored = await uow.attempts.get(job_id, attempt)
             if stored.attempt.status.is_terminal or (known and known.pid is not None):
                 return
+            await self._check_earlier_runners(uow, job, attempt, now)
             # An earlier leader may have started it, and died before it could record that.
             launched = await self._launcher.find(known) if known else None
             if known is None or launched is None:
@@ -69,6 +110,27 @@ class Dispatcher:
         if launched is None:
             launched = await self._launcher.launch(runner.id, secret)
         await self._note_process(runner.id, launched)
+
+    async def _check_earlier_runners(
+        self, uow: UnitOfWork, job: StoredJob, attempt: AttemptNumber, now: datetime
+    ) -> None:
+        """With a sink that cannot be fenced, two runners must never be at work at the same time.
+        Raises `LaunchMustWait`.
+        """
+        unfenced = unfenced_sinks(job.graph.vertices)
+        if not unfenced:
+            return
+        for runner in await uow.runners.before(job.id, attempt):
+            until = runner.rests_at(self._listening_since)
+            if until is not None and until > now:
+                sinks = ", ".join(repr(str(one.id)) for one in unfenced)
+                raise LaunchMustWait(
+                    attempt,
+                    until,
+                    f"attempt {attempt} waits for the end of runner {runner.id} of attempt "
+                    f"{runner.attempt} on {runner.host}, until {until:%H:%M:%S} at the latest: "
+                    f"it may still write to {sinks}, which cannot be fenced",
+                )
 
     def _runner(
         self,
@@ -87,6 +149,7 @@ class Dispatcher:
             host=self._launcher.host(),
             log_path=self._launcher.log_path(runner_id),
             launched_at=now,
+            fence_after=self._fence_after,
         )
 
     async def _note_process(self, runner_id: RunnerId, launched: Launched) -> None:

@@ -35,6 +35,7 @@ async def submit(
     idempotency_key: str | None,
     now: datetime,
     restore_point: RestorePoint | None = None,
+    data_root: str = "",
 ) -> JobId:
     """Accept a job. A repeated call with the same key returns the existing job."""
     graph, in_force = check(document, parallelism)
@@ -46,8 +47,9 @@ async def submit(
         await artifacts.check(uow, graph)
         if restore_point is not None:
             await restore_points.hold(uow, restore_point)
+            await restore_points.hold_sinks(uow, graph, data_root)
         begun = begin(Submitted(now, job_id, document, graph, in_force, restore_point))
-        await uow.jobs.add(begun.life.job, idempotency_key)
+        await uow.jobs.add(begun.life.job, idempotency_key, data_root)
         await lives.save(uow, Happened(None, begun, now))
         await uow.commit()
     return job_id

@@ -97,16 +97,12 @@ async def _add(
             await uow.outbox.forget(job_id, effect.attempt)
             runner = await uow.runners.of_attempt(job_id, effect.attempt)
             assert runner is not None, "only a runner that lives is handed over"
-            await uow.runners.save(replace(runner, attempt=effect.to))
+            await uow.runners.save(replace(runner, attempt=effect.to, ended_at=None))
         case effects.DismissRunner():
             await uow.outbox.forget(job_id, effect.attempt)
             runner = await uow.runners.of_attempt(job_id, effect.attempt)
             if runner is not None:
                 gone = replace(runner, exited_at=at, exit_description=effect.description)
                 await uow.runners.save(gone)
-        case effects.LetCheckpointGo():
-            await uow.checkpoints.note_discarded(effect.job, effect.checkpoint, at)
-            discard = effects.DiscardCheckpoint(effect.checkpoint)
-            await uow.outbox.add(effect.job, [discard], at)
         case _:
             await uow.outbox.add(job_id, [effect], at, wakes=wakes_runners)

@@ -6,11 +6,14 @@ and undamaged at that moment.
 
 import asyncio
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
 from jobmanager.core.errors import (
+    DrainedRestorePoint,
     SavepointInUse,
     SinkInUse,
     StateDoesNotFit,
@@ -21,12 +24,14 @@ from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.graph.sinks import FilesSink, Sink
 from jobmanager.core.ids import CheckpointNumber, JobId, SavepointId
 from jobmanager.core.life.checkpoint import CheckpointStatus
-from jobmanager.core.life.records import RestorePoint
+from jobmanager.core.life.effects import DiscardCheckpoint, DisposeSavepoint, LetRestorePointGo
+from jobmanager.core.life.records import RestorePoint, Savepoint
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.snapshots import fit
 from jobmanager.core.snapshots.layout import MANIFEST
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path, normal
 from jobmanager.files.open_storage import require_shared
+from jobmanager.services import path_checks
 from jobmanager.services.directives import RunSettings
 from jobmanager.services.ports.storage import SnapshotStorage
 from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
@@ -40,6 +45,7 @@ class RestoreRequest:
     checkpoint: str | None = None
     claim: bool = False
     allow_non_restored_state: bool = False
+    allow_drained: bool = False
 
 
 async def requested(
@@ -56,6 +62,7 @@ async def requested(
         raise UnsupportedRequest("a job starts from a savepoint or from a checkpoint, not both")
     if asked.savepoint:
         point = await of_savepoint(units(), asked.savepoint)
+        await path_checks.require_for_snapshot(settings.paths, point.name, point.root)
     elif asked.checkpoint:
         point = await of_checkpoint(units(), asked.checkpoint, settings)
     else:
@@ -63,7 +70,9 @@ async def requested(
     point = replace(
         point, claim=asked.claim, allow_non_restored_state=asked.allow_non_restored_state
     )
-    return await check(units(), storage, point, graph, settings.data_root)
+    return await check(
+        units(), storage, point, graph, settings.data_root, allow_drained=asked.allow_drained
+    )
 
 
 async def of_savepoint(uow: UnitOfWork, named: str) -> RestorePoint:
@@ -108,9 +117,19 @@ async def check(
     point: RestorePoint,
     graph: JobGraph,
     data_root: str,
+    *,
+    allow_drained: bool,
 ) -> RestorePoint:
     """Verify that the restore point is undamaged and fits the graph. Raises with all faults."""
     manifest = await storage.read_manifest(point.root, point.manifest)
+    if manifest.drained_regions and not allow_drained:
+        regions = ", ".join(manifest.drained_regions)
+        raise DrainedRestorePoint(
+            f"{point.name} is drained (region {regions}): every open window was emitted, and the "
+            "watermark is at the end of time, so windows would drop whatever comes as late. "
+            "Start from a savepoint or checkpoint that was taken before the drain, or submit "
+            "with allow_drained=true (--allow-drained) if that is meant"
+        )
     fitting = fit.fit(fit.state_in(manifest), graph)
     faults = fitting.faults(allow_non_restored_state=point.allow_non_restored_state)
     if faults:
@@ -118,7 +137,8 @@ async def check(
     verified = await storage.verify_at(point.root, point.manifest)
     if verified.faults:
         raise UnusableRestorePoint(f"{point.name} is damaged: {'; '.join(verified.faults[:5])}")
-    await _check_sinks(uow, graph, data_root)
+    async with uow:
+        await check_sinks(uow, graph, data_root)
     if point.claim:
         await _check_claim(uow, point)
     return replace(point, job=manifest.job.hex)
@@ -127,24 +147,60 @@ async def check(
 async def hold(uow: UnitOfWork, point: RestorePoint) -> None:
     """Make sure that the restore point still exists when the job is accepted, and is kept: it was
     verified earlier, and may have been discarded since. Discarding a checkpoint or savepoint needs
-    the lock of the job that wrote it; this transaction holds that lock until its commit. Raises
-    `UnusableRestorePoint`.
+    the lock of the job that wrote it (of the place, where no job did); this transaction holds that
+    lock until its commit. Raises `UnusableRestorePoint`.
     """
     if point.checkpoint is not None:
         writer, number = JobId(UUID(hex=point.job)), CheckpointNumber(point.checkpoint)
         await uow.jobs.get_for_update(writer)
         is_gone = (await uow.checkpoints.get(writer, number)).discarded_at is not None
     else:
-        savepoint = await uow.savepoints.at(point.root)
-        if savepoint is None or savepoint.job_id is None:
-            return  # known only by its path: the user takes care of it
-        await uow.jobs.get_for_update(savepoint.job_id)
-        savepoint = await uow.savepoints.get(savepoint.id)
-        is_gone = savepoint.status is SavepointStatus.DISPOSED
+        savepoint = await _held_savepoint(uow, point.root)
+        # None: it is known by its path only, and the user looks after it
+        is_gone = savepoint is not None and savepoint.status is SavepointStatus.DISPOSED
     if is_gone:
         raise UnusableRestorePoint(
             f"{point.name} was discarded while the job was being submitted: choose another"
         )
+
+
+async def let_go(
+    uow: UnitOfWork, job_id: JobId, claimed: LetRestorePointGo, now: datetime
+) -> Sequence[JobId]:
+    """Deletes what a job has claimed and no longer needs, in a transaction that holds what `hold`
+    holds. Returns the jobs that were started from it and still need it: then it stays. To do it
+    again changes nothing.
+    """
+    async with uow:
+        if claimed.checkpoint is not None:
+            writer = JobId(UUID(hex=claimed.job))
+            await uow.jobs.get_for_update(writer)
+            users = await uow.jobs.started_from_checkpoint(writer, claimed.checkpoint)
+            if users:
+                return users
+            await uow.checkpoints.note_discarded(writer, claimed.checkpoint, now)
+            await uow.outbox.add(writer, [DiscardCheckpoint(claimed.checkpoint)], now)
+        else:
+            savepoint = await _held_savepoint(uow, claimed.root)
+            users = await uow.jobs.started_from(claimed.root)
+            if users:
+                return users
+            if savepoint is not None and savepoint.status is SavepointStatus.COMPLETED:
+                gone = replace(savepoint, status=SavepointStatus.DISPOSED, disposed_at=now)
+                await uow.savepoints.save(gone)
+            await uow.outbox.add(job_id, [DisposeSavepoint(claimed.root)], now)
+        await uow.commit()
+    return ()
+
+
+async def _held_savepoint(uow: UnitOfWork, root: str) -> Savepoint | None:
+    """The savepoint there, if it is known, which stays as it is until the transaction ends."""
+    savepoint = await uow.savepoints.at(root)
+    if savepoint is None or savepoint.job_id is None:
+        await uow.savepoints.lock_place(root)
+    else:
+        await uow.jobs.get_for_update(savepoint.job_id)
+    return await uow.savepoints.at(root)
 
 
 async def _check_claim(uow: UnitOfWork, point: RestorePoint) -> None:
@@ -165,16 +221,22 @@ async def _check_claim(uow: UnitOfWork, point: RestorePoint) -> None:
         )
 
 
-async def _check_sinks(uow: UnitOfWork, graph: JobGraph, data_root: str) -> None:
+async def hold_sinks(uow: UnitOfWork, graph: JobGraph, data_root: str) -> None:
+    """Sees to it, until the commit, that no other job writes where this one will: of two that are
+    submitted at the same time, the second waits here, and is refused. Raises `SinkInUse`.
+    """
+    await uow.jobs.lock_outputs()
+    await check_sinks(uow, graph, data_root)
+
+
+async def check_sinks(uow: UnitOfWork, graph: JobGraph, data_root: str) -> None:
     """Refuse a sink path that another live job writes to. A job that starts from a restore point
     withdraws later output, so neither the job that wrote the restore point nor another job started
-    from it may be writing there.
+    from it may be writing there. Raises `SinkInUse`.
     """
     wanted = _paths(graph, data_root)
-    async with uow:
-        live = [await uow.jobs.get(job_id) for job_id in await uow.jobs.live()]
-    for other in live:
-        taken = sorted(wanted & _paths(other.graph, data_root))
+    for other in await uow.jobs.writing() if wanted else ():
+        taken = sorted(wanted & _paths(other.graph, other.data_root or data_root))
         if taken:
             raise SinkInUse(
                 f"job {other.id.hex} still writes to {taken[0]}: give this one another path, "

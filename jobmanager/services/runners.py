@@ -77,7 +77,13 @@ async def report(
     uow: UnitOfWork, runner: Runner, said: messages.AttemptReport, now: datetime
 ) -> bool:
     """Take a runner's report about its attempt. True: the attempt was superseded."""
-    happened = await lives.happen(uow, runner.job_id, news_of(said, now))
+    async with uow:
+        if isinstance(said.body, messages.EndingReport):
+            # before the step: that may give the runner its next attempt
+            await uow.jobs.get_for_update(runner.job_id)
+            await uow.runners.note_end(runner.id, AttemptNumber(said.attempt), now)
+        happened = await lives.move(uow, runner.job_id, news_of(said, now))
+        await uow.commit()
     assert happened.before is not None
     return happened.before.attempts[AttemptNumber(said.attempt)].attempt.is_superseded
 

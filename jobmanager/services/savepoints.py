@@ -89,6 +89,9 @@ async def dispose(
         ):  # under this lock no job that starts from the savepoint can be accepted
             await uow.jobs.get_for_update(job_id)
             savepoint = await uow.savepoints.get(savepoint_id)
+        else:
+            await uow.savepoints.lock_place(savepoint.directory)
+            savepoint = await uow.savepoints.get(savepoint_id)
         if savepoint.status is SavepointStatus.DISPOSED:
             return savepoint
         under_way = await uow.operations.under_way(job_id) if job_id else None

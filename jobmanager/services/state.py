@@ -176,8 +176,7 @@ class StateService:
         job_id: JobId,
         document: Mapping[str, Any],
         parallelism: int,
-        data_root: str,
-        storage: str,
+        settings: RunSettings,
     ) -> Tried:
         """Let Spark try another graph on the newest checkpoint. Raises `NoStateYet`."""
 
@@ -189,8 +188,9 @@ class StateService:
                 place=found.place,
                 graph=dict(document),
                 parallelism=parallelism,
-                data_root=data_root,
-                storage=storage,
+                data_root=settings.data_root,
+                storage=settings.storage,
+                allowed_paths=settings.path_roots,
             )
 
         _, tried = await self._ask(find, None, question, Tried)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import cast, delete, select
+from sqlalchemy import cast, delete, func, select
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -20,6 +20,11 @@ from jobmanager.store.tables import ArtifactRow, JobRow, OperationRow
 class PostgresArtifacts:
     def __init__(self, session: AsyncSession) -> None:
         self._session = session
+
+    async def totals(self) -> tuple[int, int]:
+        query = select(func.count(), func.coalesce(func.sum(ArtifactRow.bytes), 0))
+        count, total = (await self._session.execute(query.select_from(ArtifactRow))).one()
+        return count, int(total)
 
     async def add(self, artifact: Artifact) -> None:
         # Of two simultaneous uploads of the same content, the second finds the row.

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, delete, func, insert, select, text, update
+from sqlalchemy import ColumnElement, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.errors import CheckpointNotFound
@@ -13,36 +13,6 @@ from jobmanager.core.life.checkpoint import CheckpointKind, CheckpointStatus
 from jobmanager.core.life.records import StoredCheckpoint
 from jobmanager.store import mapping
 from jobmanager.store.tables import CheckpointRow, JobRow, KeyGroupsRow, SubtaskRow
-
-# Deleted rows are counted in the job's row, so that its statistics stay correct.
-_PRUNE = """
-WITH old AS (
-    SELECT c.job_id, c.number
-    FROM checkpoints c JOIN jobs j ON j.id = c.job_id
-    WHERE c.number < j.next_checkpoint - :keep
-      AND c.kind <> :savepoint
-      AND (c.status = 'aborted' OR (c.status = 'completed' AND c.discarded_at IS NOT NULL))
-    LIMIT :limit
-), gone AS (
-    DELETE FROM checkpoints c USING old
-    WHERE c.job_id = old.job_id AND c.number = old.number
-    RETURNING c.job_id, c.status
-), counted AS (
-    SELECT job_id, jsonb_object_agg(status, number) AS counts
-    FROM (SELECT job_id, status, count(*) AS number FROM gone GROUP BY job_id, status) AS each
-    GROUP BY job_id
-), noted AS (
-    UPDATE jobs j
-    SET pruned_checkpoints = jsonb_build_object(
-        'completed', coalesce((j.pruned_checkpoints ->> 'completed')::bigint, 0)
-            + coalesce((counted.counts ->> 'completed')::bigint, 0),
-        'aborted', coalesce((j.pruned_checkpoints ->> 'aborted')::bigint, 0)
-            + coalesce((counted.counts ->> 'aborted')::bigint, 0))
-    FROM counted WHERE counted.job_id = j.id
-    RETURNING j.id
-)
-SELECT count(*) FROM gone
-"""
 
 
 class PostgresCheckpoints:
@@ -100,13 +70,6 @@ class PostgresCheckpoints:
             )
         )
         return [(JobId(job_id), CheckpointNumber(number)) for job_id, number in rows]
-
-    async def prune(self, keep: int, limit: int) -> int:
-        """Delete old rows, except restorable checkpoints, those under way, and savepoints."""
-        gone = await self._session.execute(
-            text(_PRUNE), {"keep": keep, "limit": limit, "savepoint": CheckpointKind.SAVEPOINT}
-        )
-        return int(gone.scalar_one())
 
     async def _find(
         self, *conditions: ColumnElement[bool], limit: int | None = None

@@ -13,10 +13,9 @@ stream.
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, delete, func, insert, select, text
+from sqlalchemy import and_, func, insert, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
@@ -25,7 +24,7 @@ from jobmanager.core.life.records import HistoryEntry
 from jobmanager.protocol.progress_json import progress_from_json
 from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL
 from jobmanager.services.ports.history import Actor, LiveProgress, Recorded
-from jobmanager.store.tables import AttemptRow, HistoryRow, JobRow
+from jobmanager.store.tables import IS_LIVE, AttemptRow, HistoryRow, JobRow
 
 _ORDER_LOCK = 0x4849_5354
 _MOST_OF_A_PAYLOAD = 7_500
@@ -127,6 +126,7 @@ class PostgresHistory:
                 AttemptRow.progress,
             )
             .join(AttemptRow, current)
+            .where(IS_LIVE)
             .where(AttemptRow.ended_at.is_(None), AttemptRow.progress_at.is_not(None))
         )
         return [
@@ -140,18 +140,6 @@ class PostgresHistory:
             )
             for job_id, name, status, health, number, at, regions in rows
         ]
-
-    async def prune(self, before: datetime, limit: int) -> int:
-        old = (
-            select(HistoryRow.id)
-            .join(JobRow, JobRow.id == HistoryRow.job_id)
-            .where(JobRow.ended_at < before, HistoryRow.at < before)
-            .limit(limit)
-        )
-        gone = await self._session.execute(
-            delete(HistoryRow).where(HistoryRow.id.in_(old)).returning(HistoryRow.id)
-        )
-        return len(gone.all())
 
 
 def _recorded(row: HistoryRow, name: str, status: str, health: str) -> Recorded:

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, func, insert, select, text, tuple_, update
+from sqlalchemy import Uuid, and_, cast, func, insert, select, text, tuple_, update
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
@@ -17,11 +18,11 @@ from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.records import StoredAttempt, StoredJob
 from jobmanager.core.progress import RegionProgress, RestoredRegion
 from jobmanager.protocol.progress_json import progress_to_json, restored_to_json
-from jobmanager.services.ports.jobs import NotedProgress, RunningJob
+from jobmanager.services.ports.jobs import NotedProgress, RunningJob, WritingJob
 from jobmanager.services.ports.runners import Launched, Runner, RunnerAtWork
 from jobmanager.store import mapping
 from jobmanager.store.life_query import NEEDS_RESTORE_POINT, PINNED
-from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow, RunnerRow
+from jobmanager.store.tables import IS_LIVE, AttemptRow, CheckpointRow, JobRow, RunnerRow
 
 # Locked rows are skipped: a heartbeat never waits, and takes part in no deadlock.
 _NOTE_HEARTBEATS = """
@@ -64,17 +65,35 @@ _PINNED_OF = f"SELECT {PINNED} FROM jobs j WHERE j.id = :id"
 _STARTED_FROM = f"""
 SELECT p.id FROM jobs p WHERE p.restore_point ->> 'root' = :root AND {NEEDS_RESTORE_POINT}
 """
+_STARTED_FROM_CHECKPOINT = f"""
+SELECT p.id FROM jobs p
+WHERE p.restore_point IS NOT NULL AND p.restore_point ->> 'job' = :job
+  AND CAST(p.restore_point ->> 'checkpoint' AS bigint) = :checkpoint AND {NEEDS_RESTORE_POINT}
+"""
 
 
 class PostgresJobs:
     def __init__(self, session: AsyncSession) -> None:
         self._session = session
 
-    async def add(self, job: StoredJob, idempotency_key: str | None) -> None:
-        values = mapping.job_values(job)
+    async def add(
+        self, job: StoredJob, idempotency_key: str | None, data_root: str | None = None
+    ) -> None:
+        values = {**mapping.job_values(job), "data_root": data_root}
         await self._session.execute(
             insert(JobRow).values(id=job.id, idempotency_key=idempotency_key, **values)
         )
+
+    async def lock_outputs(self) -> None:
+        lock = func.pg_advisory_xact_lock(func.hashtextextended("outputs of jobs", 0))
+        await self._session.execute(select(lock))
+
+    async def writing(self) -> Sequence[WritingJob]:
+        ended = [status for status in JobStatus if status.is_terminal]
+        rows = await self._session.scalars(select(JobRow).where(JobRow.status.not_in(ended)))
+        return [
+            WritingJob(JobId(row.id), mapping.stored_job(row).graph, row.data_root) for row in rows
+        ]
 
     async def get(self, job_id: JobId) -> StoredJob:
         row = await self._session.scalar(select(JobRow).where(JobRow.id == job_id))
@@ -119,9 +138,31 @@ class PostgresJobs:
         rows = await self._session.scalars(select(JobRow).order_by(JobRow.submitted_at))
         return [mapping.stored_job(row) for row in rows]
 
+    async def listed(self, ended: int) -> Sequence[StoredJob]:
+        """All jobs that live, and so many of those that have ended: the newest."""
+        live = select(JobRow.id).where(IS_LIVE)
+        newest = (
+            select(JobRow.id)
+            .where(JobRow.ended_at.is_not(None))
+            .order_by(JobRow.ended_at.desc())
+            .limit(ended)
+        )
+        ids = list(await self._session.scalars(live)) + list(await self._session.scalars(newest))
+        rows = await self._session.scalars(
+            select(JobRow)
+            .where(JobRow.id == func.any(cast(ids, ARRAY(Uuid))))
+            .order_by(JobRow.submitted_at)
+        )
+        return [mapping.stored_job(row) for row in rows]
+
+    async def counts(self) -> Mapping[JobStatus, int]:
+        rows = await self._session.execute(
+            select(JobRow.status, func.count()).group_by(JobRow.status)
+        )
+        return {JobStatus(status): int(count) for status, count in rows}
+
     async def live(self) -> Sequence[JobId]:
-        ended = [status for status in JobStatus if status.is_terminal]
-        found = await self._session.scalars(select(JobRow.id).where(JobRow.status.not_in(ended)))
+        found = await self._session.scalars(select(JobRow.id).where(IS_LIVE))
         return [JobId(one) for one in found]
 
     async def restart_due(self, now: datetime) -> Sequence[JobId]:
@@ -163,6 +204,13 @@ class PostgresJobs:
         found = await self._session.scalar(text(_PINNED_OF), {"id": job_id})
         return frozenset(CheckpointNumber(number) for number in found or ())
 
+    async def started_from_checkpoint(
+        self, job_id: JobId, checkpoint: CheckpointNumber
+    ) -> Sequence[JobId]:
+        told = {"job": job_id.hex, "checkpoint": checkpoint}
+        found = await self._session.scalars(text(_STARTED_FROM_CHECKPOINT), told)
+        return [JobId(one) for one in found]
+
     async def started_from(self, directory: str) -> Sequence[JobId]:
         """Return the live jobs that started from the savepoint in `directory` and still need it."""
         found = await self._session.scalars(text(_STARTED_FROM), {"root": directory})
@@ -198,11 +246,12 @@ class PostgresAttempts:
         )
         return [mapping.stored_attempt(row) for row in rows]
 
-    async def newest(self) -> Sequence[StoredAttempt]:
+    async def newest_of(self, jobs: Sequence[JobId]) -> Sequence[StoredAttempt]:
+        given = func.any(cast(list(jobs), ARRAY(Uuid)))
         rows = await self._session.scalars(
-            select(AttemptRow).join(
-                JobRow, (JobRow.id == AttemptRow.job_id) & (JobRow.attempt == AttemptRow.number)
-            )
+            select(AttemptRow)
+            .join(JobRow, (JobRow.id == AttemptRow.job_id) & (JobRow.attempt == AttemptRow.number))
+            .where(AttemptRow.job_id == given, JobRow.id == given)
         )
         return [mapping.stored_attempt(row) for row in rows]
 
@@ -298,6 +347,14 @@ class PostgresRunners:
         born = process.process_started_at
         await self._update(runner_id, pid=process.pid, process_started_at=born)
 
+    async def note_end(self, runner_id: RunnerId, attempt: AttemptNumber, at: datetime) -> None:
+        await self._session.execute(
+            update(RunnerRow)
+            .where(RunnerRow.id == runner_id, RunnerRow.attempt == attempt)
+            .values(ended_at=at)
+            .execution_options(synchronize_session=False)
+        )
+
     async def note_heartbeats(
         self, heard: Mapping[RunnerId, Mapping[str, Any] | None], at: datetime
     ) -> None:
@@ -335,6 +392,18 @@ class PostgresRunners:
             .values(**values)
             .execution_options(synchronize_session=False)
         )
+
+    async def before(self, job_id: JobId, attempt: AttemptNumber) -> Sequence[Runner]:
+        rows = await self._session.scalars(
+            select(RunnerRow)
+            .where(
+                RunnerRow.job_id == job_id,
+                RunnerRow.attempt < attempt,
+                RunnerRow.exited_at.is_(None),
+            )
+            .execution_options(populate_existing=True)
+        )
+        return [mapping.runner_of(row) for row in rows]
 
     async def of_attempt(self, job_id: JobId, attempt: AttemptNumber) -> Runner | None:
         row = await self._session.scalar(

@@ -3,10 +3,11 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import (
@@ -150,7 +151,14 @@ def _failure(values: dict[str, Any]) -> Failure:
 
 
 def runner_values(runner: Runner) -> dict[str, Any]:
-    return asdict(runner)
+    values = asdict(runner)
+    fence_after = values.pop("fence_after")
+    values["fence_after_ms"] = None if fence_after is None else milliseconds(fence_after)
+    return values
+
+
+def _duration(ms: int | None) -> timedelta | None:
+    return None if ms is None else timedelta(milliseconds=ms)
 
 
 def runner_of(row: RunnerRow) -> Runner:
@@ -172,6 +180,8 @@ def runner_of(row: RunnerRow) -> Runner:
         versions=row.versions,
         memory=row.memory,
         protocol=row.protocol,
+        fence_after=_duration(row.fence_after_ms),
+        ended_at=row.ended_at,
     )
 
 

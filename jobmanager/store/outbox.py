@@ -99,11 +99,13 @@ class PostgresOutbox:
     async def done(self, entries: Sequence[int]) -> None:
         await self._session.execute(delete(OutboxRow).where(OutboxRow.id.in_(entries)))
 
-    async def postpone(self, entry_id: int, until: datetime, error: str) -> None:
+    async def postpone(
+        self, entry_id: int, until: datetime, error: str, *, is_failure: bool = True
+    ) -> None:
         await self._session.execute(
             update(OutboxRow)
             .where(OutboxRow.id == entry_id)
-            .values(due_at=until, tries=OutboxRow.tries + 1, last_error=error)
+            .values(due_at=until, tries=OutboxRow.tries + int(is_failure), last_error=error)
             .execution_options(synchronize_session=False)
         )
 
@@ -142,4 +144,4 @@ class PostgresOutbox:
 
 def _entry(row: OutboxRow) -> OutboxEntry:
     effect = effect_codec.decode(row.kind, row.payload)
-    return OutboxEntry(row.id, JobId(row.job_id), effect, row.tries)
+    return OutboxEntry(row.id, JobId(row.job_id), effect, row.tries, row.last_error)

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, insert, select, update
+from sqlalchemy import ColumnElement, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.errors import SavepointNotFound
@@ -40,6 +40,10 @@ class PostgresSavepoints:
 
     async def at(self, directory: str) -> Savepoint | None:
         return await self._one(SavepointRow.directory == directory)
+
+    async def lock_place(self, directory: str) -> None:
+        lock = func.pg_advisory_xact_lock(func.hashtextextended(f"savepoint {directory}", 0))
+        await self._session.execute(select(lock))
 
     async def all(self, limit: int, before: datetime | None) -> Sequence[Savepoint]:
         query = select(SavepointRow).order_by(SavepointRow.created_at.desc()).limit(limit)
@@ -125,6 +129,7 @@ def savepoint_of(row: Any) -> Savepoint:
         bytes=row.bytes,
         regions=row.regions,
         labels=row.labels,
+        drained=row.drained,
     )
 
 

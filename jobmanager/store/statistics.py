@@ -15,12 +15,15 @@ from jobmanager.core.life.operation import OperationStatus
 from jobmanager.protocol.progress_json import progress_from_json
 from jobmanager.services.ports.figures import Figures, JobFigures
 from jobmanager.store.tables import (
+    IS_LIVE,
+    PRUNED_RESTARTS,
     AttemptRow,
     CheckpointRow,
     JobRow,
     OperationRow,
     OutboxRow,
     RunnerRow,
+    TotalRow,
 )
 
 
@@ -58,11 +61,12 @@ class PostgresStatistics:
                 JobRow.status,
                 JobRow.health,
                 func.count(),
-                func.sum(func.jsonb_array_length(JobRow.failed_at)),
+                func.sum(JobRow.failures),
             ).group_by(JobRow.status, JobRow.health)
         )
+        pruned = select(TotalRow.value).where(TotalRow.name == PRUNED_RESTARTS)
         states: dict[str, int] = {}
-        restarts = 0
+        restarts = int(await self._session.scalar(pruned) or 0)
         for status, health, count, failures in rows:
             state = shown_state(status, health)
             states[state] = states.get(state, 0) + int(count)
@@ -81,14 +85,13 @@ class PostgresStatistics:
             .limit(1)
             .lateral("last")
         )
-        ended = [status for status in JobStatus if status.is_terminal]
         rows = await self._session.execute(
             select(
                 JobRow.id,
                 JobRow.name,
                 JobRow.status,
                 JobRow.health,
-                func.jsonb_array_length(JobRow.failed_at).label("restarts"),
+                JobRow.failures.label("restarts"),
                 JobRow.failed_checkpoints,
                 AttemptRow.progress,
                 RunnerRow.heartbeat_at,
@@ -104,7 +107,7 @@ class PostgresStatistics:
                 RunnerRow, and_(RunnerRow.job_id == JobRow.id, RunnerRow.attempt == JobRow.attempt)
             )
             .outerjoin(last, true())
-            .where(JobRow.status.not_in(ended))
+            .where(IS_LIVE)
         )
         return [_job(row) for row in rows]
 

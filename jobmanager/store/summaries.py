@@ -14,10 +14,13 @@ from jobmanager.core.life.health import Health
 from jobmanager.core.life.job import JobStatus
 from jobmanager.protocol.progress_json import progress_from_json
 from jobmanager.services.ports.figures import JobSummary, SummaryFilter
-from jobmanager.store.tables import AttemptRow, CheckpointRow, JobRow
+from jobmanager.store.tables import IS_LIVE, AttemptRow, CheckpointRow, JobRow
 
 _STATE = case((JobRow.health == Health.HEALTHY, JobRow.status), else_=JobRow.health)
 """The same as `core.life.health.shown_state`; a test compares the two."""
+
+
+_ENDED = frozenset(status for status in JobStatus if status.is_terminal)
 
 
 class PostgresSummaries:
@@ -50,8 +53,7 @@ def _lines() -> Select[Any]:
         .limit(1)
         .lateral("last")
     )
-    ended = [status for status in JobStatus if status.is_terminal]
-    is_live = JobRow.status.not_in(ended)
+    is_live = JobRow.status.not_in(_ENDED)
     return (
         select(
             JobRow.id,
@@ -65,7 +67,7 @@ def _lines() -> Select[Any]:
             JobRow.submitted_at,
             JobRow.ended_at,
             JobRow.attempt,
-            func.jsonb_array_length(JobRow.failed_at).label("failures"),
+            JobRow.failures,
             JobRow.parallelism,
             JobRow.failed_checkpoints,
             JobRow.restore_point["name"].as_string().label("restored_from"),
@@ -89,6 +91,8 @@ def _filtered(query: Select[Any], wanted: SummaryFilter) -> Select[Any]:
         query = query.where(tuple_(JobRow.submitted_at, JobRow.id) < tuple_(*wanted.before))
     if wanted.states:
         query = query.where(_STATE.in_(wanted.states))
+        if not _ENDED.intersection(wanted.states):
+            query = query.where(IS_LIVE)
     if wanted.only:
         query = query.where(JobRow.id.in_(wanted.only))
     if wanted.text:

@@ -10,6 +10,7 @@ from uuid import UUID
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
+    Computed,
     DateTime,
     ForeignKeyConstraint,
     Identity,
@@ -94,11 +95,16 @@ class JobRow(Table):
     """What the job was started from, or last rescaled or upgraded from."""
     base_attempt: Mapped[int] = mapped_column(server_default=text("1"))
     """The base attempt: state of earlier attempts is not used for a restore."""
+    data_root: Mapped[str | None]
+    """Of the server that accepted it: what relative paths in the graph are relative to."""
     streak: Mapped[dict[str, Any] | None]
     """The last failures, between which no batch was committed."""
     health: Mapped[str] = mapped_column(server_default=text("'healthy'"))
     health_reason: Mapped[str | None]
     health_since: Mapped[datetime | None]
+    failures: Mapped[int] = mapped_column(
+        INTEGER, Computed("jsonb_array_length(failed_at)", persisted=True)
+    )
     pruned_checkpoints: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'"))
     """Number of checkpoints in each status whose rows were deleted."""
 
@@ -126,8 +132,16 @@ class JobRow(Table):
             text("(restore_point ->> 'job')"),
             postgresql_where=text("restore_point IS NOT NULL"),
         ),
+        # What ended first is pruned first.
+        Index("jobs_ended_at_idx", "ended_at", "id", postgresql_where=text("ended_at IS NOT NULL")),
         Index("jobs_live_idx", "status", postgresql_where=text(f"NOT ({_ENDED_JOB})")),
+        # Jobs are counted by state all the time: from this index alone.
+        Index("jobs_status_health_idx", "status", "health", postgresql_include=["failures"]),
     )
+
+
+IS_LIVE = text(f"NOT (jobs.{_ENDED_JOB})")
+"""Written out, not with parameters: so Postgres sees that `jobs_live_idx` has all such jobs."""
 
 
 class AttemptRow(Table):
@@ -162,6 +176,7 @@ class AttemptRow(Table):
             unique=True,
             postgresql_where=text(f"NOT ({_ENDED_ATTEMPT})"),
         ),
+        Index("attempts_kill_at_idx", "kill_at", postgresql_where=text("kill_at IS NOT NULL")),
     )
 
 
@@ -190,12 +205,17 @@ class RunnerRow(Table):
     heartbeat_at: Mapped[datetime | None]
     exited_at: Mapped[datetime | None]
     exit_description: Mapped[str | None]
+    fence_after_ms: Mapped[int | None]
+    """How long it may go on without a JobManager where its sinks cannot be fenced."""
+    ended_at: Mapped[datetime | None]
+    """When it reported the end of the attempt that it has."""
 
     __table_args__ = (
         ForeignKeyConstraint(
             ["job_id", "attempt"], ["attempts.job_id", "attempts.number"], ondelete="CASCADE"
         ),
         Index("runners_job_id_attempt_key", "job_id", "attempt", unique=True),
+        Index("runners_launched_at_idx", "launched_at"),
         Index("runners_alive_idx", "host", postgresql_where=text("exited_at IS NULL")),
     )
 
@@ -251,6 +271,15 @@ class CheckpointRow(Table):
             "checkpoints_in_progress_idx",
             "job_id",
             postgresql_where=text("status = 'in_progress'"),
+        ),
+        # Those that can be restored: few, however many there were.
+        Index(
+            "checkpoints_retained_idx",
+            "job_id",
+            "number",
+            postgresql_where=text(
+                "status = 'completed' AND kind <> 'savepoint' AND discarded_at IS NULL"
+            ),
         ),
     )
 
@@ -311,6 +340,8 @@ class SavepointRow(Table):
     labels: Mapped[dict[str, Any]]
     parent: Mapped[str | None]
     """What the job itself was started from."""
+    drained: Mapped[bool] = mapped_column(server_default=text("false"))
+    """The watermark is at the end of time: what came after it would be late."""
 
     __table_args__ = (
         ForeignKeyConstraint(
@@ -326,6 +357,7 @@ class SavepointRow(Table):
         CheckConstraint("(status = 'disposed') = (disposed_at IS NOT NULL)", name="disposed_when"),
         Index("savepoints_created_at_idx", "created_at"),
         Index("savepoints_directory_key", "directory", unique=True),
+        Index("savepoints_job_id_checkpoint_idx", "job_id", "checkpoint"),
     )
 
 
@@ -369,6 +401,11 @@ class OperationRow(Table):
             postgresql_where=text("status = 'in_progress' AND kind <> 'savepoint'"),
         ),
         Index("operations_job_id_idx", "job_id"),
+        Index("operations_savepoint_id_idx", "savepoint_id"),
+        Index("operations_ended_at_idx", "ended_at", postgresql_where=text("ended_at IS NOT NULL")),
+        Index(
+            "operations_in_progress_idx", "kind", postgresql_where=text("status = 'in_progress'")
+        ),
     )
 
 
@@ -535,6 +572,18 @@ class SampleRow(Table):
         CheckConstraint("span_ms > 0", name="takes_time"),
         Index("samples_resolution_s_at_idx", "resolution_s", "at"),
     )
+
+
+PRUNED_RESTARTS = "pruned_restarts"
+
+
+class TotalRow(Table):
+    """A count that goes on when the rows it counted are deleted."""
+
+    __tablename__ = "totals"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    value: Mapped[int]
 
 
 class LeaseRow(Table):

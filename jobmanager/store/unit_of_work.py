@@ -14,6 +14,7 @@ from jobmanager.services.ports.history import Actor, History
 from jobmanager.services.ports.jobs import Attempts, Jobs, KeyGroups
 from jobmanager.services.ports.lives import Lives
 from jobmanager.services.ports.outbox import Outbox
+from jobmanager.services.ports.pruning import Pruning
 from jobmanager.services.ports.runners import Runners
 from jobmanager.services.ports.savepoints import Operations, Savepoints
 from jobmanager.store.artifacts import PostgresArtifacts
@@ -24,6 +25,7 @@ from jobmanager.store.leases import check_term
 from jobmanager.store.lives import PostgresLives
 from jobmanager.store.outages import raise_if_outage
 from jobmanager.store.outbox import PostgresOutbox
+from jobmanager.store.pruning import PostgresPruning
 from jobmanager.store.samples import PostgresSamples
 from jobmanager.store.savepoints import PostgresOperations, PostgresSavepoints
 from jobmanager.store.statistics import PostgresStatistics
@@ -52,6 +54,7 @@ class PostgresUnitOfWork:
     statistics: Statistics
     samples: Samples
     summaries: Summaries
+    pruning: Pruning
 
     def __init__(
         self,
@@ -83,6 +86,7 @@ class PostgresUnitOfWork:
         self.statistics = PostgresStatistics(self._session)
         self.samples = PostgresSamples(self._session)
         self.summaries = PostgresSummaries(self._session)
+        self.pruning = PostgresPruning(self._session)
         self.history = self._history = PostgresHistory(self._session, self._actor, self._actor_name)
         return self
 

@@ -3,14 +3,14 @@
 Only additions: a server of the version before works on this schema.
 
 Revision ID: 7d20c4be91f3
-Revises: 3e8d51c07b9f
+Revises: 7e4b0c2d9f13
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "7d20c4be91f3"
-down_revision = "3e8d51c07b9f"
+down_revision = "7e4b0c2d9f13"
 branch_labels = None
 depends_on = None
 

@@ -63,6 +63,7 @@ class HeartbeatThread(Thread):
         client: JobManagerClient,
         interval_ms: int,
         read: Callable[[], Heartbeat],
+        answered: Callable[[int | None, float], None],
         superseded: Callable[[int | None], None],
         order: Callable[[Order], None],
     ) -> None:
@@ -70,6 +71,8 @@ class HeartbeatThread(Thread):
         self._client = client
         self._interval = interval_ms / 1000
         self._read = read
+        self._answered = answered
+        """Told the attempt of a heartbeat that was answered, and when it was sent."""
         self._superseded = superseded
         """Called with the attempt of a heartbeat whose answer says that it was superseded."""
         self._order = order
@@ -91,6 +94,7 @@ class HeartbeatThread(Thread):
             try:
                 with self._sending:
                     heartbeat = self._read()
+                    sent_at = time.monotonic()
                     reply = self._client.heartbeat(heartbeat)
             except RunnerDismissed as error:
                 self._order(Dismissed(str(error)))
@@ -107,6 +111,8 @@ class HeartbeatThread(Thread):
                 self._interval = reply.heartbeat_interval_ms / 1000
             if reply.superseded:
                 self._superseded(heartbeat.attempt)
+            else:
+                self._answered(heartbeat.attempt, sent_at)
 
 
 class Reporter(Thread):

@@ -1,4 +1,6 @@
 """The time after every event, to which the watermark advances when a bounded job ends."""
 
-END_OF_TIME_MS = 253_402_300_799_000
+from jobmanager.core.snapshots.manifest import END_OF_TIME
+
+END_OF_TIME_MS = int(END_OF_TIME.timestamp()) * 1000
 """The last second of the year 9999."""

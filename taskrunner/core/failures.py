@@ -25,6 +25,7 @@ _NAMES: Mapping[str, FailureKind] = {
             "InvalidVertex",
             "UnsupportedStorage",
             "RestoreRefused",
+            "PathNotAllowed",
             "OutputLost",
         ),
         FailureKind.INVALID_JOB,
@@ -43,6 +44,9 @@ _NAMES: Mapping[str, FailureKind] = {
             "BatchIncomplete",
             "DirectoryNotShared",
             "OutputFileChanged",
+            "OutputNotMounted",
+            # no JobManager for too long: nobody's fault
+            "JobManagerLost",
         ),
         FailureKind.INFRASTRUCTURE,
     ),
@@ -82,6 +86,7 @@ _MEMORY = re.compile(
 _LOST = re.compile(r"ExecutorLostFailure|Executor heartbeat timed out|worker lost", re.IGNORECASE)
 _MOVED = re.compile(r"Wrong basePath (\S+) for the root path: (\S+)")
 _USER_CODE = re.compile(r"^taskrunner\.keyed\.errors\.UserCodeError: (.*)", re.MULTILINE)
+_CODE_IN_STATE = re.compile(r"^taskrunner\.keyed\.plain_pickle\.CodeInState: (.*)", re.MULTILINE)
 _STATE = re.compile(r"SQLSTATE: ([0-9A-Z]{5})")
 _OUR_SINK = "[FOREACH_BATCH_USER_FUNCTION_ERROR]"
 """Spark's condition for errors in a user's `foreachBatch` function, which here is our sink."""
@@ -102,6 +107,9 @@ def classify(causes: Sequence[Cause], stack: str, region: str | None) -> Failure
     """Classifies a chain of causes, outermost first."""
     if moved := _MOVED.search("\n".join(cause.message for cause in causes)):
         return _input_moved(moved[1], moved[2], stack, region)
+    for cause in causes:
+        if refused := _CODE_IN_STATE.search(cause.message):
+            return _state_refused(refused[1], stack, region)
     kind, root = _decide(causes, stack)
     incurable = any(_INCURABLE.search(cause.message) for cause in causes)
     return Failure(
@@ -121,6 +129,17 @@ def _input_moved(now: str, before: str, stack: str, region: str | None) -> Failu
             f"the input of a files source has moved: the restored state has read {before}, "
             f"and the graph now says {now}; put the files back, or start without that state"
         ),
+        stack=stack,
+        is_restartable=False,
+        region=region,
+    )
+
+
+def _state_refused(message: str, stack: str, region: str | None) -> Failure:
+    """It is the same state at every start."""
+    return Failure(
+        kind=FailureKind.INVALID_JOB,
+        message=f"{_shortened(message)}; start the job from another savepoint, or without state",
         stack=stack,
         is_restartable=False,
         region=region,

@@ -72,7 +72,12 @@ def final_name(job: JobId, sink: VertexId, batch: int, part: int, staged: str) -
     """
     path = PurePosixPath(staged)
     endings = "".join(path.suffixes)
-    return str(path.with_name(f"{job.hex}-{sink}-{batch:010d}-{part:05d}{endings}"))
+    return str(path.with_name(f"{final_prefix(job, sink, batch)}{part:05d}{endings}"))
+
+
+def final_prefix(job: JobId, sink: VertexId, batch: int) -> str:
+    """What the names of all files of a batch begin with, in whatever directory they are."""
+    return f"{job.hex}-{sink}-{batch:010d}-"
 
 
 def _recovery(batch: int, state: RecordState, last_kept: int, last_visible: int | None) -> Recovery:

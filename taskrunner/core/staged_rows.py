@@ -18,7 +18,8 @@ class BatchIncomplete(Exception):
 
 
 class OutputFileChanged(Exception):
-    """A file that a batch's record names is missing, or its size differs from the record."""
+    """A file that a batch's record names is missing, or its size differs from the record, or the
+    record itself is damaged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from jobmanager.core.graph.sources import FilesSource, Source
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, VertexId
 from jobmanager.core.plan.job_plan import Region, plan_of
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path
+from jobmanager.files.resolved_places import file_fault
 from jobmanager.protocol.inspection import AdoptCheckpoint, Adopted
 from taskrunner.core import adoptability, spark_messages
 from taskrunner.core.adoptability import FoundCheckpoint
@@ -30,7 +31,7 @@ from taskrunner.snapshots.snapshot import AttemptContext, Snapshots, StateMismat
 from taskrunner.snapshots.spark_log import UnreadableSparkLog
 from taskrunner.spark.compile.compiler import InvalidVertex
 from taskrunner.spark.run import trial_run
-from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.run.job_paths import JobPaths, rules_of
 from taskrunner.spark.session.session import Session
 from taskrunner.spark.session.shipped_artifacts import shipped
 from taskrunner.spark.state.state_reader import states_of
@@ -53,9 +54,14 @@ class AdoptionDesk:
         if storage is not None:
             shipped.become(self._spark, storage, graph.artifacts)
         with scratch_in(self._home, self._spark) as scratch:
-            places = JobPaths(JobLayout(scratch / "job"), local_path(asked.data_root), storage)
+            rules = rules_of(asked.allowed_paths, asked.data_root)
+            data_root = local_path(asked.data_root)
+            places = JobPaths(JobLayout(scratch / "job"), data_root, storage, rules)
             try:
-                foreign = copy_foreign(_path(asked.path), scratch / "foreign")
+                source = _path(asked.path)
+                if rules is not None and (fault := file_fault(rules.snapshots, source)):
+                    raise ForeignCheckpointRefused(fault)
+                foreign = copy_foreign(source, scratch / "foreign")
                 self._check(foreign, graph, region, places)
                 ours = self._converted(foreign, scratch / "ours", asked.parallelism)
                 self._try(ours, graph, region, asked.parallelism, places)
@@ -109,7 +115,9 @@ class AdoptionDesk:
         trial = ours.with_name("trial")
         shutil.copytree(ours, trial, copy_function=os.link)
         empty_batches.repeat_offsets(trial)
-        session = trial_run.session_for(self._spark, graph, parallelism)
+        session = trial_run.session_for(
+            self._spark, graph, parallelism, restricts_paths=places.rules is not None
+        )
         try:
             rows = trial_run.rows_of(session, graph, parallelism, places, region)
             trial_run.run_one_batch(region, rows, trial)
@@ -129,7 +137,8 @@ class AdoptionDesk:
         subject = AttemptContext(
             job, _ATTEMPT, graph, asked.parallelism, self._spark.version, asked.graph
         )
-        snapshots = Snapshots(subject, places.layout, Fence(places.layout, _ATTEMPT))
+        fence = Fence(places.layout, _ATTEMPT)
+        snapshots = Snapshots(subject, places.layout, fence, places.rules)
         snapshots.take_savepoint(
             _CHECKPOINT, {region.id: ours}, datetime.now(UTC), asked.savepoint, asked.target
         )

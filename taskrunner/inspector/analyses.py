@@ -20,7 +20,7 @@ from taskrunner.snapshots import empty_batches
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.spark.compile.compiler import Compiler, InvalidVertex
 from taskrunner.spark.run import trial_run
-from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.run.job_paths import JobPaths, rules_of
 from taskrunner.spark.session.session import Session
 from taskrunner.spark.session.shipped_artifacts import shipped
 
@@ -33,11 +33,15 @@ class AnalysisDesk:
     def analyse(self, asked: AnalyseGraph) -> Analysed:
         graph = graph_document.parse(asked.graph)
         with scratch_in(self._home, self._spark) as scratch:
-            session = trial_run.session_for(self._spark, graph, asked.parallelism)
+            rules = rules_of(asked.allowed_paths, asked.data_root)
+            session = trial_run.session_for(
+                self._spark, graph, asked.parallelism, restricts_paths=rules is not None
+            )
             storage = local_path(asked.storage) if asked.storage else None
             if storage is not None:
                 shipped.become(session, storage, graph.artifacts)
-            places = JobPaths(JobLayout(scratch / "job"), local_path(asked.data_root), storage)
+            data_root = local_path(asked.data_root)
+            places = JobPaths(JobLayout(scratch / "job"), data_root, storage, rules)
             compiler = trial_run.compiler_of(session, graph, asked.parallelism, places)
             faults = _faults(graph, compiler)
             blamed = {fault.vertex for fault in faults}

@@ -26,6 +26,8 @@ from taskrunner.inspector.analyses import AnalysisDesk
 from taskrunner.inspector.scripts import ScriptDesk
 from taskrunner.inspector.states import StateDesk, UnknownState
 from taskrunner.inspector.trials import TrialDesk
+from taskrunner.keyed.group_state import UnknownStateFormat
+from taskrunner.keyed.plain_pickle import CodeInState
 from taskrunner.snapshots.copies import Copies, SnapshotGone, UnreadableSnapshot
 from taskrunner.snapshots.foreign import ForeignCheckpointRefused
 from taskrunner.spark.run.causes import causes_of, stack_of
@@ -108,7 +110,7 @@ def _refusal(question: Question, error: Exception) -> Refusal:
             return Refusal(reason="bad_script", message=str(error))
         case InvalidJobGraph():
             return Refusal(reason="bad_graph", message=str(error))
-        case UnreadableSnapshot() | UncountableState():
+        case UnreadableSnapshot() | UncountableState() | UnknownStateFormat() | CodeInState():
             return Refusal(reason="unreadable", message=str(error))
         case _:
             stack = stack_of(error)

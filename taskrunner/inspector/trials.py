@@ -37,7 +37,7 @@ from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.spark.compile.compiler import InvalidVertex
 from taskrunner.spark.run import trial_run
-from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.run.job_paths import JobPaths, rules_of
 from taskrunner.spark.session.session import Session
 from taskrunner.spark.session.shipped_artifacts import shipped
 from taskrunner.spark.state.state_reader import StateReader, states_of
@@ -59,11 +59,16 @@ class TrialDesk:
             raise UnreadableSnapshot("a batch job does not go on from a snapshot: it starts over")
         copy = self._copies.of(asked.place.root, asked.place.manifest)
         with scratch_in(self._home, self._spark) as scratch:
-            spark = trial_run.session_for(self._spark, graph, asked.parallelism)
+            rules = rules_of(asked.allowed_paths, asked.data_root)
+            spark = trial_run.session_for(
+                self._spark, graph, asked.parallelism, restricts_paths=rules is not None
+            )
             storage = local_path(asked.storage) if asked.storage else None
             if storage is not None:
                 shipped.become(spark, storage, graph.artifacts)
-            trial = _Trial(spark, graph, asked.parallelism, asked.data_root, copy, scratch, storage)
+            layout, data_root = JobLayout(scratch / "job"), local_path(asked.data_root)
+            places = JobPaths(layout, data_root, storage, rules)
+            trial = _Trial(spark, graph, asked.parallelism, places, copy, scratch)
             regions = plan_of(graph, asked.parallelism).regions
             return Tried(regions=[trial.of(region) for region in regions])
 
@@ -75,10 +80,10 @@ class _Trial:
     spark: Session
     graph: JobGraph
     parallelism: int
-    data_root: str
+    places: JobPaths
+    """Rows of a `table` are put into a file of the job: here into one that nobody keeps."""
     copy: Copy
     scratch: Path
-    storage: Path | None
 
     def of(self, region: Region) -> TriedRegion:
         known = self.copy.manifest.regions.get(region.id)
@@ -128,9 +133,7 @@ class _Trial:
         trial_run.run_one_batch(region, self._rows(region), directory)
 
     def _rows(self, region: Region) -> trial_run.Rows:
-        # rows of a `table` are written to a file of the job: here to a temporary file
-        places = JobPaths(JobLayout(self.scratch / "job"), local_path(self.data_root), self.storage)
-        return trial_run.rows_of(self.spark, self.graph, self.parallelism, places, region)
+        return trial_run.rows_of(self.spark, self.graph, self.parallelism, self.places, region)
 
     def _old_schemas(self, region: RegionId, known: RegionManifest) -> Schemas:
         assert known.batch is not None

@@ -7,8 +7,9 @@ A key is the tuple of its columns. The state of a key is a blob, so that keys wh
 not touch are never decoded. Timers and expiries are outside the blobs, so that finding due timers
 decodes no blob.
 
-All of it is plain data (`PLAIN`). An object of a user's class would be stored under the name of
-its class, and could not be read by the next version of the code.
+All of it is plain data (`PLAIN`). An object of a user's class would be kept under the name of
+its class, be lost with the next version of the code, and run code of whoever wrote the state: it
+is refused when state is written, and again when state is read (`plain_pickle`).
 """
 
 import pickle
@@ -17,6 +18,9 @@ import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from taskrunner.keyed import plain_pickle
+from taskrunner.keyed.plain_pickle import CodeInState, NotPlainData
 
 VERSION = 1
 PLAIN = (
@@ -45,10 +49,6 @@ _TIMES = re.compile(
 Key = tuple[Hashable, ...]
 
 
-class NotPlainData(TypeError):
-    """A value that is to be stored is not plain data."""
-
-
 class UnknownStateFormat(Exception):
     """The bytes are not the state of a key group of this or an earlier version."""
 
@@ -72,15 +72,17 @@ def pack(state: GroupState) -> bytes | None:
     """Serialises the group; None: there is nothing to store."""
     if state.is_empty:
         return None
-    return pickle.dumps((VERSION, state.blobs, state.timers, state.expiries), protocol=5)
+    return plain_pickle.dumps((VERSION, state.blobs, state.timers, state.expiries))
 
 
 def unpack(value: bytes | None) -> GroupState:
-    """Raises `UnknownStateFormat`."""
+    """Raises `UnknownStateFormat`, `CodeInState`."""
     if value is None:
         return GroupState()
     try:
-        version, *parts = pickle.loads(value)
+        version, *parts = plain_pickle.loads(value)
+    except CodeInState:
+        raise  # under its own name: nothing else of it comes back from a Python worker
     except Exception as error:
         raise UnknownStateFormat(f"not the state of a key group: {error}") from error
     if version != VERSION:
@@ -99,7 +101,8 @@ def pack_key(values: Mapping[str, Any]) -> bytes:
 
 
 def unpack_key(blob: bytes) -> dict[str, Any]:
-    values: dict[str, Any] = pickle.loads(blob)
+    """Raises `CodeInState`."""
+    values: dict[str, Any] = plain_pickle.loads(blob)
     return values
 
 

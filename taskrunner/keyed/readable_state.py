@@ -5,14 +5,15 @@ has the same shape, a version and the contents by key.
 """
 
 import base64
-import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from taskrunner.api.state import TTL_MARK
+from taskrunner.keyed import plain_pickle
 from taskrunner.keyed.group_state import UnknownStateFormat, unpack_key
+from taskrunner.keyed.plain_pickle import CodeInState
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +24,14 @@ class KeyContents:
 
 
 def contents_of(value: bytes) -> list[KeyContents]:
-    """The keys of a group in the order in which they are stored. Raises `UnknownStateFormat`."""
+    """The keys of a group in the order in which they are stored. Raises `UnknownStateFormat`,
+    `CodeInState`.
+    """
     try:
-        _, keys, *rest = pickle.loads(value)
+        _, keys, *rest = plain_pickle.loads(value)
         items = list(keys.items())
+    except CodeInState:
+        raise
     except Exception as error:
         raise UnknownStateFormat(f"not the state of a key group: {error}") from error
     timers = rest[0] if rest and isinstance(rest[0], dict) else {}

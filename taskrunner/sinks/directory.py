@@ -1,24 +1,27 @@
 """A directory of plain files in which each committed row is seen exactly once.
 
 Spark writes a batch into a private directory next to the sink's own (not below it:
-DuckDB's `**` looks into hidden directories too). Then one record, created atomically,
-commits the batch; then the files are renamed into place, each in one step; then the
-record is renamed from `pending` to done. A process that finds a record completes the
-publication. A batch whose files do not hold the rows that Spark counted is not
-committed, and a file whose size differs from the record is not published.
+DuckDB's `**` looks into hidden directories too). If the sink's directory is a mount point, no file
+can be renamed into it from there, and the private directory is inside. Then one record, created
+atomically, commits the batch; then the files are renamed into place, each in one step; then the
+record is renamed from `pending` to done. A process that finds a record completes the publication.
+A batch whose files do not hold the rows that Spark counted is not committed, and a file whose size
+differs from the record is not published.
 
     <parent>/<name>/<job>-<sink>-<batch>-<part>.parquet       what readers see
     <parent>/.<name>.headgate/<job>/<sink>/<batch>.json       published
                                              <batch>.pending.json
                                              <batch>.held.json
                                              staging/<attempt>-<batch>-<id>/…
+    <parent>/<name>/.headgate/<job>/…                         the same, in a mount point
 """
 
+import errno
 import json
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from threading import RLock
@@ -31,6 +34,7 @@ from taskrunner.core.sink_records import (
     RecordState,
     Recovery,
     final_name,
+    final_prefix,
     recoveries,
 )
 from taskrunner.core.staged_rows import (
@@ -42,6 +46,8 @@ from taskrunner.core.staged_rows import (
 )
 from taskrunner.snapshots import durable
 
+_INSIDE = ".headgate"
+_NO_RENAME = (errno.EXDEV, errno.EACCES, errno.EPERM, errno.EROFS)
 _RECORD = re.compile(r"(\d+)(?:\.(held|pending|withdrawn))?\.json")
 
 Guard = Callable[[], AbstractContextManager[None]]
@@ -50,7 +56,24 @@ Guard = Callable[[], AbstractContextManager[None]]
 
 def private_directory(directory: Path) -> Path:
     """The directory with the records of all jobs that write into `directory`."""
-    return directory.parent / f".{directory.name}.headgate"
+    inside = directory / _INSIDE
+    return inside if inside.is_dir() else directory.parent / f".{directory.name}{_INSIDE}"
+
+
+def make_private_directory(directory: Path) -> Path:
+    """Makes the private directory before a job first writes into `directory`: next to it, or inside
+    it if files cannot be renamed from its parent. Later jobs use the same private directory.
+    """
+    found = private_directory(directory)
+    if not found.is_dir():
+        if directory.is_dir() and not _can_rename_into(directory):
+            found = directory / _INSIDE
+        durable.make_directory(found)
+    return found
+
+
+def is_inside(directory: Path, private: Path) -> bool:
+    return private == directory / _INSIDE
 
 
 class SinkDirectory:
@@ -124,6 +147,19 @@ class SinkDirectory:
                 if one <= batch and state in (RecordState.HELD, RecordState.PENDING):
                     self._publish(one)
 
+    def lost_batches(self) -> dict[int, str]:
+        """Batches that are committed and cannot be published, with the reason: they have to be run
+        again. Published files are not checked: users may have moved them.
+        """
+        lost = {}
+        for batch, state in sorted(self._records().items()):
+            if state in (RecordState.HELD, RecordState.PENDING):
+                try:
+                    self._check_sizes(self._read(batch, state))
+                except OutputFileChanged as error:
+                    lost[batch] = str(error)
+        return lost
+
     def recover(self, last_kept: int, last_visible: int | None) -> None:
         """Brings the directory in line with the restored state, before an attempt starts."""
         with self._lock, self._guard():
@@ -171,7 +207,7 @@ class SinkDirectory:
 
     def _sync(self, batch: int, staged: Path, files: Sequence[StagedFile]) -> None:
         try:
-            durable.sync_all(staged / one.path for one in files)
+            durable.sync_all((staged / one.path for one in files), inside=self._staging)
         except FileNotFoundError as error:
             raise self._incomplete(batch, staged, f"{error.filename} is gone") from None
 
@@ -219,7 +255,7 @@ class SinkDirectory:
             staged = self._private / file.staged
             durable.make_directory(final.parent)
             if staged.exists():
-                staged.replace(final)
+                durable.move(staged, final)
                 self._after_step("renamed")
             parents.add(final.parent)
         for parent in parents:
@@ -231,17 +267,30 @@ class SinkDirectory:
         state = self.state_of(batch)
         if state is not None and state is not RecordState.WITHDRAWN:
             self._move(batch, state, RecordState.WITHDRAWN)
-        record = self._read(batch, RecordState.WITHDRAWN)
-        for file in record.files:
-            final = self._directory / file.final
+        finals, staged = self._places_of(batch)
+        for final in finals:
             final.unlink(missing_ok=True)
             self._after_step("unlinked")
             if final.parent.exists():
                 durable.sync(final.parent)
-        self._delete_staged(record)
+        for one in staged:
+            self.discard(one)
         self._path(batch, RecordState.WITHDRAWN).unlink()
         durable.sync(self._private)
         self._after_step("withdrawn")
+
+    def _places_of(self, batch: int) -> tuple[list[Path], set[Path]]:
+        """The files of a withdrawn batch, and its staging directories. If the record is damaged,
+        they are found by their names.
+        """
+        try:
+            record = self._read(batch, RecordState.WITHDRAWN)
+        except OutputFileChanged:
+            prefix = final_prefix(self._job, self._sink, batch)
+            named = [one for one in self._directory.rglob("*") if one.name.startswith(prefix)]
+            return named, set(self._staging.glob(f"*-{batch}-*"))
+        finals = [self._directory / file.final for file in record.files]
+        return finals, {self._staging_of(file) for file in record.files}
 
     def _move(self, batch: int, before: RecordState, after: RecordState) -> None:
         self._path(batch, before).rename(self._path(batch, after))
@@ -249,9 +298,16 @@ class SinkDirectory:
         self._after_step(after)
 
     def _read(self, batch: int, state: RecordState) -> Record:
-        document = json.loads(self._path(batch, state).read_text(encoding="utf-8"))
-        files = tuple(OutputFile(**file) for file in document.pop("files"))
-        return Record(files=files, **document)
+        path = self._path(batch, state)
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            files = tuple(OutputFile(**file) for file in document.pop("files"))
+            return Record(files=files, **document)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise OutputFileChanged(
+                f"sink {self._sink}, batch {batch}: the record {path} is damaged ({error}). "
+                "Start the job from a checkpoint before this batch"
+            ) from None
 
     def _delete_staged(self, record: Record) -> None:
         for directory in {self._staging_of(file) for file in record.files}:
@@ -285,3 +341,21 @@ def _size(path: Path) -> int | None:
 
 def _found(size: int | None) -> str:
     return "the file is not there" if size is None else f"the file has {size} bytes"
+
+
+def _can_rename_into(directory: Path) -> bool:
+    """Tests it with a file: two mounts of one device have the same device number."""
+    name = f"{_INSIDE}-{uuid4().hex}"
+    beside, inside = directory.parent / name, directory / name
+    try:
+        beside.touch()
+        beside.rename(inside)
+    except OSError as error:
+        if error.errno not in _NO_RENAME:
+            raise
+        return False
+    finally:
+        for one in (beside, inside):
+            with suppress(OSError):
+                one.unlink(missing_ok=True)
+    return True

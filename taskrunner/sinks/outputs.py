@@ -5,35 +5,98 @@ not name them, so the list is kept in the job's own directory.
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.sinks import FilesSink, Sink
 from jobmanager.core.ids import AttemptNumber, JobId, VertexId
 from jobmanager.core.snapshots.layout import OUTPUTS
-from taskrunner.sinks.directory import Guard, SinkDirectory
+from taskrunner.sinks.directory import (
+    Guard,
+    SinkDirectory,
+    is_inside,
+    make_private_directory,
+    private_directory,
+)
 from taskrunner.snapshots.layout import JobLayout
 
 Output = tuple[VertexId, Path]
+_INSIDE, _BESIDE = "inside", "beside"
+
+
+def outputs_of(
+    graph: JobGraph, sinks: Iterable[VertexId], resolve: Callable[[str], Path]
+) -> list[Output]:
+    """The directories of the files sinks among `sinks`."""
+    found = [graph.vertex(sink) for sink in sinks]
+    return [
+        (one.id, resolve(one.connector.path))
+        for one in found
+        if isinstance(one, Sink) and isinstance(one.connector, FilesSink)
+    ]
+
+
+def lost_batches(job: JobId, outputs: Collection[Output]) -> dict[int, str]:
+    """Batches that a sink has committed and cannot publish, with the reason. Only looks."""
+    return {
+        batch: why
+        for sink, directory in outputs
+        for batch, why in SinkDirectory(directory, job, sink, AttemptNumber(0), nullcontext)
+        .lost_batches()
+        .items()
+    }
+
+
+class OutputNotMounted(Exception):
+    """The volume to which a job has written is not mounted."""
+
+
+def prepare_outputs(layout: JobLayout, outputs: Collection[Output]) -> list[Path]:
+    """Makes the private directory of each output directory. Raises `OutputNotMounted` if an output
+    directory lacks the private directory that an earlier attempt used inside it.
+    """
+    noted = {(one["sink"], one["directory"]): one for one in _document(layout)}
+    for sink, directory in outputs:
+        known = noted.get((sink, str(directory)), {})
+        if known.get("records") == _INSIDE and not is_inside(
+            directory, private_directory(directory)
+        ):
+            raise OutputNotMounted(
+                f"sink {sink}: the records of the job's output are missing in {directory}, where "
+                "earlier attempts wrote them: is the volume mounted? Mount it and restart the job"
+            )
+    return [make_private_directory(directory) for _, directory in outputs]
 
 
 def note_outputs(layout: JobLayout, outputs: Collection[Output]) -> None:
     """Records the directories to which the job is about to write."""
-    known = noted_outputs(layout)
-    if set(outputs) <= set(known):
-        return
-    document = [
-        {"sink": sink, "directory": str(directory)}
-        for sink, directory in dict.fromkeys([*known, *outputs])
+    known = _document(layout)
+    named = {(one["sink"], one["directory"]) for one in known}
+    new = [
+        {
+            "sink": sink,
+            "directory": str(directory),
+            "records": _INSIDE if is_inside(directory, private_directory(directory)) else _BESIDE,
+        }
+        for sink, directory in dict.fromkeys(outputs)
+        if (sink, str(directory)) not in named
     ]
-    layout.work.write(OUTPUTS, json.dumps(document, indent=1))
+    if new:
+        layout.work.write(OUTPUTS, json.dumps([*known, *new], indent=1))
 
 
 def noted_outputs(layout: JobLayout) -> list[Output]:
+    return [(VertexId(one["sink"]), Path(one["directory"])) for one in _document(layout)]
+
+
+def _document(layout: JobLayout) -> list[dict[str, str]]:
     try:
-        document = json.loads(layout.work.read(OUTPUTS))
+        document: list[dict[str, str]] = json.loads(layout.work.read(OUTPUTS))
     except FileNotFoundError:
         return []
-    return [(VertexId(one["sink"]), Path(one["directory"])) for one in document]
+    return document
 
 
 def withdraw_abandoned(

@@ -2,9 +2,9 @@
 
 from jobmanager.files.durable import (
     create,
-    link,
     link_or_copy,
     make_directory,
+    move,
     sha256,
     sync,
     sync_all,
@@ -13,9 +13,9 @@ from jobmanager.files.durable import (
 
 __all__ = [
     "create",
-    "link",
     "link_or_copy",
     "make_directory",
+    "move",
     "sha256",
     "sync",
     "sync_all",

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taskrunner.snapshots import durable
-from taskrunner.snapshots.spark_log import BatchOffsets, SparkLog
+from taskrunner.snapshots import durable, state_archives
+from taskrunner.snapshots.spark_log import BatchOffsets, SparkLog, named_files
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _HDFS_BACKED = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
@@ -96,14 +96,26 @@ def copy_foreign(source: Path, target: Path) -> Foreign:
         try:
             for path in _visible_files(source):
                 inside = path.relative_to(source)
+                if path.is_symlink():
+                    raise ForeignCheckpointRefused(
+                        f"{inside} is a symbolic link: copy the checkpoint with its files"
+                    )
                 if not _is_after(inside.parts, batch):
                     durable.link_or_copy(path, target / inside)
+                    _check_archive(target / inside, inside.as_posix())
             return Foreign(target, batch, SparkLog(target).offsets(batch))
         except FileNotFoundError:  # the query is running, and deletes old files
             shutil.rmtree(target, ignore_errors=True)
     raise ForeignCheckpointRefused(
         f"{source} changes faster than it can be copied: stop its query first"
     )
+
+
+def _check_archive(copy: Path, inside: str) -> None:
+    if state_archives.is_archive(inside) and (
+        fault := state_archives.archive_fault(copy.read_bytes())
+    ):
+        raise ForeignCheckpointRefused(f"{inside} {fault}")
 
 
 def pretend_ours(foreign: Foreign) -> None:
@@ -175,13 +187,9 @@ def _visible_files(directory: Path) -> Iterator[Path]:
 def _a_path(log: Path) -> str | None:
     """The path of an input file named in a source's log; None: it is another kind of log."""
     try:
-        for line in log.read_text(encoding="utf-8").splitlines()[1:]:
-            document = json.loads(line)
-            if isinstance(document, dict) and isinstance(document.get("path"), str):
-                return str(document["path"])
+        return next(named_files(log.read_text(encoding="utf-8")), None)
     except (OSError, ValueError):
-        pass
-    return None
+        return None
 
 
 def _compact(document: Any) -> str:

@@ -5,6 +5,7 @@ names it any more. All changes are made under `pool.lock`, which the JobManager 
 it deletes files. A file in the pool is never overwritten.
 """
 
+from itertools import chain
 from pathlib import Path
 
 from jobmanager.core.ids import RegionId
@@ -18,59 +19,65 @@ _Stamp = tuple[int, int, int, int]
 
 
 class SnapshotPool:
-    """The pool of one job, for one attempt. Use it under the pool lock only."""
+    """The pool of one job, for one attempt. Use it under the pool lock only.
+
+    The lock can be broken: an attempt that was frozen and replaced still writes as if it held the
+    lock. So the name of a file contains the hash of its content, and no file is replaced: such an
+    attempt cannot change a file that a manifest names.
+    """
 
     def __init__(self, files: Storage) -> None:
         self._files = files
         self._known: dict[str, Digest] = {}
-        self._there: dict[str, int] = {}
+        self._places: dict[tuple[RegionId, str], list[str]] = {}
+        self._there: set[str] = set()
         self._read: dict[_Stamp, str] = {}
         self._read_now: dict[_Stamp, str] = {}
         self.new_bytes = 0
         """Bytes added since `begin`."""
 
     def learn(self, manifest: Manifest) -> None:
-        """Takes the checksums of an earlier checkpoint, so that no file is read twice."""
-        for file in manifest.files():
-            self._known[file.location] = Digest(file.bytes, file.sha256)
+        """Takes the locations and checksums of an earlier checkpoint, so that no file is read or
+        stored twice: also locations that an earlier release chose.
+        """
+        for region, known in manifest.regions.items():
+            for file in known.files:
+                self._known[file.location] = Digest(file.bytes, file.sha256)
+                self._places.setdefault((region, file.path), []).append(file.location)
 
     def begin(self) -> None:
-        """Lists the pool again: the JobManager may have deleted files since the last checkpoint."""
-        self._there = dict(self._files.list_files(layout.POOL))
+        """Looks at what is there: the JobManager deletes between two checkpoints."""
+        self._there = set(self._files.list_files(layout.POOL))
         self._known = {name: kept for name, kept in self._known.items() if name in self._there}
         self._read, self._read_now = self._read_now, {}  # unused checksums are dropped
         self.new_bytes = 0
 
     def keep(self, region: RegionId, source: Path, path: str) -> SnapshotFile:
         """Keeps `source`, which is `path` in the region's Spark checkpoint directory."""
-        location = self._place(layout.pooled(region, path), source)
-        if location not in self._there:
-            self._add(source, location)
-        kept = self._kept(location)
-        return SnapshotFile(path, location, kept.bytes, kept.sha256)
-
-    def _place(self, location: str, source: Path) -> str:
-        """The location of the file: another name if a file with the same name has other bytes.
-
-        Spark may write a snapshot of one version again, with other shared files in it, and
-        a dead attempt may have left half of a file, under any name.
-        """
-        if location not in self._there or self._files.is_same(source, location):
-            return location
+        known = [one for one in self._places.get((region, path), ()) if one in self._known]
+        for location in known:
+            if self._files.is_same(source, location):
+                return self._file(path, location)
         content = self._sha256(source)
-        return next(
-            name
-            for name in layout.pooled_beside(location, content)
-            if name not in self._there or self._kept(name).sha256 == content
-        )
+        places = layout.pooled_places(layout.pooled(region, path), content)
+        for location in chain(known, places):
+            if location not in self._there:
+                self._add(source, location)
+            if self._kept(location).sha256 == content:
+                break
+        return self._file(path, location)
 
     def _add(self, source: Path, location: str) -> None:
-        stamp = _stamp(source)
-        kept = self._files.keep(source, location)
-        self._known[location] = kept
-        self._there[location] = kept.bytes
-        self._read_now[stamp] = kept.sha256
-        self.new_bytes += kept.bytes
+        """Keeps `source` at `location`, unless another attempt has created the file meanwhile."""
+        kept = self._files.keep_new(source, location)
+        self._there.add(location)
+        if kept is not None:
+            self._known[location] = kept
+            self.new_bytes += kept.bytes
+
+    def _file(self, path: str, location: str) -> SnapshotFile:
+        kept = self._kept(location)
+        return SnapshotFile(path, location, kept.bytes, kept.sha256)
 
     def _kept(self, location: str) -> Digest:
         """Size and checksum of a file in the pool. Unknown files are read: they may be half."""

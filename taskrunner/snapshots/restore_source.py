@@ -12,16 +12,20 @@ from uuid import uuid4
 
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import JobId, RegionId
+from jobmanager.core.paths.allowed_paths import PathRules
 from jobmanager.core.snapshots import fit
 from jobmanager.core.snapshots import layout as storage_layout
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import Ancestor, Manifest, SnapshotFile
+from jobmanager.core.snapshots.storage_uri import is_local, local_path
 from jobmanager.files.open_storage import open_storage
+from jobmanager.files.resolved_places import file_fault, place_fault
 from jobmanager.files.storage_port import Storage, StoreFailed, damage
 from jobmanager.protocol.messages import RestorePointMessage
 from taskrunner.core.restore import SavedRegion
-from taskrunner.snapshots import durable
+from taskrunner.snapshots import durable, state_archives
 from taskrunner.snapshots.layout import JobLayout
+from taskrunner.snapshots.spark_log import named_files
 
 
 class RestoreRefused(Exception):
@@ -37,6 +41,8 @@ class RestoreSource:
     manifest: Manifest
     graph: JobGraph
     """The graph of the job that starts from the restore point."""
+    rules: PathRules | None = None
+    """What the job may read; None: anything."""
 
     def region(self, region: RegionId) -> SavedRegion:
         known = self.manifest.regions.get(region)
@@ -51,9 +57,20 @@ class RestoreSource:
                 durable.write(copy, json.dumps({"id": str(uuid4())}))
             elif file.path.startswith("sources/"):
                 text = self.files.read(file.location).decode()
-                durable.write(copy, _moved(text, self.job, layout))
+                durable.write(copy, self._allowed(_moved(text, self.job, layout), layout))
             else:
                 self.files.fetch(file, copy)
+
+    def _allowed(self, log: str, layout: JobLayout) -> str:
+        """A source's log. It may name files for a batch that is not committed yet, which Spark
+        would read. Raises `RestoreRefused` for a file that the graph could not name.
+        """
+        if self.rules is not None:
+            home = f"{layout.work.uri}/"
+            for path in named_files(log):
+                if not path.startswith(home) and (fault := place_fault(self.rules.graphs, path)):
+                    raise RestoreRefused(f"{self.name} cannot be restored: an input file: {fault}")
+        return log
 
     @property
     def job(self) -> JobId:
@@ -67,7 +84,9 @@ class RestoreSource:
                 yield file
 
 
-def open_restore_source(point: RestorePointMessage, graph: JobGraph) -> RestoreSource:
+def open_restore_source(
+    point: RestorePointMessage, graph: JobGraph, rules: PathRules | None = None
+) -> RestoreSource:
     """Reads and checks a restore point. Raises `RestoreRefused` with everything that is wrong."""
     files = open_storage(point.root)
     where = f"{files.uri}/{point.manifest}"
@@ -81,11 +100,12 @@ def open_restore_source(point: RestorePointMessage, graph: JobGraph) -> RestoreS
         raise RestoreRefused(f"{point.name} cannot be restored: {where}: {error}") from error
     fitting = fit.fit(fit.state_in(manifest), graph)
     faults = fitting.faults(allow_non_restored_state=point.allow_non_restored_state)
-    found = [one.message for one in faults] or list(_damage(files, manifest))
+    found = [one.message for one in faults]
+    found = found or list(_links_outside(files, manifest, rules)) or list(_damage(files, manifest))
     if found:
         more = f" (and {len(found) - 5} more)" if len(found) > 5 else ""
         raise RestoreRefused(f"{point.name} cannot be restored: {'; '.join(found[:5])}{more}")
-    return RestoreSource(point.name, files, manifest, graph)
+    return RestoreSource(point.name, files, manifest, graph, rules)
 
 
 def write_lineage(layout: JobLayout, job: JobId, origin: RestoreSource) -> None:
@@ -109,10 +129,22 @@ def read_lineage(layout: JobLayout) -> tuple[Ancestor, ...]:
     return manifests.lineage_of(json.loads(text))
 
 
+def _links_outside(files: Storage, manifest: Manifest, rules: PathRules | None) -> Iterator[str]:
+    """Each file that is a link to somewhere that is not allowed."""
+    if rules is None or not is_local(files.uri):
+        return
+    for location in sorted({file.location for file in manifest.files()}):
+        if fault := file_fault(rules.snapshots, local_path(files.uri) / location):
+            yield f"{location}: {fault}"
+
+
 def _damage(files: Storage, manifest: Manifest) -> Iterator[str]:
-    """The name of each file that differs from the manifest."""
+    """Each file that is not what the manifest says, or that Spark must not read, by its name."""
     for file in {file.location: file for file in manifest.files()}.values():
-        if fault := damage(files, file):
+        fault = damage(files, file)
+        if fault is None and state_archives.is_archive(file.path):
+            fault = state_archives.archive_fault(files.read(file.location))
+        if fault:
             yield f"{file.location} {fault}"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
 
+from jobmanager.core.errors import PathNotAllowed
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import (
     AttemptNumber,
@@ -16,6 +17,7 @@ from jobmanager.core.ids import (
     RegionId,
     VertexId,
 )
+from jobmanager.core.paths.allowed_paths import PathRules
 from jobmanager.core.plan import spark_order
 from jobmanager.core.plan.key_groups import subtasks
 from jobmanager.core.plan.regions import query_of
@@ -29,6 +31,7 @@ from jobmanager.core.snapshots.manifest import (
     SnapshotFile,
     StatePointer,
 )
+from jobmanager.files.resolved_places import place_fault
 from jobmanager.files.storage_port import Storage
 from taskrunner.snapshots import spark_state
 from taskrunner.snapshots.fence import Fence
@@ -37,6 +40,7 @@ from taskrunner.snapshots.pool import SnapshotPool
 from taskrunner.snapshots.savepoint import SavepointDraft
 from taskrunner.snapshots.spark_log import SparkLog, moment_of
 from taskrunner.snapshots.spark_state import PartitionState
+from taskrunner.snapshots.start_files import small_files
 
 
 class StateMismatch(Exception):
@@ -74,10 +78,18 @@ class Keep(Protocol):
 class Snapshots:
     """Takes the checkpoints and savepoints of one attempt."""
 
-    def __init__(self, subject: AttemptContext, layout: JobLayout, fence: Fence) -> None:
+    def __init__(
+        self,
+        subject: AttemptContext,
+        layout: JobLayout,
+        fence: Fence,
+        rules: PathRules | None = None,
+    ) -> None:
+        """`rules`: where savepoints may go; None: anywhere."""
         self._subject = subject
         self._layout = layout
         self._fence = fence
+        self._rules = rules
 
     @cached_property
     def _files(self) -> Storage:
@@ -129,9 +141,11 @@ class Snapshots:
         after_step: Callable[[str], None] = lambda step: None,
     ) -> Taken:
         """The same as `take`, with all files in the new directory `target`, a URI. Raises the
-        errors of `take`; then there is no savepoint.
+        errors of `take`, and `PathNotAllowed`; then there is no savepoint.
         """
         self._fence.check()
+        if self._rules is not None and (fault := place_fault(self._rules.snapshots, target)):
+            raise PathNotAllowed(fault)
         draft = SavepointDraft(target, after_step)
         try:
             regions = {
@@ -140,7 +154,8 @@ class Snapshots:
             }
             itself = Ancestor(self._subject.job, manifests.batches_by_sink(regions))
             lineage = (*self._subject.ancestors, itself)
-            info = SavepointInfo(savepoint, self._subject.document, lineage)
+            is_drained = any(manifests.is_end_of_time(one.watermark) for one in regions.values())
+            info = SavepointInfo(savepoint, self._subject.document, lineage, is_drained)
             manifest = self._manifest(checkpoint, at, regions, info)
             draft.finish(manifest, self._fence.holding)
         except Exception:
@@ -182,7 +197,7 @@ class Snapshots:
         }
         small = [
             keep_small(region, path, path.relative_to(directory).as_posix())
-            for path in _small_files(directory, batch, states)
+            for path in small_files(directory, batch, states)
         ]
         return RegionManifest(
             batch=batch,
@@ -262,26 +277,3 @@ def offsets_by_source(
             f"region {region}: Spark has {len(offsets)} sources, the plan has {len(sources)}"
         )
     return dict(zip(sources, offsets, strict=True))
-
-
-def _small_files(directory: Path, batch: int, states: list[PartitionState]) -> Iterator[Path]:
-    """The files that a Spark checkpoint directory needs beside state files to start after `batch`.
-
-    Commits are kept as far back as they name state files, because the next snapshot needs them.
-    """
-    oldest = spark_state.oldest_version(states, otherwise=batch + 1) - 1
-    for one in sorted(directory.rglob("*")):
-        inside = one.relative_to(directory)
-        if any(part.startswith(".") for part in inside.parts) or not one.is_file():
-            continue
-        match inside.parts:
-            case ("offsets", name):
-                wanted = int(name) in (batch - 1, batch)
-            case ("commits", name):
-                wanted = min(oldest, batch - 1) <= int(name) <= batch
-            case ("state", *_):
-                wanted = not spark_state.is_state_file(one)
-            case _:
-                wanted = True
-        if wanted:
-            yield one

@@ -1,7 +1,7 @@
 """Spark's own logs in a checkpoint directory: `offsets` (begun) and `commits` (done)."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,18 +59,14 @@ class SparkLog:
 
     def offsets(self, batch: int) -> BatchOffsets:
         path = self.directory / "offsets" / str(batch)
-        version, *lines = path.read_text(encoding="utf-8").splitlines()
-        if version != "v1" or not lines:
-            raise UnreadableSparkLog(f"{path} has version {version!r}, not v1")
-        sources = [None if line == "-" else json.loads(line) for line in lines[1:]]
-        return BatchOffsets(version, json.loads(lines[0]), sources)
+        version, lines = _entry(path, "v1")
+        sources = [None if line == "-" else _parsed(path, line) for line in lines[1:]]
+        return BatchOffsets(version, _parsed(path, lines[0]), sources)
 
     def commit(self, batch: int) -> BatchCommit:
         path = self.directory / "commits" / str(batch)
-        version, *lines = path.read_text(encoding="utf-8").splitlines()
-        if version not in ("v1", "v2") or not lines:
-            raise UnreadableSparkLog(f"{path} has version {version!r}, not v1 or v2")
-        document = json.loads(lines[0])
+        _, lines = _entry(path, "v1", "v2")
+        document = _parsed(path, lines[0])
         ids = document.get("stateUniqueIds") or {}
         return BatchCommit(
             next_watermark_ms=int(document.get("nextBatchWatermarkMs", 0)),
@@ -131,6 +127,24 @@ def _batches(directory: Path) -> list[int]:
         return []
 
 
+def _entry(path: Path, *versions: str) -> tuple[str, list[str]]:
+    """The version of a file of the log, and the lines after it, of which there is at least one."""
+    version, *lines = path.read_bytes().decode(errors="replace").splitlines() or [""]
+    if version not in versions or not lines:
+        raise UnreadableSparkLog(
+            f"{path} ({path.stat().st_size} bytes) has version {version[:10]!r}, not "
+            f"{' or '.join(versions)}, or nothing after it"
+        )
+    return version, lines
+
+
+def _parsed(path: Path, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise UnreadableSparkLog(f"{path} is not JSON: {error}") from None
+
+
 def _replace(path: Path, lines: Sequence[str]) -> None:
     """Replaces a log file and deletes Hadoop's checksum of the old content."""
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
@@ -139,3 +153,14 @@ def _replace(path: Path, lines: Sequence[str]) -> None:
 
 def _compact(document: Any) -> str:
     return json.dumps(document, separators=(",", ":"))
+
+
+def named_files(source_log: str) -> Iterator[str]:
+    """The files that a file of a `files` source's log names; none: it is another kind of log."""
+    for line in source_log.splitlines()[1:]:
+        try:
+            document = json.loads(line)
+        except ValueError:
+            return
+        if isinstance(document, dict) and isinstance(document.get("path"), str):
+            yield document["path"]

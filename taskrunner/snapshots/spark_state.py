@@ -27,7 +27,7 @@ _CHECKSUM = ".crc"
 
 
 class MissingState(Exception):
-    """A state file that Spark's commit log names does not exist."""
+    """A state file that Spark's commit log names does not exist, or is incomplete."""
 
 
 class ScatteredState(Exception):
@@ -75,7 +75,7 @@ def gather(directory: Path, batch: int, operator: int) -> None:
     if source.partition != 0:
         for path in source.files:
             inside = path.relative_to(home / str(source.partition))
-            durable.link(path, home / "0" / inside)
+            durable.link_or_copy(path, home / "0" / inside)
     log.set_state_ids(batch, operator, [ids])
     for state in mine[1:]:
         shutil.rmtree(home / str(state.partition))
@@ -91,6 +91,17 @@ def is_state_file(path: Path) -> bool:
     """Whether a file below `state/` holds keyed state, and not metadata."""
     name = path.name.removesuffix(_CHECKSUM)
     return path.parent.name == "SSTs" or _STATE_FILE.fullmatch(name) is not None
+
+
+def is_state_checksum(path: Path) -> bool:
+    """Whether a file has the size and checksum of a state file, as JSON, which Spark writes."""
+    name = path.name.removesuffix(_CHECKSUM)
+    return name != path.name and _STATE_FILE.fullmatch(name) is not None
+
+
+def checksum_of(path: Path) -> Path:
+    """The file in which Spark records the size and the checksum of a state file."""
+    return path.with_name(path.name + _CHECKSUM)
 
 
 Ids = Mapping[int, Mapping[int, Sequence[Sequence[str]]]]
@@ -159,21 +170,27 @@ def _only_id(place: Path, version: int) -> str:
 
 
 def _shared_files(snapshot: Path) -> Iterator[Path]:
-    with zipfile.ZipFile(snapshot) as archive:
-        _, _, text = archive.read("metadata").decode().partition("\n")
-    document = json.loads(text)
+    try:
+        with zipfile.ZipFile(snapshot) as archive:
+            _, _, text = archive.read("metadata").decode().partition("\n")
+        document = json.loads(text)
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise MissingState(f"{snapshot} is no whole snapshot: {error}") from None
     for kind, directory in (("sstFiles", "SSTs"), ("logFiles", "logs")):
         for one in document.get(kind) or []:
             name = one.get("dfsSstFileName") or one.get("dfsLogFileName")
             shared = snapshot.parent / directory / name
             if not shared.exists():
                 raise MissingState(f"{shared} is named by {snapshot.name} and is not there")
+            size, wanted = shared.stat().st_size, one.get("sizeBytes")
+            if wanted is not None and size != wanted:
+                raise MissingState(f"{shared} has {size} bytes, and {snapshot.name} says {wanted}")
             yield shared
 
 
 def _with_checksum(path: Path) -> Iterator[Path]:
     yield path
-    checksum = path.with_name(path.name + _CHECKSUM)
+    checksum = checksum_of(path)
     if checksum.exists():
         yield checksum
 

@@ -161,7 +161,7 @@ class Harm:
         url = eventually(world.leader, within=60).url
         with httpx.Client(base_url=url, timeout=15, trust_env=False) as http:
             for one in messages:
-                headers = {"Authorization": one.token, "Content-Type": "application/json"}
+                headers = {**one.credentials, "Content-Type": "application/json"}
                 answer = http.post(one.path, content=one.body, headers=headers)
                 assert answer.status_code in _LEGAL_TO_REPEAT, (one, answer.text)
                 if one.path.endswith("/acks") and answer.status_code == 200:

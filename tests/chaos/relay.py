@@ -7,6 +7,7 @@ again; and it can deliver twice, late, or not at all.
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,8 +15,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 
 from jobmanager.api.forwarding import FORWARDED_BY
+from jobmanager.protocol.messages import ATTEMPT_TOKEN
 
 _HOP_BY_HOP = {"host", "connection", "content-length", "transfer-encoding", "keep-alive"}
+_CREDENTIALS = ("authorization", ATTEMPT_TOKEN.lower())
 _OF_RUNNERS = ("/acks", "/declines", "/attempt")
 
 
@@ -32,7 +35,8 @@ class Message:
     """What a runner said once."""
 
     path: str
-    token: str
+    credentials: Mapping[str, str]
+    """The headers with the runner's secret and the attempt's token."""
     body: bytes
 
 
@@ -79,8 +83,8 @@ class Relay:
         if is_runners and self.manner is Manner.REFUSES:
             return None
         if matters:
-            token = headers.get("authorization", "")
-            self._said.messages.append(Message(path, token, body))
+            shown = {one: headers[one] for one in _CREDENTIALS if one in headers}
+            self._said.messages.append(Message(path, shown, body))
             if self.manner is Manner.DELAYS:
                 time.sleep(self.delay)
         answer = self._send(method, path, headers, body)

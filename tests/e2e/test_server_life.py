@@ -6,13 +6,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.databases import fresh_database
-from tests.support.server import ServerProcess, eventually
+from tests.support.server import ServerProcess, eventually, processes_of
 
 JOB = {
     "name": "runs on",
@@ -45,11 +46,30 @@ def database_of_its_own(postgres_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def restarting(directory: Path, database_of_its_own: str) -> Iterator[ServerProcess]:
-    made = ServerProcess(directory / "life", "--database-url", database_of_its_own)
+    made = ServerProcess(
+        directory / "life",
+        "--database-url",
+        database_of_its_own,
+        environment=with_temporary_directory(directory / "machine"),
+    )
     try:
         yield made
     finally:
         made.clean_up()
+
+
+def with_temporary_directory(directory: Path) -> dict[str, str]:
+    """Of the machine, as its processes see it: a directory that no other test writes to."""
+    directory.mkdir()
+    java = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} -Djava.io.tmpdir={directory}"
+    return {"TMPDIR": str(directory), "JAVA_TOOL_OPTIONS": java}
+
+
+def left_over(server: ServerProcess, pids: list[int]) -> list[Path]:
+    """Temporary files of processes that are gone."""
+    statistics = [Path("/tmp").glob(f"hsperfdata_*/{pid}") for pid in pids]
+    found = [*(server.directory / "tmp").glob("*"), *Path(server.environment["TMPDIR"]).glob("*")]
+    return [*found, *chain.from_iterable(statistics)]
 
 
 def last_commit(server: ServerProcess, job: str) -> int:
@@ -79,9 +99,14 @@ def test_jobs_outlive_their_server_and_are_adopted_by_the_next(restarting: Serve
         server.until_checkpoint(job, status["last_checkpoint"]["number"] + 1)
 
     # The adopted runner's end is seen as well, and the job is started again.
+    pids = processes_of(before["runner"]["id"])
+    [temporary] = (server.directory / "tmp").glob("*")
+    assert any(temporary.rglob("librocksdbjni*"))
     os.kill(before["runner"]["pid"], signal.SIGKILL)
     eventually(lambda: server.status(job)["attempt"] == 2, within=30)
     server.until_state(job, "running")
+    pids += processes_of(server.status(job)["runner"]["id"])
+    eventually(lambda: not temporary.exists(), within=30)
 
     # A server that is told to stops its jobs, and leaves no process behind.
     server.stop()
@@ -89,6 +114,7 @@ def test_jobs_outlive_their_server_and_are_adopted_by_the_next(restarting: Serve
     server.until_state(job, "running")
     assert server.stop() == 0
     eventually(lambda: not server.runner_processes(), within=10)
+    assert left_over(server, pids) == []
 
 
 @pytest.mark.long

@@ -38,6 +38,7 @@ def leads(server: ServerProcess) -> bool:
     return bool(server.get("/readyz")["leader"])
 
 
+@pytest.mark.long
 def test_a_job_goes_on_from_an_old_leader_to_a_new_one(
     old_and_new: tuple[ServerProcess, ServerProcess, str],
 ) -> None:

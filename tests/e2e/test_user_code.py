@@ -2,21 +2,32 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow.dataset
 import pytest
 
 from jobmanager.client.client import HeadgateClient
 from jobmanager.client.job_handle import JobHandle
-from tests.support.server import ServerProcess, eventually
+from tests.support.renewed import Renewed, renewed
+from tests.support.server import ServerProcess, a_server, eventually
 
 PATIENCE = 180
+OF_THE_SERVER = {
+    "HEADGATE_TOKEN": "the token of a client",
+    "PGPASSFILE": "/nowhere/the password file",
+    "CREDENTIALS_DIRECTORY": "/nowhere/the credentials",
+}
+OF_JOBS = {"AWS_SECRET_ACCESS_KEY": "kept for jobs"}
 _EXAMPLES = Path(__file__).parents[2] / "examples"
 _SCRIPT = """
 import sys
@@ -84,6 +95,47 @@ if __name__ == "__main__":
 """
 
 
+_CURIOUS = """
+import json
+import os
+from pathlib import Path
+
+import psycopg
+
+PLACE = Path({place!r})
+SOCKETS = {sockets!r}
+
+
+def look(where):
+    # All that a process of a user's code finds when it looks around.
+    pid, commands, environments = os.getpid(), [], [sorted(os.environ.items())]
+    while pid > 0:
+        process = Path(f"/proc/{{pid}}")
+        commands.append((process / "cmdline").read_bytes().decode().split("\\0"))
+        if "taskrunner" in commands[-1] or "java" in commands[-1][0] or pid == os.getpid():
+            environments.append((process / "environ").read_bytes().decode().split("\\0"))
+        pid = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    try:
+        psycopg.connect(host=SOCKETS, user="postgres", dbname="postgres").close()
+        postgres = "let in"
+    except psycopg.OperationalError as error:
+        postgres = str(error)
+    found = {{"commands": commands, "environments": environments, "postgres": postgres}}
+    PLACE.mkdir(exist_ok=True)
+    (PLACE / f"{{where}}-{{os.getpid()}}.json").write_text(json.dumps(found))
+
+
+def curious(spark, rows):
+    look("driver")
+
+    def in_a_worker(batches):
+        look("worker")
+        yield from batches
+
+    return rows.mapInArrow(in_a_worker, rows.schema)
+"""
+
+
 class Words:
     """Input files, and what plain Python makes of them."""
 
@@ -123,6 +175,15 @@ class Words:
             PATIENCE,
             lambda: f"{self.wanted} wanted, {self.counts()} counted, {self.copied()} copied",
         )
+
+
+@pytest.fixture(scope="module")
+def servers_in_turn(postgres_url: str) -> Iterator[Renewed[ServerProcess]]:
+    environment = {**OF_THE_SERVER, **OF_JOBS}
+    with renewed(
+        lambda: a_server(postgres_url, environment=environment), lambda server: server.is_running
+    ) as shared:
+        yield shared
 
 
 def headgate(server: ServerProcess, *arguments: str) -> Any:
@@ -258,6 +319,66 @@ def test_an_example_runs(example: str, place: str | None, server: ServerProcess)
         eventually(lambda: any(one.stat().st_size for one in out.glob("*.*")), PATIENCE)
     with HeadgateClient(server.url) as client:
         JobHandle(client, job).cancel()
+
+
+def test_user_code_finds_no_secret_of_the_server(
+    server: ServerProcess, postgres_url: str, tmp_path: Path
+) -> None:
+    address = psycopg.conninfo.conninfo_to_dict(postgres_url)
+    place, sockets = server.directory / "data" / "found", str(address["host"])
+    (tmp_path / "curious.py").write_text(_CURIOUS.format(place=str(place), sockets=sockets))
+    with HeadgateClient(server.url) as client:
+        artifact = client.upload_artifact("curious.py", (tmp_path / "curious.py").read_bytes())
+        graph = a_curious_graph(artifact["id"])
+        job = client.submit(graph, analyse=True)  # in the inspector first
+        JobHandle(client, job).wait()
+    looks = {path.stem: json.loads(path.read_text()) for path in place.glob("*.json")}
+
+    kinds = {name.partition("-")[0] for name in looks}
+    processes = {" ".join(one["commands"][0]).partition(" --")[0] for one in looks.values()}
+    assert kinds == {"driver", "worker"}
+    for program in ("taskrunner.inspector", "taskrunner", "pyspark.daemon"):
+        assert any(f"-m {program}" in one for one in processes), processes
+    hashes = stored_hashes(server)
+    for name, found in looks.items():
+        assert "no password supplied" in found["postgres"], name
+        text = json.dumps([found["commands"], found["environments"]])
+        assert "kept for jobs" in text, name  # so that what is missing was taken out
+        for secret in (str(address["password"]), *OF_THE_SERVER.values()):
+            assert secret not in text, name
+        words = set(re.findall(r"[A-Za-z0-9_-]{20,}", text))
+        assert not {one for one in words if sha256(one.encode()).hexdigest() in hashes}, name
+
+
+def a_curious_graph(artifact: str) -> dict[str, Any]:
+    source = {"connector": "generator", "rows_per_second": 10, "rows": 10, "columns": {"k": "id"}}
+    return {
+        "name": "curious",
+        "mode": "batch",
+        "artifacts": [artifact],
+        "vertices": [
+            {"id": "rows", "op": "source", **source},
+            {
+                "id": "look",
+                "op": "spark",
+                "inputs": ["rows"],
+                "function": "curious:curious",
+                "output": "k BIGINT",
+            },
+            {"id": "out", "op": "sink", "inputs": ["look"], "connector": "blackhole"},
+        ],
+    }
+
+
+def stored_hashes(server: ServerProcess) -> set[str]:
+    """Of the secrets of all runners and the tokens of all attempts."""
+    with psycopg.connect(server.environment["HEADGATE_DATABASE_URL"]) as connection:
+        rows = connection.execute(
+            "SELECT token_hash FROM runners UNION SELECT token_hash FROM attempts"
+        )
+        found = {str(row[0]) for row in rows if row[0]}
+    assert len(found) >= 2
+    return found
 
 
 def test_a_graph_built_in_python_runs_with_its_own_code(server: ServerProcess) -> None:

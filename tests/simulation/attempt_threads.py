@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, assert_never
 
+from jobmanager.core.graph.sinks import unfenced_sinks
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
 from jobmanager.core.life.checkpoint import AckOutcome
 from jobmanager.core.progress import RegionProgress, RestoredRegion
@@ -20,11 +21,12 @@ from taskrunner.core.attempt import events, instructions, machine
 from taskrunner.core.attempt.events import Event
 from taskrunner.core.attempt.instructions import Instruction
 from taskrunner.core.attempt.phases import Ended
+from taskrunner.core.fence_time import FenceTime
 from taskrunner.core.restore import FromAttempt, FromCheckpoint, FromSavepoint, FromScratch, Restore
 from tests.simulation import snapshots
 from tests.simulation.network import NotDelivered, Refused
 from tests.simulation.scheduler import Signal, Steps, Task
-from tests.simulation.sinks import SinkWriter, continue_output
+from tests.simulation.sinks import SinkWriter, UnfencedWriter, continue_output
 from tests.simulation.snapshots import AttemptContext, Past
 from tests.simulation.spark import Query
 from tests.simulation.storage import (
@@ -81,7 +83,7 @@ class AttemptThreads:
         self.storage = runner.world.storage.of(job)
         self.queries: dict[RegionId, Query] = {}
         self._query_tasks: list[Task] = []
-        self._sinks: dict[RegionId, SinkWriter] = {}
+        self._sinks: dict[RegionId, SinkWriter | UnfencedWriter] = {}
         self._restored: dict[RegionId, Restore] = {}
         self._repartitioned: list[messages.RepartitionedRegion] = []
         self._for_spark = _Queue()
@@ -89,7 +91,9 @@ class AttemptThreads:
         self._watched: set[int] = set()
         self._events: list[Event] = []
         self._told = Signal()
-        self._state, self._first = machine.begin(runner.seconds)
+        after = None if run.fence_after_ms is None else run.fence_after_ms / 1000
+        fence = FenceTime(runner.heard_at, after)
+        self._state, self._first = machine.begin(runner.seconds, fence)
 
     def start(self) -> None:
         name = f"attempt {self.number}"
@@ -137,6 +141,8 @@ class AttemptThreads:
             self._runner.note("· {}", _Instructed(one))
             if isinstance(one, instructions.Report):
                 self._runner.report(self, one.body)
+            elif isinstance(one, instructions.KillProcess):
+                self._runner.crash()
             elif isinstance(one, _FOR_BARRIERS):
                 self._for_barriers.put(one)
             else:
@@ -198,6 +204,8 @@ class AttemptThreads:
             )
             self._world.invariants.restored(self, region.id, choice, draft)
             yield None
+            directory.origins[region.id] = choice
+            yield None
             sink = self._sink(region.id)
             if isinstance(choice, FromSavepoint | FromScratch):
                 yield from self._continue_output(region.sinks[0], past)
@@ -208,7 +216,8 @@ class AttemptThreads:
             self.queries[region.id] = self._query(region.id)
             yield None
         regions = tuple(region.id for region in self.context.simulated.regions)
-        self.tell(events.Prepared(regions, True, tuple(self._repartitioned)))
+        unfenced = tuple(one.id for one in unfenced_sinks(self.context.simulated.graph.vertices))
+        self.tell(events.Prepared(regions, True, tuple(self._repartitioned), unfenced))
 
     def _past(self) -> Past:
         run = self.run
@@ -218,11 +227,10 @@ class AttemptThreads:
             if completed is None:
                 raise FileGone(f"the manifest of checkpoint {run.checkpoint.number} is not there")
         past = Past(completed, None, {}, "", AttemptNumber(run.base_attempt))
-        choices = [
-            snapshots.choose(self.storage, self.number, past, region.id)
-            for region in self.context.simulated.regions
-        ]
-        if run.restore_point is None or not any(isinstance(one, FromScratch) for one in choices):
+        regions = [region.id for region in self.context.simulated.regions]
+        if run.restore_point is None or not any(
+            snapshots.wants_origin(self.storage, self.number, past, region) for region in regions
+        ):
             return past
         manifest, files = self._world.open_restore_point(run.restore_point)
         if manifest.job != self.job or manifest.savepoint is not None:
@@ -232,11 +240,22 @@ class AttemptThreads:
 
     def _continue_output(self, sink: VertexId, past: Past) -> Steps[None]:
         origin = past.saved
+        if sink not in self.storage.sinks:
+            return
         if origin is not None and origin.job != self.job:
             yield from continue_output(self._world.storage, self.storage, sink, origin.lineage)
 
-    def _sink(self, region: RegionId) -> SinkWriter:
+    def _sink(self, region: RegionId) -> SinkWriter | UnfencedWriter:
         sink = next(one.sinks[0] for one in self.context.simulated.regions if one.id == region)
+        if self.context.simulated.variant.is_unfenced:
+            return UnfencedWriter(
+                self.storage,
+                self.number,
+                lambda: self._state.fence.check(self._runner.seconds),
+                lambda: (
+                    self._world.scheduler.now + (1000, 0, 250, 8000)[self._world.choices.below(4)]
+                ),
+            )
         is_held = self.context.simulated.variant.is_held
         files = self.storage.sinks.setdefault(sink, SinkFiles(self.job, sink, is_held))
         return SinkWriter(self.storage, files, self.number)

@@ -196,9 +196,16 @@ class Database:
             if job.restore_point is not None and job.restore_point.root == directory
         ]
 
-    def write_disposal(self, job: JobId, gone: Savepoint) -> None:
+    def started_from_checkpoint(self, job: JobId, checkpoint: CheckpointNumber) -> list[JobId]:
+        """The jobs that were started from this checkpoint, and still need it."""
+        return [one.id for one in self._in_need() if checkpoint in retention.pinned(job, [one])]
+
+    def write_savepoint(self, job: JobId, saved: Savepoint) -> None:
         life = self.lives[job]
-        self.lives[job] = replace(life, savepoints={**life.savepoints, gone.id: gone})
+        self.lives[job] = replace(life, savepoints={**life.savepoints, saved.id: saved})
+
+    def write_disposal(self, job: JobId, gone: Savepoint) -> None:
+        self.write_savepoint(job, gone)
         self.add_to_outbox(job, [DisposeSavepoint(gone.directory)])
 
     def note_discarded(self, job: JobId, number: CheckpointNumber) -> None:

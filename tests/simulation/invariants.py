@@ -19,7 +19,8 @@ from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.plan.job_plan import SnapshotKind
 from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.protocol.messages import BarrierAcks, RestorePointMessage
-from taskrunner.core.restore import Restore
+from taskrunner.core import restore
+from taskrunner.core.restore import FromAttempt, Restore
 from tests.simulation import snapshots, stream
 from tests.simulation.storage import FileGone, JobStorage, RegionDirectory, SinkFiles
 from tests.simulation.stream import StateFile
@@ -59,7 +60,7 @@ class _Book:
     first_row: dict[RegionId, int] = field(default_factory=dict)
     """Where a job that was started from another's checkpoint begins."""
     visible_batch: dict[RegionId, int] = field(default_factory=dict)
-    """The last batch that a completed checkpoint or savepoint covers."""
+    """The last batch that a completed checkpoint covers, or the savepoint of a stop or a change."""
 
 
 class Invariants:
@@ -91,11 +92,17 @@ class Invariants:
             return  # it was replaced, and will notice
         rows = _rows_of(draft)
         wanted = self._book(attempt.job).safe_rows.get(region, 0)
-        # Of the attempts before, the newest that has committed anything: what an older attempt
-        # still committed when it had been replaced does not count, and is replayed.
+        # Of the attempts before, the newest whose directory was made: what an older attempt
+        # still committed when it had been replaced does not count, and is replayed. One that went
+        # on from another's directory and committed nothing may have failed because of it.
         for _, directory in attempt.storage.older_attempts(life.job.base_attempt, attempt.number):
-            if region in directory.regions and directory.regions[region].commits:
-                wanted = max(wanted, _rows_of(directory.regions[region]))
+            origin, known = directory.origins.get(region), directory.regions.get(region)
+            if known is not None and origin is not None:
+                stood_still = known.last_committed == restore.batch_of(origin)
+                if not (stood_still and isinstance(origin, FromAttempt)):
+                    wanted = max(wanted, _rows_of(known))
+                break
+            if origin is not None and not isinstance(origin, FromAttempt):
                 break
         if rows < wanted:
             raise InvariantBroken(
@@ -231,7 +238,9 @@ class Invariants:
                 raise InvariantBroken(ACKS, f"checkpoint {checkpoint.number}, {region}: {fault}")
             self._check_map(life, checkpoint, region_id, state)
             book.safe_rows[region_id] = max(book.safe_rows.get(region_id, 0), rows)
-            book.visible_batch[region_id] = max(book.visible_batch.get(region_id, -1), batch or 0)
+            if _is_gone_back_to(life, checkpoint):
+                covered = max(book.visible_batch.get(region_id, -1), batch or 0)
+                book.visible_batch[region_id] = covered
 
     def _files_of(
         self, life: Life, checkpoint: Checkpoint
@@ -308,6 +317,8 @@ class Invariants:
         for there in storage.jobs.values():
             if there.trespass is not None:
                 raise InvariantBroken(FENCED, there.trespass)
+            if there.broken_promise is not None:
+                raise InvariantBroken(EXACTLY_ONCE, there.broken_promise)
             for files in there.sinks.values():
                 if not files.is_checked:
                     files.is_checked = True
@@ -394,6 +405,17 @@ class Invariants:
         if found is None:
             found = self._books[job] = _Book()
         return found
+
+
+def _is_gone_back_to(life: Life, checkpoint: Checkpoint) -> bool:
+    """Whether no recovery goes back behind it: that is so of every checkpoint, and of the savepoint
+    of a stop or a change. A savepoint that the job runs on from is the user's, and may be gone.
+    """
+    if not checkpoint.is_savepoint:
+        return True
+    saved = next(one for one in life.savepoints.values() if one.checkpoint == checkpoint.number)
+    kinds = [one.operation.kind for one in life.operations.values() if one.savepoint_id == saved.id]
+    return OperationKind.SAVEPOINT not in kinds
 
 
 def _subtasks(life: Life) -> frozenset[SubtaskRef]:

@@ -41,7 +41,7 @@ from jobmanager.core.life.lease import (
 from jobmanager.loops.reaper import Reaper
 from jobmanager.services import lives as lives_of_jobs
 from jobmanager.services import runners
-from jobmanager.services.dispatch import Dispatcher
+from jobmanager.services.dispatch import Dispatcher, EffectMustWait
 from jobmanager.services.ports.runners import Runner
 from tests.simulation.database import EPOCH, NotLeading, Outage, OutboxRow
 from tests.simulation.network import Call, Refused
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 LEASE = timedelta(seconds=6)
 RENEW_EVERY_MS = 2_000
 HEARTBEAT_TIMEOUT = timedelta(seconds=9)
+FENCE_AFTER = timedelta(seconds=12)
 START_TIMEOUT = timedelta(seconds=30)
 STALL_AFTER = timedelta(seconds=30)
 _LAUNCH_TRIES = 3
@@ -227,7 +228,7 @@ class JobManagerParty(Party):
                 except LaunchFailure as error:
                     yield from self._note_failure(entry, error)
                     continue
-                except (NotLeading, Outage, LockUnavailable):
+                except (NotLeading, Outage, LockUnavailable, EffectMustWait):
                     continue
                 done.append(entry.id)
                 yield None
@@ -268,7 +269,7 @@ class JobManagerParty(Party):
         units: Any = self.unit_of_work
         storage: Any = self._storage
         effect: Any = entry.effect
-        dispatcher = Dispatcher(units, self._launcher, storage)
+        dispatcher = Dispatcher(units, self._launcher, storage, FENCE_AFTER, self.listening_since)
         return running(dispatcher.carry_out(entry.job_id, effect, self.now()))
 
     def watch(self, row: Runner) -> None:

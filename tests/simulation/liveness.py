@@ -20,6 +20,8 @@ def unsettled(world: World) -> InvariantBroken | None:
     """
     if not world.user.is_done:
         return InvariantBroken(OPERATIONS, "a request is never answered")
+    if world.network.cut_off:
+        return InvariantBroken(RUNNING, "a runner is cut off for ever")
     if any(row.is_for_jobmanager for row in world.database.outbox.values()):
         return InvariantBroken(OPERATIONS, "an effect is never carried out")
     for life in world.database.lives.values():

@@ -57,12 +57,15 @@ class Network(Party):
         self._story = story
         self.one_in_faults = 0
         """How often a message is not simply delivered; 0: never."""
+        self.cut_off: set[str] = set()
+        """Parties that no message comes through to or from."""
 
     def ask(self, sender: str, server: Server, body: Any) -> Steps[Any]:
         """The answer. Raises `NotDelivered`, or `Refused` where trying again would not help."""
         call = Call(sender, body)
         self._story.add(self.scheduler.now, sender, "→ {}: {}", server.name, body)
-        self._carry(f"call of {sender}", lambda: self._arrive(server, call), repeats=True)
+        if sender not in self.cut_off:
+            self._carry(f"call of {sender}", lambda: self._arrive(server, call), repeats=True)
         if not call.is_answered:
             yield call.answered, self.scheduler.now + TIMEOUT_MS
         if not call.is_answered:
@@ -81,7 +84,8 @@ class Network(Party):
                 call.reply, call.error, call.is_answered = reply, error, True
                 call.answered.fire()
 
-        self._carry(f"answer of {server}", arrive, repeats=False)
+        if call.sender not in self.cut_off:
+            self._carry(f"answer of {server}", arrive, repeats=False)
 
     def _arrive(self, server: Server, call: Call) -> None:
         if server.is_reachable:

@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.protocol import messages
-from jobmanager.protocol.messages import AttemptReport, Directive, Heartbeat, RunnerHello
+from jobmanager.protocol.messages import (
+    AttemptReport,
+    Directive,
+    EndingReport,
+    Heartbeat,
+    RunnerHello,
+)
 from jobmanager.services.runner_tokens import Credentials
 from taskrunner.core.attempt import events
 from taskrunner.core.attempt.events import Order
-from taskrunner.core.attempt.instructions import EndingReport
 from taskrunner.core.idle_timeout import IdleTimeout
 from tests.simulation.attempt_threads import AttemptThreads
 from tests.simulation.database import EPOCH
@@ -85,6 +90,8 @@ class RunnerParty(Party):
         self._next_attempt = Signal()
         self._reports = _Reports()
         self._was_delivered = True
+        self.heard_at = self.seconds
+        """When the last call was sent that a JobManager has answered."""
         self._said_goodbye: AttemptThreads | None = None
         """The last attempt that has reported how it ended, or is about to."""
         self._address = 0
@@ -148,6 +155,7 @@ class RunnerParty(Party):
                 attempt=attempt.number if attempt else None,
                 regions=attempt.progress() if attempt else [],
             )
+            sent_at = self.seconds
             try:
                 reply = yield from self.ask(beat, 0)
             except NotDelivered:
@@ -157,6 +165,10 @@ class RunnerParty(Party):
                 self._end(events.Dismissed(str(error)))
                 return
             self._was_delivered = True
+            if not reply.superseded:
+                self.heard_at = sent_at
+                if self.newest is not None:
+                    self.newest.tell(events.HeartbeatAnswered(sent_at))
             if reply.superseded and self.newest and beat.attempt == self.newest.number:
                 self.newest.tell(events.Replaced("the JobManager says so"))
 

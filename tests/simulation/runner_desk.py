@@ -201,10 +201,14 @@ class _Reading:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.jobs = self
+        self.runners = self
         self.checkpoints = _ReadingCheckpoints(database)
 
     async def get(self, job: JobId) -> StoredJob:
         return self._database.lives[job].job
+
+    async def of_attempt(self, job: JobId, attempt: AttemptNumber) -> Runner | None:
+        return self._database.runner_of(job, attempt)
 
 
 class _ReadingCheckpoints:

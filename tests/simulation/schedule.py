@@ -13,7 +13,7 @@ from tests.simulation.world import World
 
 STEPS = 320
 UNEXPECTED = "0 no party meets what it does not expect"
-_MOST_CALM_STEPS = 1_500
+_MOST_CALM_STEPS = 4_000
 
 
 @dataclass(frozen=True, slots=True)

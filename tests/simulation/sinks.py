@@ -4,7 +4,7 @@ The real rules, `taskrunner.core.sink_records` and `taskrunner.core.continuation
 happens to a batch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from jobmanager.core.ids import AttemptNumber, VertexId
@@ -59,8 +59,12 @@ class SinkWriter:
         finally:
             self._storage.epoch_lock.release(token)
 
-    def recover(self, last_kept: int, last_visible: int | None) -> Steps[None]:
-        """Puts the directory right before an attempt starts after a restore."""
+    def recover(
+        self, last_kept: int, last_visible: int | None, *, is_continued: bool = False
+    ) -> Steps[None]:
+        """Puts the directory right before an attempt starts after a restore. `is_continued`:
+        another job goes on with this output, from where its user wanted it.
+        """
         token = yield from self._storage.epoch_lock.acquire()
         try:
             self._storage.check_epoch(self._attempt)
@@ -69,6 +73,8 @@ class SinkWriter:
             for batch, recovery in todo.items():
                 match recovery:
                     case Recovery.WITHDRAW:
+                        if not is_continued:
+                            self._check_promise(batch, last_kept)
                         yield from self._withdraw(batch)
                     case Recovery.PUBLISH:
                         yield from self._publish(batch)
@@ -121,6 +127,14 @@ class SinkWriter:
         record.state = RecordState.PUBLISHED
         yield None
 
+    def _check_promise(self, batch: int, last_kept: int) -> None:
+        """Whatever waits for its checkpoint is never withdrawn once it can be seen."""
+        seen = [one for _, one in self._files.records[batch].files if one in self._files.visible]
+        if seen and self._files.is_held:
+            self._storage.broken_promise = (
+                f"batch {batch} was visible, and is withdrawn by a restore to batch {last_kept}"
+            )
+
     def _withdraw(self, batch: int) -> Steps[None]:
         record = self._files.records[batch]
         record.state = RecordState.WITHDRAWN
@@ -142,6 +156,40 @@ class SinkWriter:
         }
         for staged in [one for one in self._files.staged if one not in named]:
             del self._files.staged[staged]
+
+
+class UnfencedWriter:
+    """A `python` sink as one attempt sees it: the check before each batch
+    (`taskrunner.spark.run.job`, `_check_attempt`) is all there is; then the batch takes its time,
+    and its rows are out.
+    """
+
+    def __init__(
+        self,
+        storage: JobStorage,
+        attempt: AttemptNumber,
+        check_fence_time: Callable[[], None],
+        takes: Callable[[], int],
+    ) -> None:
+        self._storage = storage
+        self._attempt = attempt
+        self._check_fence_time = check_fence_time
+        self._takes = takes
+        """Until when the batch runs."""
+
+    def write(self, batch: int, rows: Sequence[OutputRow]) -> Steps[None]:
+        self._storage.check_epoch(self._attempt)
+        self._check_fence_time()
+        yield self._takes()
+        self._storage.note_publication(self._attempt)
+
+    def show_up_to(self, batch: int) -> Steps[None]:
+        """Nothing is held back."""
+        yield None
+
+    def recover(self, last_kept: int, last_visible: int | None) -> Steps[None]:
+        """Nothing can be withdrawn."""
+        yield None
 
 
 def continue_output(
@@ -166,7 +214,9 @@ def continue_output(
         guard = AttemptNumber(other.epoch + 1)
         yield from other.raise_epoch(guard)
         other.reading = guard
-        yield from SinkWriter(other, other.sinks[sink], guard).recover(batch, batch)
+        yield from SinkWriter(other, other.sinks[sink], guard).recover(
+            batch, batch, is_continued=True
+        )
     there.sinks[sink].lineage = lineage
 
 

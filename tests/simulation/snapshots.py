@@ -5,7 +5,7 @@ starts from.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -132,11 +132,26 @@ def take_savepoint(
 
 def choose(storage: JobStorage, attempt: AttemptNumber, past: Past, region: RegionId) -> Restore:
     """Where the region is to start from, as `Clones.choose`."""
-    return restore.choose(
-        _previous(storage, attempt, past.base_attempt, region),
-        _completed(past.completed, region),
-        _saved(past, region),
-    )
+    return _choose(storage, attempt, past, region, _saved(past, region))
+
+
+def wants_origin(storage: JobStorage, attempt: AttemptNumber, past: Past, region: RegionId) -> bool:
+    """As `Clones.wants_origin`."""
+    choice = _choose(storage, attempt, past, region, SavedRegion("", is_known=True, batch=0))
+    return isinstance(choice, FromSavepoint | FromScratch)
+
+
+def _choose(
+    storage: JobStorage,
+    attempt: AttemptNumber,
+    past: Past,
+    region: RegionId,
+    saved: SavedRegion | None,
+) -> Restore:
+    completed = _completed(past.completed, region)
+    durable = -1 if completed is None or completed.batch is None else completed.batch
+    previous = _previous(storage, attempt, past.base_attempt, region, durable)
+    return restore.choose(previous, completed, saved)
 
 
 def cloned(
@@ -196,20 +211,26 @@ def _of_manifest(
 
 
 def _previous(
-    storage: JobStorage, attempt: AttemptNumber, base: AttemptNumber, region: RegionId
+    storage: JobStorage, attempt: AttemptNumber, base: AttemptNumber, region: RegionId, durable: int
 ) -> PreviousAttempt | None:
-    """As `Clones._previous`: the newest that committed a batch, else the newest that began one."""
-    first_batch = None
+    """As `PreviousAttempts.newest`: the newest attempt whose directory was made, or that had
+    decided to go back to something durable, decides.
+    """
     for number, directory in storage.older_attempts(base, attempt):
+        origin = directory.origins.get(region)
         known = directory.regions.get(region)
         if known is None:
-            continue
-        committed, begun = known.last_committed, known.last_begun
-        if committed is not None:
-            return PreviousAttempt(number, committed, committed + 1 in known.offsets)
-        if begun is not None and first_batch is None:
-            first_batch = PreviousAttempt(number, None, True)
-    return first_batch
+            if origin is None or isinstance(origin, FromAttempt):
+                continue
+            return PreviousAttempt(number, None, False, fault="it was cut off")
+        assert origin is not None
+        points = restore.start_points(known.commits, known.offsets, durable)
+        found = restore.newest_whole(number, points, lambda point: None, {})
+        stood_still = known.last_committed == restore.batch_of(origin)
+        if found is not None and isinstance(origin, FromAttempt) and stood_still:
+            return replace(found, failed_start=f"attempt {number} committed nothing")
+        return found
+    return None
 
 
 def _completed(manifest: Manifest | None, region: RegionId) -> CompletedCheckpoint | None:

@@ -10,7 +10,7 @@ from jobmanager.core.ids import RegionId
 from tests.simulation import stream
 from tests.simulation.choices import Choices
 from tests.simulation.scheduler import Scheduler, Signal, Steps
-from tests.simulation.sinks import SinkWriter
+from tests.simulation.sinks import SinkWriter, UnfencedWriter
 from tests.simulation.storage import RegionDirectory
 
 BATCH_EVERY_MS = 900
@@ -28,7 +28,7 @@ class Query:
         self,
         region: RegionId,
         directory: RegionDirectory,
-        sink: SinkWriter,
+        sink: SinkWriter | UnfencedWriter,
         parallelism: int,
         last_row: int | None,
         scheduler: Scheduler,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
 from jobmanager.core.snapshots.manifest import Ancestor, Manifest
+from taskrunner.core.restore import Restore
 from taskrunner.core.sink_records import RecordState
 from tests.simulation.scheduler import Scheduler, Signal, Steps
 from tests.simulation.stream import Counts, OutputRow, StateFile
@@ -89,6 +90,8 @@ class RegionDirectory:
 class AttemptDirectory:
     regions: dict[RegionId, RegionDirectory] = field(default_factory=dict)
     """A region whose clone is not whole yet is not there."""
+    origins: dict[RegionId, Restore] = field(default_factory=dict)
+    """What each region's clone is made of: written before any output is withdrawn."""
     result: object | None = None
     """How the attempt ended: the runner's last word."""
 
@@ -144,6 +147,8 @@ class JobStorage:
         """The newest attempt that has begun to read what is there: for the invariants only."""
         self.trespass: str | None = None
         """An older attempt published something after that: for the invariants only."""
+        self.broken_promise: str | None = None
+        """Output that had waited for its checkpoint was withdrawn: for the invariants only."""
         self.has_lost_files = False
         """Something was deleted since the invariants were last checked."""
 

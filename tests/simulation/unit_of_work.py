@@ -16,7 +16,13 @@ from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.draft import Life, Step
 from jobmanager.core.life.effects import Effect
 from jobmanager.core.life.events import LifeEvent
-from jobmanager.core.life.records import HistoryEntry, StoredAttempt, StoredJob, StoredOperation
+from jobmanager.core.life.records import (
+    HistoryEntry,
+    Savepoint,
+    StoredAttempt,
+    StoredJob,
+    StoredOperation,
+)
 from jobmanager.services import lives
 from jobmanager.services.ports.lives import LifeChange, SpokenOf
 from jobmanager.services.ports.runners import Launched, Runner, RunnerAtWork
@@ -63,6 +69,7 @@ class SimulatedUnitOfWork:
         self.outbox = _Outbox(transaction)
         self.runners = _Runners(transaction)
         self.checkpoints = _Checkpoints(transaction)
+        self.savepoints = _Savepoints(transaction)
         self.history = _History()
         return self
 
@@ -113,6 +120,14 @@ class _Jobs:
     async def get_for_update(self, job: JobId) -> StoredJob:
         await Waiting(self._transaction.lock(job))
         return self._transaction.database.lives[job].job
+
+    async def started_from(self, directory: str) -> list[JobId]:
+        return self._transaction.database.started_from(directory)
+
+    async def started_from_checkpoint(
+        self, job: JobId, checkpoint: CheckpointNumber
+    ) -> list[JobId]:
+        return self._transaction.database.started_from_checkpoint(job, checkpoint)
 
     async def restart_due(self, now: datetime) -> list[JobId]:
         return [
@@ -212,6 +227,22 @@ class _Runners:
     async def of_attempt(self, job: JobId, attempt: AttemptNumber) -> Runner | None:
         return self._transaction.database.runner_of(job, attempt)
 
+    async def before(self, job: JobId, attempt: AttemptNumber) -> list[Runner]:
+        return [
+            row
+            for row in self._transaction.database.runners.values()
+            if row.job_id == job and row.attempt < attempt and row.exited_at is None
+        ]
+
+    async def note_end(self, runner: RunnerId, attempt: AttemptNumber, at: datetime) -> None:
+        runners = self._transaction.database.runners
+
+        def note() -> None:
+            if runners[runner].attempt == attempt:
+                runners[runner] = replace(runners[runner], ended_at=at)
+
+        self._transaction.write(note)
+
     async def save(self, row: Runner) -> None:
         runners = self._transaction.database.runners
         self._transaction.write(lambda: runners.update({row.id: row}))
@@ -235,6 +266,23 @@ class _Checkpoints:
     async def note_discarded(self, job: JobId, number: CheckpointNumber, at: datetime) -> None:
         database: Database = self._transaction.database
         self._transaction.write(lambda: database.note_discarded(job, number), job)
+
+
+class _Savepoints:
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    async def at(self, directory: str) -> Savepoint | None:
+        for life in self._transaction.database.lives.values():
+            for saved in life.savepoints.values():
+                if saved.directory == directory:
+                    return saved
+        return None
+
+    async def save(self, savepoint: Savepoint) -> None:
+        database, job = self._transaction.database, savepoint.job_id
+        assert job is not None
+        self._transaction.write(lambda: database.write_savepoint(job, savepoint), job)
 
 
 class _History:

@@ -40,6 +40,7 @@ class UserParty(Party):
         self.accepted: list[Request] = []
         """What a JobManager has said yes to."""
         self.is_done = False
+        self._forks_under_way = 0
         self._address = 0
         self.spawn("requests", self._requests())
 
@@ -51,11 +52,28 @@ class UserParty(Party):
                 if (successor := self._successor()) is not None:
                     yield from self._ask(successor)
                     self.job = successor.job
+                    if successor.claims and self._world.choices.below(2):
+                        self._forks_under_way += 1
+                        self.spawn("a second fork", self._fork_again(successor))
                 yield self.scheduler.now + _LOOK_MS
             if self._world.choices.is_dull:
                 break
             yield from self._ask(self._wish())
+        while self._forks_under_way:
+            yield self.scheduler.now + _LOOK_MS
         self.is_done = True
+
+    def _fork_again(self, first: Submit) -> Steps[None]:
+        """Another job from what the first has claimed, with a sink of its own, at about the time
+        at which the first has no more need of it.
+        """
+        until = self.scheduler.now + 10_000
+        while self.scheduler.now < until and not self._is_checkpointing(first.job):
+            yield self.scheduler.now + 100
+        yield self.scheduler.now + 10 * self._world.choices.below(20)
+        job = self._world.new_job(self._graph)
+        yield from self._ask(replace(first, job=job, claims=False))
+        self._forks_under_way -= 1
 
     def _successor(self) -> Submit | None:
         """A job that goes on where one that has ended was when it took a savepoint, and goes on
@@ -64,6 +82,9 @@ class UserParty(Party):
         life = self._world.life(self.job)
         if life is None or not life.job.job.status.is_terminal:
             return None
+        if life.restorable and self._world.choices.below(3) == 2:
+            forked = self._world.new_job(self._graph)
+            return Submit(forked, self._graph, checkpoint_of=self.job, claims=True)
         done = [s for s in life.savepoints.values() if s.status is SavepointStatus.COMPLETED]
         if not done:
             return None
@@ -71,6 +92,10 @@ class UserParty(Party):
         job = self._world.new_job(self._graph, output_of=self.job)
         claims = self._world.choices.below(2) == 1
         return Submit(job, self._graph, savepoint=savepoint, claims=claims)
+
+    def _is_checkpointing(self, job: JobId) -> bool:
+        life = self._world.life(job)
+        return life is not None and bool(life.checkpoints_under_way)
 
     @property
     def _is_running(self) -> bool:

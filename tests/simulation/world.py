@@ -95,6 +95,7 @@ class World:
                 is_bounded=choices.one_in(5),
                 retained=1 + choices.below(2),
                 tolerable_failures=(2, 0)[choices.below(2)],
+                is_unfenced=choices.one_in(4),
             )
         )
 
@@ -178,7 +179,10 @@ class World:
         victims: list[Party] = [one for one in self.runners if one.is_up]
         victims += self.jobmanagers
         victim = victims[self.choices.below(len(victims))]
-        match self.choices.below(7):
+        if self._is_unfenced and self.choices.below(2):
+            self._cut_off(victim)
+            return
+        match self.choices.below(8):
             case 0:
                 self._end(victim)
             case 1 | 2 | 3:
@@ -188,8 +192,26 @@ class World:
             case 5:
                 self.story.add(self.scheduler.now, "postgres", "✗ restarts")
                 self.database.restart()
+            case 6:
+                self._cut_off(victim)
             case _:
                 self._fail_query(victim)
+
+    def _cut_off(self, victim: Party) -> None:
+        """No message of a runner comes through, and none to it."""
+        if isinstance(victim, RunnerParty) and victim.name not in self.network.cut_off:
+            self.story.add(self.scheduler.now, victim.name, "✗ is cut off")
+            self.network.cut_off.add(victim.name)
+            self.network.spawn("mended", self._mend_later(victim))
+
+    def _mend_later(self, victim: Party) -> Steps[None]:
+        yield self.scheduler.now + 10_000 * (1 + self.choices.below(5))
+        self.story.add(self.scheduler.now, victim.name, "is in reach again")
+        self.network.cut_off.discard(victim.name)
+
+    @property
+    def _is_unfenced(self) -> bool:
+        return self.simulated_of(self.user.job).variant.is_unfenced
 
     @property
     def _is_operating(self) -> bool:
@@ -218,7 +240,10 @@ class World:
         self.network.spawn("thaw", self._thaw_later(victim))
 
     def _thaw_later(self, victim: Party) -> Steps[None]:
-        yield self.scheduler.now + 1000 * (1 + self.choices.below(30))
+        # A runner that is frozen in the middle of a batch for longer than its fence time, on a
+        # machine that is out of reach, writes when it wakes up: nothing can be done about that.
+        longest = 10 if self._is_unfenced and isinstance(victim, RunnerParty) else 30
+        yield self.scheduler.now + 1000 * (1 + self.choices.below(longest))
         self.thaw(victim)
 
     def thaw(self, victim: Party) -> None:
@@ -231,6 +256,8 @@ class World:
         if isinstance(victim, JobManagerParty):
             self.story.add(self.scheduler.now, victim.name, "✗ clock stepped by {} ms", step)
             victim.clock_offset_ms += step
+            if self._is_unfenced:  # within what the margin of `core/life/replacement.py` is for
+                victim.clock_offset_ms = max(-4_500, min(victim.clock_offset_ms, 4_500))
         else:
             self.story.add(self.scheduler.now, "postgres", "✗ clock stepped by {} ms", step)
             self.database.clock_offset_ms += step
@@ -243,7 +270,9 @@ class World:
                 return
 
     def heal(self) -> None:
-        """No more faults: whoever is there goes on, and what is down starts again."""
+        """No more faults: whoever is there goes on, and what is down starts again. Who is cut off
+        stays so for as long as was drawn.
+        """
         self.story.add(self.scheduler.now, "world", "is calm from now on")
         self.choices.is_dull = True
         self.faults = Faults()

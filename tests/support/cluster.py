@@ -46,6 +46,9 @@ from jobmanager.store.database import Database
 from tests.support.builders import NOW
 from tests.support.contract import check_answer
 
+FENCE_AFTER = timedelta(seconds=60)
+"""How long runners go on without a JobManager if their sinks cannot be fenced."""
+
 
 class Clock:
     def __init__(self) -> None:
@@ -350,7 +353,9 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
                 bench=bench,
                 inspector=inspector,
                 storage=directory,
-                dispatch=DispatchLoop(units, Dispatcher(units, bench, storage), clock),
+                dispatch=DispatchLoop(
+                    units, Dispatcher(units, bench, storage, FENCE_AFTER, NOW), clock
+                ),
                 timer=CheckpointTimer(units, clock),
                 reaper=Reaper(
                     units, bench, clock, timedelta(seconds=30), start_timeout=timedelta(minutes=3)

@@ -1,5 +1,10 @@
 """What `headgate serve` says of a database URL before anything is started."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 import jobmanager.command  # noqa: F401 - adds `serve` to the app
@@ -41,3 +46,22 @@ def test_faults_of_several_options_name_them(
         "headgate: the settings are not valid: database_url and database_url_file: "
         "give one of them\n"
     )
+
+
+def test_a_database_that_cannot_be_reached_is_named_without_its_password(tmp_path: Path) -> None:
+    url = "postgresql://u:sw0rdfish%2Fof%2Fpostgres@127.0.0.1:1/headgate"
+    command = [sys.executable, "-m", "jobmanager", "serve", "--port", "0"]
+
+    ended = subprocess.run(
+        [*command, "--data-dir", str(tmp_path)],
+        env={**os.environ, "HEADGATE_DATABASE_URL": url},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    said = ended.stdout + ended.stderr
+    assert ended.returncode == 1
+    assert "postgresql+psycopg://u:***@127.0.0.1:1/headgate cannot be used" in said
+    assert "sw0rdfish" not in said

@@ -23,22 +23,21 @@ FLINK_VERSION = "2.3.0"
 )
 async def overview(uow: Uow) -> dict[str, Any]:
     async with uow:
-        jobs = await uow.jobs.all()
+        counted = await uow.jobs.counts()
+        running = [one.stored for one in await uow.jobs.running()]
         runners = await uow.runners.alive()
-    counted = {status: sum(one.job.status is status for one in jobs) for status in JobStatus}
     slots = sum(
         max(task.parallelism for task in plan_of(one.graph, one.parallelism).tasks)
-        for one in jobs
-        if one.job.status is JobStatus.RUNNING
+        for one in running
     )
     return {
         "taskmanagers": len(runners),
         "slots-total": slots,
         "slots-available": 0,
-        "jobs-running": counted[JobStatus.RUNNING],
-        "jobs-finished": counted[JobStatus.FINISHED],
-        "jobs-cancelled": counted[JobStatus.CANCELLED],
-        "jobs-failed": counted[JobStatus.FAILED],
+        "jobs-running": counted.get(JobStatus.RUNNING, 0),
+        "jobs-finished": counted.get(JobStatus.FINISHED, 0),
+        "jobs-cancelled": counted.get(JobStatus.CANCELLED, 0),
+        "jobs-failed": counted.get(JobStatus.FAILED, 0),
         "flink-version": FLINK_VERSION,
         "flink-commit": "headgate",
         "headgate-version": version("headgate"),

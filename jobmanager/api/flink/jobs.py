@@ -28,28 +28,31 @@ from jobmanager.core.progress import RegionProgress
 from jobmanager.services import analyses, jobs
 
 router = APIRouter(tags=[FLINK])
+_ENDED = 100
+"""How many ended jobs are listed, beside all that live."""
 
 
 @router.get(
     "/jobs",
-    summary="Ids and states of all jobs",
+    summary="Ids and states of all live jobs and of the 100 that ended last",
     response_model=JobsWithStatus,
 )
 async def job_list(uow: Uow) -> dict[str, Any]:
     async with uow:
-        found = await uow.jobs.all()
+        found = await uow.jobs.listed(_ENDED)
     return {"jobs": [{"id": one.id.hex, "status": states.job_state(one.job)} for one in found]}
 
 
 @router.get(
     "/jobs/overview",
-    summary="All jobs, a line each",
+    summary="All live jobs and the 100 that ended last, a line each",
     response_model=JobsOverview,
 )
 async def overview(context: Ctx, uow: Uow) -> dict[str, Any]:
     async with uow:
-        found = await uow.jobs.all()
-        newest = {one.job_id: one for one in await uow.attempts.newest()}
+        found = await uow.jobs.listed(_ENDED)
+        attempts = await uow.attempts.newest_of([one.id for one in found])
+    newest = {one.job_id: one for one in attempts}
     return {"jobs": [_overview(one, newest[one.id], context.clock()) for one in found]}
 
 
@@ -97,13 +100,8 @@ async def plan(
         stored = await uow.jobs.get(job_id)
     plans = {}
     if spark:
-        places = context.run_settings
         plans = await analyses.plans_of(
-            context.inspector,
-            stored.document,
-            stored.parallelism,
-            places.data_root,
-            places.storage,
+            context.inspector, stored.document, stored.parallelism, context.run_settings
         )
     return {
         "plan": plan_document(job_id.hex, stored.graph, stored.document, stored.parallelism, plans)

@@ -36,6 +36,9 @@ class SavepointResponse(Shape):
     labels: dict[str, str]
     parent: str | None
     """The state that the job had started from, or the origin of an adopted savepoint."""
+    drained: bool
+    """Every open window was emitted, and the watermark is at the end of time: a job starts from it
+    only with `allow_drained`."""
 
 
 class SavepointPage(Shape):

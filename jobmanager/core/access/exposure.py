@@ -37,16 +37,16 @@ def exposure_of(
         )
     if require_tokens:
         return Exposure(True, "tokens are needed (--require-tokens)")
-    reached_from_elsewhere = _elsewhere(host, advertised_host, trusts_proxies)
-    if reached_from_elsewhere is None:
+    elsewhere = reached_from_elsewhere(host, advertised_host, trusts_proxies)
+    if elsewhere is None:
         return Exposure(False, "no tokens are needed on this machine: everybody is admin")
     if insecure:
         return Exposure(
             False,
-            f"NO TOKENS ARE NEEDED (--insecure) although {reached_from_elsewhere}: everybody who "
+            f"NO TOKENS ARE NEEDED (--insecure) although {elsewhere}: everybody who "
             "reaches this server is admin",
         )
-    return Exposure(True, f"tokens are needed: {reached_from_elsewhere}")
+    return Exposure(True, f"tokens are needed: {elsewhere}")
 
 
 def is_loopback(host: str) -> bool:
@@ -61,7 +61,10 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _elsewhere(host: str, advertised_host: str | None, trusts_proxies: bool) -> str | None:
+def reached_from_elsewhere(
+    host: str, advertised_host: str | None, trusts_proxies: bool
+) -> str | None:
+    """How other machines reach the server; None: only this machine does."""
     if not is_loopback(host):
         return f"the server listens on {host}"
     if trusts_proxies:

@@ -1,6 +1,6 @@
 """The operator `ml`: fits a pipeline, in batch mode, or applies a saved model, in any mode."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -105,6 +105,12 @@ class Ml(Vertex):
     save: str | None = None
     model: str | None = None
     """Path of a saved model."""
+
+    def places(self) -> Iterator[tuple[str, str]]:
+        if self.save is not None:
+            yield "save", self.save
+        if self.model is not None:
+            yield "model", self.model
 
     @property
     def fault_in_a_loop(self) -> tuple[str, str] | None:

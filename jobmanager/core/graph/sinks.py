@@ -1,6 +1,6 @@
 """The operator `sink`: where rows go, and what a sink requires of all upstream vertices."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
@@ -70,6 +70,17 @@ class Sink(Vertex):
     mode: OutputMode | None = None
     """None: determined by the operators."""
 
+    def places(self) -> Iterator[tuple[str, str]]:
+        if isinstance(self.connector, FilesSink):
+            yield "path", self.connector.path
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether an attempt that was replaced can add nothing to the output: the sink shows rows
+        only while the attempt's epoch is held. Users' code writes where nobody can hold it back.
+        """
+        return isinstance(self.connector, FilesSink | ConsoleSink | BlackholeSink)
+
     def needed_columns(self) -> Iterator[tuple[str, str]]:
         if isinstance(self.connector, FilesSink):
             yield from named("partition_by", self.connector.partition_by)
@@ -95,6 +106,11 @@ class Sink(Vertex):
         _check_query(self, graph, faults)
         _check_mode(self, list(graph.behind(self.id)), faults)
         _check_bounded_sources(self, graph, faults)
+
+
+def unfenced_sinks(vertices: Iterable[Vertex]) -> tuple[Sink, ...]:
+    """The sinks to which a replaced attempt could still write (`Sink.is_fenced`)."""
+    return tuple(one for one in vertices if isinstance(one, Sink) and not one.is_fenced)
 
 
 def _check_query(sink: Sink, graph: "GraphView", faults: Faults) -> None:

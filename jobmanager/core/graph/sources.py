@@ -55,6 +55,12 @@ class SocketSource:
     port: int
 
 
+def socket_place(host: str, port: int) -> str:
+    """How a rule about paths names the address that a `socket` source reads from."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"socket://{shown}:{port}"
+
+
 @dataclass(frozen=True, slots=True)
 class PythonSource:
     function: str
@@ -113,6 +119,13 @@ class Source(Vertex):
                 return None
             case _:
                 return in_schema(self.schema) if self.schema else None
+
+    def places(self) -> Iterator[tuple[str, str]]:
+        match self.connector:
+            case FilesSource(path=path):
+                yield "path", path
+            case SocketSource(host=host, port=port):
+                yield "host", socket_place(host, port)
 
     def column_faults(self, inputs: Sequence[Columns]) -> Iterator[tuple[str, str]]:
         columns = self.columns_out(())

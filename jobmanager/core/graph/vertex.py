@@ -180,6 +180,10 @@ class Vertex:
         """Return the Spark SQL expressions of the vertex, each with its field."""
         yield from ()
 
+    def places(self) -> Iterator[tuple[str, str]]:
+        """Field, and the path or URI in it: everything that the vertex reads from or writes to."""
+        yield from ()
+
     def needed_columns(self) -> Iterator[tuple[str, str]]:
         """Return the columns that the first input must have, each with the field that names it."""
         yield from ()

@@ -4,7 +4,8 @@ The state machines decide; these rules pass the result of one machine to the oth
 so that no reader ever sees a running job whose attempt has ended.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from datetime import datetime
 
 from jobmanager.core.errors import JobNotFound
@@ -29,6 +30,7 @@ from jobmanager.core.life.health import Health
 from jobmanager.core.life.heartbeat import Heard, hear
 from jobmanager.core.life.records import HistoryEntry, StoredAttempt
 from jobmanager.core.life.reported_progress import committed_batches
+from jobmanager.core.progress import RestoredRegion
 
 
 def move_attempt(draft: Draft, number: AttemptNumber, event: AttemptEvent) -> None:
@@ -140,6 +142,10 @@ def _noted(draft: Draft, found: StoredAttempt, event: AttemptEvent) -> StoredAtt
         case attempts.RunnerRegistered() if found.attempt.number == draft.life.job.job.attempt:
             draft.life = replace(draft.life, has_live_runner=True)
         case attempts.QueriesStarted() if event.restored is not None:
+            if event.restored and found.restored is None and found.attempt.number > 1:
+                draft.history.append(
+                    _restored_entry(found.attempt.number, event.at, event.restored)
+                )
             found = replace(found, restored=event.restored)
             draft.put_attempt(found)
         case _:
@@ -180,6 +186,15 @@ def _entry(before: StoredAttempt, attempt: Attempt, event: AttemptEvent) -> Hist
         "committed": committed_batches(before),
     }
     return HistoryEntry(event.at, kind, failure.message, attempt.number, detail=detail)
+
+
+def _restored_entry(
+    attempt: AttemptNumber, at: datetime, restored: Sequence[RestoredRegion]
+) -> HistoryEntry:
+    """The state from which a later attempt continues: it explains why rows were withdrawn."""
+    why = "; ".join(f"{one.region}: {one.why}" for one in restored)
+    detail = {"regions": {one.region: asdict(one) for one in restored}}
+    return HistoryEntry(at, "attempt_restored", why, attempt, detail=detail)
 
 
 def _abort_checkpoints(draft: Draft, attempt: Attempt, now: datetime) -> None:

@@ -37,6 +37,8 @@ from jobmanager.core.plan import known_plans
 from jobmanager.core.snapshots.layout import MANIFEST
 from jobmanager.core.snapshots.storage_uri import below
 
+_COMPLETE = (AckOutcome.COMPLETED, AckOutcome.ALREADY_RECORDED)
+
 
 def take_requested(draft: Draft, event: CheckpointRequested) -> None:
     """Trigger a checkpoint now, in addition to the periodic checkpoints."""
@@ -110,14 +112,26 @@ def _acknowledge(draft: Draft, before: Checkpoint, ack: BarrierAcked) -> AckOutc
             draft.effects.append(DisposeSavepoint(directory))
     checkpoint, outcome, effects = checkpoints.transition(before, ack)
     assert outcome is not None
-    draft.effects += effects
     if checkpoint != before:
         draft.put_checkpoint(checkpoint)
         told = _facts(draft.life.job.graph.name, checkpoint, ack.at, ack.snapshots)
         draft.history.append(Announcement("checkpoint_ack", told))
     if outcome is AckOutcome.COMPLETED:
         _complete(draft, checkpoint, ack.at)
+    if outcome in _COMPLETE and _may_be_rolled_back(draft.life, checkpoint):
+        return AckOutcome.RECORDED
+    draft.effects += effects
     return outcome
+
+
+def _may_be_rolled_back(life: Life, checkpoint: Checkpoint) -> bool:
+    """Whether the job may yet go back behind a checkpoint that is complete: it was changed, and has
+    not proved itself. So its runner is not told, and does not show output that waits for the
+    checkpoint: it could be withdrawn again. The checkpoint that proves the change shows all.
+    """
+    operation = life.operation
+    is_on_trial = operation is not None and operation.operation.has_changed_job
+    return is_on_trial and not checkpoint.is_savepoint
 
 
 def _complete(draft: Draft, checkpoint: Checkpoint, now: datetime) -> None:

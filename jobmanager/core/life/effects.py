@@ -8,7 +8,7 @@ are only for the store, which carries them out in the same transaction that save
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +124,28 @@ class DismissRunner:
 
 
 @dataclass(frozen=True, slots=True)
-class LetCheckpointGo:
-    """Discard a checkpoint of another job that this job claimed and no longer needs."""
+class LetRestorePointGo:
+    """Delete what this job has claimed of another job and no longer needs, unless a third job
+    needs it by now. Not part of the step: whether that is so can be told only under the lock of
+    the job that wrote it, which whoever accepts a third job holds too.
+    """
 
-    job: JobId
-    checkpoint: CheckpointNumber
+    root: str
+    """Of a savepoint: its directory."""
+    job: str
+    """Who wrote it, 32 hexadecimal digits."""
+    checkpoint: CheckpointNumber | None
+    """None: it is a savepoint."""
 
 
-ForJobManager = LaunchAttempt | KillRunner | DiscardCheckpoint | DiscardAttempts | DisposeSavepoint
+ForJobManager = (
+    LaunchAttempt
+    | KillRunner
+    | DiscardCheckpoint
+    | DiscardAttempts
+    | DisposeSavepoint
+    | LetRestorePointGo
+)
 ForRunner = (
     StartAttempt
     | SendBarrier
@@ -143,4 +157,4 @@ ForRunner = (
 )
 Effect = ForJobManager | ForRunner
 """The effects that are written to the outbox."""
-ForStore = HandOverRunner | DismissRunner | LetCheckpointGo
+ForStore = HandOverRunner | DismissRunner

@@ -38,12 +38,11 @@ or checkpoint that never existed.
 
 Effects (`effects.py`)
   for the JobManager     LaunchAttempt, KillRunner, DiscardCheckpoint, DiscardAttempts,
-                         DisposeSavepoint
+                         DisposeSavepoint, LetRestorePointGo
   for the runner         StartAttempt, SendBarrier, StopAttempt, AnnounceCompletion,
                          WithdrawBarrier, CancelAttempt, ReleaseRunner
   for the store          HandOverRunner (the next attempt gets the runner of the last attempt),
-                         DismissRunner (the runner has exited, and its directives are dropped),
-                         LetCheckpointGo (a claimed checkpoint of another job is discarded)
+                         DismissRunner (the runner has exited, and its directives are dropped)
 
 Effects for the JobManager and the runner are carried out at least once, later; effects for the
 store are part of the step's own transaction.

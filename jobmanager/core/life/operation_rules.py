@@ -9,11 +9,10 @@ old graph and parallelism. A completed savepoint is kept, whatever becomes of th
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph import graph_document
-from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber
 from jobmanager.core.life import operation as machine
 from jobmanager.core.life.attempt import (
     Attempt,
@@ -29,7 +28,7 @@ from jobmanager.core.life.attempt import (
 from jobmanager.core.life.change import Revision
 from jobmanager.core.life.checkpoint import Checkpoint
 from jobmanager.core.life.draft import Draft, Life, is_under_way, savepoint_of
-from jobmanager.core.life.effects import DisposeSavepoint, LetCheckpointGo
+from jobmanager.core.life.effects import DisposeSavepoint, LetRestorePointGo
 from jobmanager.core.life.job import Desired
 from jobmanager.core.life.operation import (
     PHASES,
@@ -48,6 +47,7 @@ from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.plan import known_plans
 from jobmanager.core.plan.job_plan import SnapshotKind
 from jobmanager.core.snapshots.layout import MANIFEST
+from jobmanager.core.snapshots.manifest import is_end_of_time
 
 _PROOF_EVERY = timedelta(seconds=1)
 """Time until the next checkpoint, if a checkpoint came before all regions made progress."""
@@ -72,6 +72,7 @@ def complete_savepoint(draft: Draft, checkpoint: Checkpoint, now: datetime) -> N
             completed_at=now,
             bytes=files.bytes,
             regions=_regions(checkpoint),
+            drained=any(is_end_of_time(one.watermark) for one in checkpoint.snapshots.values()),
         )
     )
     operation = _of_savepoint(draft.life, savepoint)
@@ -254,9 +255,9 @@ def _let_go(draft: Draft, point: RestorePoint, now: datetime) -> None:
     """Delete the restore point that the job has claimed, unless another job still needs it."""
     if draft.life.shares_restore_point:
         return
-    if point.checkpoint is not None:
-        other, number = JobId(UUID(hex=point.job)), CheckpointNumber(point.checkpoint)
-        draft.effects.append(LetCheckpointGo(other, number))
+    if point.job != draft.life.job.id.hex:
+        number = None if point.checkpoint is None else CheckpointNumber(point.checkpoint)
+        draft.effects.append(LetRestorePointGo(point.root, point.job, number))
     else:
         for savepoint in draft.life.savepoints.values():
             if savepoint.directory == point.root:

@@ -61,6 +61,8 @@ class Savepoint:
     bytes: int | None = None
     regions: Mapping[str, Any] | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    drained: bool = False
+    """The watermark is at the end of time: every event that came after it would be late."""
 
 
 @dataclass(frozen=True, slots=True)

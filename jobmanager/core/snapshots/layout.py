@@ -19,6 +19,8 @@ pass it to the port in `jobmanager.files`.
         outputs.json                      all directories it ever wrote to
         attempts/<n>/<region>/            Spark checkpoint directory of that attempt
         attempts/<n>/.<region>.clone/     the same before it is complete
+        attempts/<n>/<region>.restored.json  the state it was cloned from; written before the
+                                          directory is complete and before output is withdrawn
         attempts/<n>/<region>.drain       the batch after which a stop began to drain
         attempts/<n>/.rounds/<loop>/      in a batch job: results of the rounds of a loop
         attempts/<n>/result.json          how the attempt ended
@@ -26,7 +28,7 @@ pass it to the port in `jobmanager.files`.
 
     <root>/jobs/<job>/                    in the same directory, or below a root of its own in
                                           any storage that fsspec reaches
-        pool/<region>/…                   immutable files that checkpoints share
+        pool/<region>/…~<sha256>          immutable files that checkpoints share, by content
         checkpoints/<n>/manifest.json     written last
         checkpoints/<n>/<region>/…        on a file system: the small files of that checkpoint
 
@@ -127,6 +129,11 @@ def clone_draft(number: AttemptNumber, region: RegionId) -> str:
     return f"{attempt(number)}/.{region}.clone"
 
 
+def restored(number: AttemptNumber, region: RegionId) -> str:
+    """The state from which a region's Spark checkpoint directory was cloned."""
+    return f"{attempt(number)}/{region}.restored.json"
+
+
 def drain(number: AttemptNumber, region: RegionId) -> str:
     return f"{attempt(number)}/{region}.drain"
 
@@ -166,13 +173,12 @@ def pooled(region: RegionId, path: str) -> str:
     return f"{POOL}/{region}/{path}"
 
 
-def pooled_beside(location: str, sha256: str) -> Iterator[str]:
+def pooled_places(location: str, sha256: str) -> Iterator[str]:
     """Yield possible locations of a file in the pool; the first that is free, or holds the same
-    bytes, is used.
+    bytes, is used. Two attempts never use one location for different contents.
     """
-    yield location
-    yield f"{location}~{sha256[:16]}"
-    yield from (f"{location}~{sha256[:16]}~{number}" for number in count(2))
+    yield f"{location}~{sha256[:32]}"
+    yield from (f"{location}~{sha256[:32]}~{number}" for number in count(2))
 
 
 def is_pooled(location: str) -> bool:

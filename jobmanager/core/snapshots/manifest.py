@@ -12,7 +12,7 @@ graph and the lineage.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
 from uuid import UUID
@@ -21,6 +21,8 @@ from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
 from jobmanager.core.snapshots import layout
 
 FORMAT_VERSION = 1
+END_OF_TIME = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+"""Where a drain takes the watermark: after every event."""
 
 
 class InvalidManifest(ValueError):
@@ -87,6 +89,8 @@ class SavepointInfo:
     """The job-graph document as it was submitted."""
     lineage: tuple[Ancestor, ...]
     """The lineage, oldest first; the job that wrote the savepoint is the last."""
+    is_drained: bool = False
+    """It says of itself that it is drained. Those of older versions do not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,11 @@ class Manifest:
             yield from region.files
 
     @property
+    def drained_regions(self) -> tuple[RegionId, ...]:
+        """The regions that were drained: for whatever comes after, time is over."""
+        return tuple(name for name, one in self.regions.items() if is_end_of_time(one.watermark))
+
+    @property
     def lineage(self) -> tuple[Ancestor, ...]:
         """Return the lineage as far as the manifest has it; the job that wrote it is the last."""
         if self.savepoint is not None:
@@ -117,6 +126,10 @@ class Manifest:
     @property
     def bytes(self) -> int:
         return sum({file.location: file.bytes for file in self.files()}.values())
+
+
+def is_end_of_time(watermark: datetime | None) -> bool:
+    return watermark is not None and watermark >= END_OF_TIME
 
 
 def batches_by_sink(regions: Mapping[RegionId, RegionManifest]) -> dict[VertexId, int | None]:
@@ -145,6 +158,7 @@ def to_json(manifest: Manifest) -> str:
             "id": str(manifest.savepoint.id),
             "graph": dict(manifest.savepoint.graph),
             "lineage": lineage_document(manifest.savepoint.lineage),
+            **({"drained": True} if manifest.savepoint.is_drained else {}),
         }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -196,6 +210,7 @@ def _savepoint(document: Any) -> SavepointInfo:
         id=fields.uuid("id"),
         graph=fields.mapping("graph"),
         lineage=lineage_of(fields.items("lineage"), "savepoint.lineage"),
+        is_drained=fields.flag("drained"),
     )
     fields.done()
     return info
@@ -311,6 +326,15 @@ class _Fields:
 
     def optional_integer(self, name: str) -> int | None:
         return None if self._is_null(name) else self.integer(name)
+
+    def flag(self, name: str) -> bool:
+        """False where it is missing."""
+        if not self.has(name):
+            return False
+        value = self._take(name)
+        if not isinstance(value, bool):
+            raise self._wrong(name, value, "true or false")
+        return value
 
     def text(self, name: str) -> str:
         value = self._take(name)

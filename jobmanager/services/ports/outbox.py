@@ -19,6 +19,8 @@ class OutboxEntry:
     job_id: JobId
     effect: Effect
     tries: int
+    last_error: str | None = None
+    """Why it was postponed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,11 @@ class Outbox(Protocol):
         ...
 
     async def done(self, entries: Sequence[int]) -> None: ...
-    async def postpone(self, entry_id: int, until: datetime, error: str) -> None: ...
+    async def postpone(
+        self, entry_id: int, until: datetime, error: str, *, is_failure: bool = True
+    ) -> None:
+        """A failure counts as one more try."""
+
     async def mailboxes(self, runners: Sequence[RunnerId]) -> Mapping[RunnerId, Mailbox]: ...
     async def taken(self, up_to: Mapping[tuple[JobId, AttemptNumber], int]) -> None:
         """Note that the runners of these attempts have taken their directives up to the given

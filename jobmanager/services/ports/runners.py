@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from jobmanager.core.ids import (
@@ -11,6 +11,7 @@ from jobmanager.core.ids import (
     RunnerId,
 )
 from jobmanager.core.life.attempt import Attempt
+from jobmanager.core.life.replacement import EarlierRunner, at_rest_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,23 @@ class Runner:
     memory: Mapping[str, Any] | None = None
     protocol: int = 1
     """The version of the runner protocol that the runner named when it registered."""
+    fence_after: timedelta | None = None
+    """How long it may go on without a JobManager if its sinks cannot be fenced; None: for ever."""
+    ended_at: datetime | None = None
+    """When it reported the end of the attempt that it has: nothing of that runs any more."""
+
+    def rests_at(self, listening_since: datetime) -> datetime | None:
+        """From when on it surely writes nothing any more; None: now already. What it may have
+        said to another leader, whose clock is not ours, counts as said when we began to listen.
+        """
+        heard_at = self.heartbeat_at
+        known = EarlierRunner(
+            None if heard_at is None else max(heard_at, listening_since),
+            self.fence_after,
+            is_gone=self.exited_at is not None,
+            has_reported_end=self.ended_at is not None,
+        )
+        return at_rest_at(known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +76,12 @@ class Runners(Protocol):
     async def get(self, runner_id: RunnerId) -> Runner: ...
     async def save(self, runner: Runner) -> None: ...
     async def note_process(self, runner_id: RunnerId, process: Launched) -> None: ...
+    async def note_end(self, runner_id: RunnerId, attempt: AttemptNumber, at: datetime) -> None:
+        """The runner says that nothing of this attempt runs any more. Nothing is noted where it
+        has another attempt by now.
+        """
+        ...
+
     async def note_heartbeats(
         self, heard: Mapping[RunnerId, Mapping[str, Any] | None], at: datetime
     ) -> None:
@@ -70,6 +94,10 @@ class Runners(Protocol):
         self, only: Sequence[RunnerId] | None = None
     ) -> Mapping[RunnerId, RunnerAtWork]:
         """Return these runners, or all that are not known to have exited."""
+        ...
+
+    async def before(self, job_id: JobId, attempt: AttemptNumber) -> Sequence[Runner]:
+        """The runners of earlier attempts of the job that are not known to be gone."""
         ...
 
     async def of_attempt(self, job_id: JobId, attempt: AttemptNumber) -> Runner | None: ...

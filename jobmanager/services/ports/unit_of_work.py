@@ -9,6 +9,7 @@ from jobmanager.services.ports.history import Actor, History
 from jobmanager.services.ports.jobs import Attempts, Jobs, KeyGroups
 from jobmanager.services.ports.lives import Lives
 from jobmanager.services.ports.outbox import Outbox
+from jobmanager.services.ports.pruning import Pruning
 from jobmanager.services.ports.runners import Runners
 from jobmanager.services.ports.savepoints import Operations, Savepoints
 
@@ -30,6 +31,7 @@ class UnitOfWork(Protocol):
     statistics: Statistics
     samples: Samples
     summaries: Summaries
+    pruning: Pruning
 
     async def __aenter__(self) -> Self: ...
     async def __aexit__(self, *exc_info: object) -> None: ...

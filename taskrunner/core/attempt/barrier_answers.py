@@ -44,6 +44,14 @@ class PendingBarrier:
     def checkpoint(self) -> int:
         return self.barrier.checkpoint
 
+    @property
+    def shows_output(self) -> bool:
+        """Whether output that waits for a checkpoint may be seen when this one is complete: if no
+        recovery goes back behind it. A savepoint that the job runs on from is the user's, to
+        move or delete, and no recovery looks at it.
+        """
+        return isinstance(self.barrier, Stop) or self.barrier.savepoint is None
+
 
 @dataclass(frozen=True, slots=True)
 class AwaitingBoundary:
@@ -73,7 +81,8 @@ class BarrierAnswers:
     showing: frozenset[int] = frozenset()
     """Checkpoints whose output is being published."""
     batches: Mapping[int, Mapping[str, int | None]] = field(default_factory=dict)
-    """For each checkpoint that may still complete: the batches up to which output may be seen."""
+    """For each checkpoint that may still complete, and shows output then: the batches up to which
+    output may be seen."""
     newest: int = 0
     """The newest checkpoint of any barrier. Numbers ascend, so a barrier that is not newer is a
     repetition."""
@@ -151,7 +160,9 @@ def snapshot_taken(answers: BarrierAnswers, acks: BarrierAcks) -> Answered:
     current = answers.current
     if not isinstance(current, TakingSnapshot) or current.pending.checkpoint != acks.checkpoint:
         return answers, ()
-    batches = {**answers.batches, acks.checkpoint: acks.batches}
+    batches = dict(answers.batches)
+    if current.pending.shows_output:
+        batches[acks.checkpoint] = acks.batches
     sending = replace(answers, current=SendingAcks(current.pending), batches=batches)
     return sending, (SendAcks(acks, current.pending.deadline),)
 
@@ -196,9 +207,9 @@ def is_sending(answers: BarrierAnswers, checkpoint: int) -> bool:
 def complete(answers: BarrierAnswers, checkpoint: int) -> Answered:
     """Publishes the output held for a checkpoint, which includes that of older checkpoints."""
     batches = answers.batches.get(checkpoint)
-    kept = {number: one for number, one in answers.batches.items() if number > checkpoint}
     if batches is None:
-        return replace(answers, batches=kept), ()
+        return answers, ()
+    kept = {number: one for number, one in answers.batches.items() if number > checkpoint}
     showing = replace(answers, batches=kept, showing=answers.showing | {checkpoint})
     return showing, (ShowOutput(checkpoint, batches),)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from jobmanager.core.ids import RegionId
+from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.life.checkpoint import AckOutcome
 from jobmanager.core.progress import RestoredRegion
 from jobmanager.protocol.messages import (
@@ -31,6 +31,14 @@ class TimePassed:
     """The time is now `at`, in seconds of a monotonic clock."""
 
     at: float
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatAnswered:
+    """A JobManager has answered a heartbeat, and knows this attempt."""
+
+    sent_at: float
+    """By the clock of `TimePassed`."""
 
 
 # ── orders: the JobManager, a signal, the fence ───────────────────────────────
@@ -81,6 +89,8 @@ class Prepared:
     has_boundaries: bool
     """False: a batch job, which can neither be snapshotted nor stopped with a savepoint."""
     repartitioned: tuple[RepartitionedRegion, ...] = ()
+    unfenced: tuple[VertexId, ...] = ()
+    """Sinks that a replaced attempt could still write to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +251,7 @@ class AllOutputNotShown:
 
 Event = (
     TimePassed
+    | HeartbeatAnswered
     | StopAsked
     | CancelAsked
     | Replaced

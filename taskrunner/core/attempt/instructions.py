@@ -5,6 +5,7 @@
     for the thread that answers barriers  WatchBatches, StopWatching, TakeSnapshot, SendAcks,
                                           SendDecline, ShowOutput
     for the reporter                      Report
+    for no thread that could hang         KillProcess
 
 Instructions for one thread are carried out in the order in which they were given. An instruction
 for Spark's thread interrupts one that only waits: for the next region to prepare, a query that is
@@ -15,20 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jobmanager.protocol.messages import (
-    AttemptCancelledReport,
-    AttemptFailedReport,
-    AttemptFinishedReport,
     AttemptPrepared,
     AttemptRunning,
-    AttemptStoppedReport,
     Barrier,
     BarrierAcks,
     DeclineReason,
+    EndingReport,
     Stop,
-)
-
-EndingReport = (
-    AttemptFinishedReport | AttemptStoppedReport | AttemptCancelledReport | AttemptFailedReport
 )
 
 
@@ -127,6 +121,14 @@ class End:
     """The attempt was stopped, and the job's next attempt will run in this process."""
 
 
+@dataclass(frozen=True, slots=True)
+class KillProcess:
+    """End the process and all that it started, at once: the queries cannot be stopped, and may
+    write where another attempt writes by now. Nothing follows."""
+
+    why: str
+
+
 Instruction = (
     Prepare
     | StartQueries
@@ -142,4 +144,5 @@ Instruction = (
     | ShowOutput
     | Report
     | End
+    | KillProcess
 )

@@ -32,9 +32,14 @@ in RUNNING, and in CANCELLING if they had arrived before; declined if they arriv
 cancellation, and when the attempt ends. A snapshot that is under way is always answered before the
 ending is reported, so no ack follows that report.
 
+Where a sink cannot be fenced, the attempt fails when no heartbeat was answered for its fence time
+(`fence_time`): from PREPARING it does not start, in CANCELLING it is cancelled. If its queries have
+not stopped shortly after, the process is killed, in every phase: `KillProcess`.
+
 Events (`events`), and the instructions they answer:
 
 TimePassed(at)                     precedes the events of that time; also at `next_deadline`
+HeartbeatAnswered                  puts the fence time off
     StopAsked, CancelAsked,            orders: directives, signals; `Replaced` also from the fence,
       Replaced, Dismissed              from heartbeats and from the answers to reports
     BarrierArrived                     directive
@@ -53,11 +58,11 @@ TimePassed(at)                     precedes the events of that time; also at `ne
     OutputShown | OutputNotShown       ShowOutput
     AllOutputShown | AllOutputNotShown ShowAllOutput
 
-Instructions without an answer: StopWatching, Report, End. An instruction that is under way when
-another comes for the same thread may be abandoned without an answer where `instructions` says that
-it can be interrupted. A thread that carries out an instruction may find out that the attempt was
-superseded (then `Replaced` comes instead of the answer) or the runner dismissed (then `Dismissed`
-comes before the answer, which is that nothing was delivered).
+Instructions without an answer: StopWatching, Report, End, KillProcess. An instruction that is under
+way when another comes for the same thread may be abandoned without an answer where `instructions`
+says that it can be interrupted. A thread that carries out an instruction may find out that the
+attempt was superseded (then `Replaced` comes instead of the answer) or the runner dismissed (then
+`Dismissed` comes before the answer, which is that nothing was delivered).
 """
 
 from dataclasses import replace
@@ -87,13 +92,14 @@ from taskrunner.core.attempt.phases import (
     StopStep,
 )
 from taskrunner.core.attempt.transitions import Stepped
+from taskrunner.core.fence_time import FenceTime
 
 _CANNOT_STOP = "this Spark cannot end a query after its batch"
 
 
-def begin(at: float = 0.0) -> Stepped:
-    """The first state of an attempt, and its first instruction."""
-    return AttemptState(now=at), (Prepare(),)
+def begin(at: float = 0.0, fence: FenceTime | None = None) -> Stepped:
+    """The first state of an attempt, and its first instruction. None: it has no fence time."""
+    return AttemptState(now=at, fence=fence or FenceTime(at)), (Prepare(),)
 
 
 def step(state: AttemptState, event: events.Event) -> Stepped:
@@ -116,6 +122,11 @@ def next_deadline(state: AttemptState) -> float | None:
         isinstance(state.phase, Saving) and not go.is_shown_soon(state, state.phase)
     ):
         deadlines.append(state.phase.deadline)
+    if state.may_trespass:
+        is_ending = isinstance(state.phase, Ending)
+        fenced_at = state.fence.kill_at if is_ending else state.fence.stop_at
+        if fenced_at is not None:
+            deadlines.append(fenced_at)
     return min(deadlines, default=None)
 
 
@@ -123,6 +134,8 @@ def _take(state: AttemptState, event: events.Event) -> Stepped:
     match event:
         case events.TimePassed(at=at):
             return go.pass_time(replace(state, now=max(state.now, at)))
+        case events.HeartbeatAnswered(sent_at=sent_at):
+            return replace(state, fence=state.fence.heard(sent_at)), ()
         case events.StopAsked() | events.CancelAsked() | events.Replaced() | events.Dismissed():
             return _obey(state, event)
         case (
@@ -229,6 +242,9 @@ def _take_news_of_job(
 
 
 def _start(state: AttemptState, prepared: events.Prepared) -> Stepped:
+    state = replace(state, unfenced=prepared.unfenced)
+    if state.unfenced and state.fence.is_over(state.now):
+        return go.fail(state, go.fence_failure(state))
     state = replace(
         state,
         phase=Starting(),

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from jobmanager.core.ids import RegionId
-from jobmanager.protocol.messages import Stop
+from jobmanager.core.ids import RegionId, VertexId
+from jobmanager.protocol.messages import EndingReport, Stop
 from taskrunner.core.attempt.barrier_answers import BarrierAnswers
-from taskrunner.core.attempt.instructions import EndingReport
+from taskrunner.core.fence_time import FenceTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +105,11 @@ class AttemptState:
     """The requested stop, until it is declined or its snapshot is taken: kept until the queries
     run, under way in STOPPING."""
     answers: BarrierAnswers = field(default_factory=BarrierAnswers)
+    fence: FenceTime = field(default_factory=lambda: FenceTime(0.0))
+    unfenced: tuple[VertexId, ...] = ()
+    """Sinks that a replaced attempt could still write to: because of them the fence time counts."""
+
+    @property
+    def may_trespass(self) -> bool:
+        """Whether something runs that could write beside the attempt that takes its place."""
+        return self.has_queries and bool(self.unfenced)

@@ -8,6 +8,7 @@ from jobmanager.protocol.messages import (
     AttemptFailedReport,
     AttemptFinishedReport,
     DeclineReason,
+    EndingReport,
     FailureReport,
 )
 from taskrunner.core.attempt import barrier_answers as barriers
@@ -16,8 +17,8 @@ from taskrunner.core.attempt.instructions import (
     AskRegionsToStop,
     DrainRegions,
     End,
-    EndingReport,
     Instruction,
+    KillProcess,
     Report,
     ShowAllOutput,
     StopRegionsAtOnce,
@@ -34,6 +35,7 @@ from taskrunner.core.attempt.phases import (
     Stopping,
     StopStep,
 )
+from taskrunner.core.fence_time import lost_message
 
 CONFIRMATION_SECONDS = 30.0
 """How long after the deadline of a stop its savepoint may still be confirmed."""
@@ -140,10 +142,39 @@ def stop_failure(why: str) -> FailureReport:
     )
 
 
+def fence_failure(state: AttemptState) -> FailureReport:
+    return FailureReport(
+        kind="infrastructure",
+        is_restartable=True,
+        message=lost_message(state.fence, state.unfenced),
+        stack="",
+    )
+
+
 # ── time ──────────────────────────────────────────────────────────────────────
 
 
 def pass_time(state: AttemptState) -> Stepped:
+    if state.may_trespass and state.fence.is_over(state.now):
+        return _pass_fence_time(state)
+    return _pass_deadlines(state)
+
+
+def _pass_fence_time(state: AttemptState) -> Stepped:
+    """Another attempt may be about to take this one's place."""
+    kill_at = state.fence.kill_at
+    if kill_at is not None and state.now >= kill_at:
+        return enter(state, Ended(None)), (KillProcess(fence_failure(state).message),)
+    match state.phase:
+        case Ending():
+            return _pass_deadlines(state)
+        case Cancelling() as phase:
+            return cancelled(state, phase)
+        case _:
+            return fail(state, fence_failure(state))
+
+
+def _pass_deadlines(state: AttemptState) -> Stepped:
     state, instructions = with_answers(state, barriers.expire(state.answers, state.now))
     more: tuple[Instruction, ...] = ()
     phase = state.phase

@@ -69,9 +69,17 @@ def _plain(rows: pd.DataFrame, column: SentColumn, order: Any) -> list[Any]:
 
 
 def plain_value(value: Any) -> Any:
-    """Converts a value to plain Python: Spark passes arrays as numpy arrays."""
+    """Converts a value to plain Python: Spark passes arrays as numpy arrays, and times inside of
+    structs as pandas timestamps.
+    """
     if isinstance(value, np.ndarray | list):
         return [plain_value(one) for one in value]
+    if isinstance(value, dict):
+        return {key: plain_value(one) for key, one in value.items()}
+    if isinstance(value, tuple):  # an entry of a map
+        return tuple(plain_value(one) for one in value)
+    if isinstance(value, pd.Timestamp):
+        return value.to_pydatetime(warn=False)
     if isinstance(value, np.generic):
         return value.item()
     return value

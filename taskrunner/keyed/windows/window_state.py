@@ -1,10 +1,10 @@
 """The state of a window operator for a key group, and when the operator has to be called again."""
 
-import pickle
 from dataclasses import dataclass, field
 from typing import Any
 
 from taskrunner.core.end_of_time import END_OF_TIME_MS
+from taskrunner.keyed import plain_pickle
 
 _VERSION = 1
 
@@ -46,9 +46,10 @@ class WindowState:
 
 
 def read(state: bytes | None) -> WindowState:
+    """Raises `UnreadableWindowState`, `CodeInState`."""
     if state is None:
         return WindowState()
-    version, keys, due_us, tick_ms = pickle.loads(state)
+    version, keys, due_us, tick_ms = plain_pickle.loads(state)
     if version != _VERSION:
         raise UnreadableWindowState(
             f"windows were written in version {version}, and this Headgate reads {_VERSION}"
@@ -59,4 +60,4 @@ def read(state: bytes | None) -> WindowState:
 def write(book: WindowState) -> bytes | None:
     if not book.keys:
         return None
-    return pickle.dumps((_VERSION, book.keys, book.due_us, book.tick_ms), protocol=5)
+    return plain_pickle.dumps((_VERSION, book.keys, book.due_us, book.tick_ms))

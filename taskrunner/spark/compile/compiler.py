@@ -10,7 +10,7 @@ from dataclasses import replace
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from jobmanager.core.errors import Fault
+from jobmanager.core.errors import Fault, PathNotAllowed
 from jobmanager.core.graph.inputs import Input, Ship
 from jobmanager.core.graph.iterations import Loop
 from jobmanager.core.graph.job_graph import JobGraph, Mode
@@ -169,3 +169,6 @@ def _naming(vertex: Vertex, inputs: Sequence[DataFrame], field: str) -> Iterator
         raise InvalidVertex.of(vertex.id, found or told) from error
     except FunctionMissing as error:
         raise InvalidVertex(vertex.id, str(error)) from error
+    except PathNotAllowed as error:
+        named = next(iter(vertex.places()), ("", ""))[0]
+        raise InvalidVertex(vertex.id, str(error), named) from error

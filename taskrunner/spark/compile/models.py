@@ -8,6 +8,7 @@ A version never changes and is never deleted, so that a stream can continue with
 existing path adds a version and makes it the current one, atomically.
 """
 
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,11 +23,13 @@ from pyspark.sql import DataFrame
 from jobmanager.core.graph.ml import Ml
 from jobmanager.core.ids import JobId, VertexId
 from taskrunner import logs
+from taskrunner.core.model_metadata import class_fault
 from taskrunner.sinks.directory import Guard
 from taskrunner.snapshots import durable
 from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
 CURRENT = "CURRENT"
+_METADATA = re.compile(r"part-\d+(-[\w-]+)?(\.txt)?")
 log = logs.get("models")
 
 
@@ -80,6 +83,7 @@ class SeenModels:
             raise InvalidVertex(
                 vertex, f"there is no saved model at {place}: save one there in batch mode", "model"
             )
+        check_classes(vertex, version)
         return PipelineModel.load(version.as_uri())
 
     def fitted(self, vertex: Ml, pipeline: Pipeline, rows: DataFrame) -> PipelineModel | None:
@@ -130,7 +134,7 @@ class JobModels:
         draft = place / f".{version}-{uuid4().hex}"
         try:
             model.write().save(draft.as_uri())
-            durable.sync_all(path for path in draft.rglob("*") if path.is_file())
+            durable.sync_all((one for one in draft.rglob("*") if one.is_file()), inside=draft)
             with self.guard():
                 draft.rename(place / version)
                 durable.write(place / CURRENT, f"{version}\n")
@@ -141,6 +145,22 @@ class JobModels:
     def _make_current(self, place: Path, version: str) -> None:
         with self.guard():
             durable.write(place / CURRENT, f"{version}\n")
+
+
+def check_classes(vertex: VertexId, version: Path) -> None:
+    """Raises `InvalidVertex` where loading a model, or a stage of it, would call other classes
+    than Spark ML's own. Spark takes the first line of whatever lies in a `metadata` directory.
+    """
+    if any(one.is_symlink() for one in version.rglob("*")):
+        raise InvalidVertex(vertex, f"{version} has symbolic links in it: copy the model", "model")
+    for directory in sorted(version.rglob("metadata")):
+        files = [one for one in sorted(directory.iterdir()) if one.name[0] not in "._"]
+        if len(files) != 1 or not _METADATA.fullmatch(files[0].name):
+            raise InvalidVertex(
+                vertex, f"{directory} is not the metadata of a model: it has other files", "model"
+            )
+        if fault := class_fault(files[0].read_text(encoding="utf-8", errors="replace")):
+            raise InvalidVertex(vertex, f"the model at {version} is not loaded: {fault}", "model")
 
 
 def _check_place(vertex: VertexId, place: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
+from py4j.java_gateway import is_instance_of
 from pyspark.sql import DataFrame, SparkSession
 
 from jobmanager.core.graph.inputs import Ship
@@ -24,6 +25,9 @@ from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
 _views = Lock()
 _STATEFUL = ("Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct")
+_PLANS = "org.apache.spark.sql.catalyst.plans.logical"
+_STATEMENTS = (f"{_PLANS}.Command", f"{_PLANS}.ParsedStatement")
+_NO_QUERIES = ("Insert", "Compound", "UnresolvedExecuteImmediate")
 _LIMITS = ("GlobalLimit", "LocalLimit", "Offset", "Tail")
 
 
@@ -50,6 +54,7 @@ def _inputs_with_state(vertex: Sql, graph: JobGraph) -> list[VertexId]:
 
 def _run(spark: SparkSession, vertex: Sql, inputs: Mapping[VertexId, DataFrame]) -> DataFrame:
     """Runs the query over temporary views, needed only until Spark has resolved the names."""
+    _check_is_query(spark, vertex)
     with _views:
         for name, rows in inputs.items():
             rows.createOrReplaceTempView(name)
@@ -58,6 +63,31 @@ def _run(spark: SparkSession, vertex: Sql, inputs: Mapping[VertexId, DataFrame])
         finally:
             for name in inputs:
                 spark.catalog.dropTempView(name)
+
+
+def _check_is_query(spark: SparkSession, vertex: Sql) -> None:
+    """Spark carries out any other statement while it reads it, before a job runs: SET, INSERT
+    OVERWRITE DIRECTORY, CREATE VIEW … USING.
+    """
+    session: Any = spark._jsparkSession
+    plan = session.sessionState().sqlParser().parsePlan(vertex.query)
+    gateway: Any = spark.sparkContext._gateway
+    for node in _statements(plan):
+        name = str(node.nodeName())
+        if name.startswith(_NO_QUERIES) or any(
+            is_instance_of(gateway, node, kind) for kind in _STATEMENTS
+        ):
+            raise InvalidVertex(
+                vertex.id, f"{name} is no query: begin with SELECT, WITH, FROM or VALUES", "query"
+            )
+
+
+def _statements(plan: Any) -> Iterator[Any]:
+    """The nodes in which a statement can be: the root, behind a WITH, and beside another one."""
+    yield plan
+    if str(plan.nodeName()) in ("UnresolvedWith", "Union"):
+        for child in _children(plan):
+            yield from _statements(child)
 
 
 @dataclass(frozen=True, slots=True)

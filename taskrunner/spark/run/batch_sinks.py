@@ -1,6 +1,6 @@
 """The sinks: they write the rows of one batch. Each sink computes the batch exactly once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
@@ -11,7 +11,7 @@ from pyspark.sql import functions as sql
 from jobmanager.core.graph.output_mode import OutputMode
 from jobmanager.core.graph.sinks import FilesSink, PythonSink, Sink
 from taskrunner.core.staged_rows import BatchCount
-from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.sinks.directory import Guard, SinkDirectory
 from taskrunner.sinks.staged_files import staged_files, tells_rows
 from taskrunner.spark.compile import python_connectors
 
@@ -23,6 +23,21 @@ class BatchSink(Protocol):
     def write(self, rows: DataFrame, batch: int) -> int:
         """Writes the rows of a batch; returns how many there were."""
         ...
+
+
+class FencedBatches:
+    """Any sink: an attempt that was replaced begins no batch, with or without rows. The sink itself
+    publishes inside of the fence if it can; where that is users' code, this is all there is.
+    """
+
+    def __init__(self, sink: BatchSink, check: Callable[[], None]) -> None:
+        self._sink = sink
+        self._check = check
+        """Raises if the attempt may not begin a batch."""
+
+    def write(self, rows: DataFrame, batch: int) -> int:
+        self._check()
+        return self._sink.write(rows, batch)
 
 
 class ExactlyOnceFiles:
@@ -63,12 +78,15 @@ class ExactlyOnceFiles:
 class PythonWriter:
     """The `python` sink: its class has to cope with repeated batches.
 
-    Its options have job, region and batch, so that it can recognise a repetition.
+    Its options have job, attempt, region and batch, so that it can recognise a repetition, and an
+    attempt that was replaced.
     """
 
-    def __init__(self, sink: Sink, python: PythonSink, spark: SparkSession, job: str) -> None:
+    def __init__(
+        self, sink: Sink, python: PythonSink, spark: SparkSession, told: Mapping[str, str]
+    ) -> None:
         self._sink = sink
-        self._options = {**sink.options, "headgate.job": job, "headgate.region": str(sink.id)}
+        self._options = {**sink.options, **told, "headgate.region": str(sink.id)}
         self._format = python_connectors.register(spark, sink.id, python.function, "writer")
 
     def write(self, rows: DataFrame, batch: int) -> int:
@@ -91,15 +109,17 @@ class Discarded:
 class Shown:
     """The `console` sink: the first rows of each batch, as text."""
 
-    def __init__(self, show: Callable[[str], None]) -> None:
+    def __init__(self, show: Callable[[str], None], guard: Guard) -> None:
         self._show = show
+        self._guard = guard
 
     def write(self, rows: DataFrame, batch: int) -> int:
         found = rows.collect()
         if found:
             lines = [f"batch {batch}: {len(found)} rows", " | ".join(rows.columns)]
             lines += [" | ".join(str(value) for value in row) for row in found[:_ROWS_SHOWN]]
-            self._show("\n".join(lines))
+            with self._guard():
+                self._show("\n".join(lines))
         return len(found)
 
 

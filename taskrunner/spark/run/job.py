@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Protocol, assert_never
 
 import pyspark
 from pyspark.sql import SparkSession
 
+from jobmanager.core.errors import PathNotAllowed
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.graph.scripts import Script
 from jobmanager.core.graph.sinks import (
@@ -18,6 +20,7 @@ from jobmanager.core.graph.sinks import (
     ScriptSink,
     Sink,
     Visibility,
+    unfenced_sinks,
 )
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan.job_plan import Region, plan_of
@@ -25,8 +28,8 @@ from jobmanager.core.progress import RegionProgress
 from jobmanager.protocol.messages import RepartitionedRegion
 from taskrunner import logs
 from taskrunner.core.restore import FromScratch, Restore
-from taskrunner.sinks.directory import SinkDirectory, private_directory
-from taskrunner.sinks.outputs import Output
+from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.sinks.outputs import Output, prepare_outputs
 from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.snapshot import AttemptContext
@@ -38,12 +41,14 @@ from taskrunner.spark.run.batch_sinks import (
     BatchSink,
     Discarded,
     ExactlyOnceFiles,
+    FencedBatches,
     PythonWriter,
     Shared,
     Shown,
 )
 from taskrunner.spark.run.batch_work import BatchWork
 from taskrunner.spark.run.directory_proof import prove_directories
+from taskrunner.spark.run.input_files import InputFiles
 from taskrunner.spark.run.job_paths import JobPaths
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
 from taskrunner.spark.scripts.script_program import scripts_of
@@ -81,11 +86,15 @@ class SparkJob:
         places: JobPaths,
         fence: Fence,
         past: Past,
+        check_fence_time: Callable[[], None] = lambda: None,
     ) -> None:
         self._spark = spark
         self._subject = subject
         self._places = places
         self._fence = fence
+        self._check_fence_time = check_fence_time
+        self.unfenced = tuple(one.id for one in unfenced_sinks(subject.graph.vertices))
+        """Sinks that this attempt could write to after it was replaced."""
         self._restoring = Restoring(spark, subject, places, past)
         self._scripts = scripts_of(spark, places)
         self.held_sinks: dict[RegionId, list[SinkDirectory]] = {}
@@ -116,13 +125,13 @@ class SparkJob:
             self._spark,
             graph.mode,
             self._subject.parallelism,
-            self._places.resolve,
+            self._places.resolve_input,
             self._places.layout,
             datetime.now(UTC),
         )
         regions = plan_of(graph, self._subject.parallelism).regions
         outputs = self._outputs(regions)
-        staging = [private_directory(directory) for _, directory in outputs]
+        staging = prepare_outputs(self._places.layout, outputs)
         prove_directories(self._spark, [self._places.layout.directory, *staging])
         self._restoring.withdraw_abandoned_outputs(outputs, self._fence.holding)
         models = SeenModels(self._places.resolve)
@@ -168,7 +177,7 @@ class SparkJob:
                 directory.recover(last_kept=0, last_visible=0)
             self._restoring.chosen[region.id] = FromScratch("a batch job starts over")
             is_done = bool(found) and all(one.state_of(0) is not None for one in found)
-            return BatchRegion(self._spark, region, work, writers[0], is_done)
+            return BatchRegion(self._spark, region, work, self._fenced(writers[0]), is_done)
         self._restoring.restore(region, sinks, found)
         self.held_sinks[region.id] = [
             directory
@@ -177,7 +186,25 @@ class SparkJob:
         ]
         place = self._places.layout.spark_checkpoint_dir(self._subject.attempt, region.id)
         writer = writers[0] if len(sinks) == 1 else self._shared(region, sinks, writers, compiler)
-        return RegionQuery(self._spark, self._subject.graph, region, rows, writer, place)
+        inputs = self._inputs(place)
+        return RegionQuery(
+            self._spark, self._subject.graph, region, rows, self._fenced(writer), place, inputs
+        )
+
+    def _inputs(self, spark_checkpoint_dir: Path) -> InputFiles | None:
+        rules = self._places.rules
+        if rules is None:
+            return None
+        return InputFiles(spark_checkpoint_dir, rules.graphs, self._places.layout.work.uri)
+
+    def _fenced(self, writer: BatchSink) -> BatchSink:
+        return FencedBatches(writer, self._check_attempt)
+
+    def _check_attempt(self) -> None:
+        """Whether this attempt may begin a batch. Raises `Superseded` or `JobManagerLost`."""
+        self._fence.check()
+        if self.unfenced:
+            self._check_fence_time()
 
     def _shared(
         self,
@@ -193,7 +220,7 @@ class SparkJob:
     def _outputs(self, regions: Sequence[Region]) -> list[Output]:
         sinks = [self._sink(one) for region in regions for one in region.sinks]
         return [
-            (sink.id, self._places.resolve(sink.connector.path))
+            (sink.id, self._place(sink, sink.connector))
             for sink in sinks
             if isinstance(sink.connector, FilesSink)
         ]
@@ -207,12 +234,18 @@ class SparkJob:
         if not isinstance(sink.connector, FilesSink):
             return None
         return SinkDirectory(
-            self._places.resolve(sink.connector.path),
+            self._place(sink, sink.connector),
             self._subject.job,
             sink.id,
             self._subject.attempt,
             self._fence.holding,
         )
+
+    def _place(self, sink: Sink, files: FilesSink) -> Path:
+        try:
+            return self._places.resolve(files.path)
+        except PathNotAllowed as error:
+            raise InvalidVertex(sink.id, str(error), "path") from error
 
     def _batch_sink(self, sink: Sink, directory: SinkDirectory | None) -> BatchSink:
         match sink.connector:
@@ -221,11 +254,14 @@ class SparkJob:
                 is_held = _is_held(sink) and self._subject.graph.mode is Mode.STREAMING
                 return ExactlyOnceFiles(sink, sink.connector, directory, is_held)
             case ConsoleSink():
-                return Shown(lambda text: log.info("console", sink=sink.id, text=text))
+                show = partial(log.info, "console", sink=sink.id)
+                return Shown(lambda text: show(text=text), self._fence.holding)
             case BlackholeSink():
                 return Discarded()
             case PythonSink():
-                return PythonWriter(sink, sink.connector, self._spark, self._subject.job.hex)
+                told = {"headgate.job": self._subject.job.hex}
+                told["headgate.attempt"] = str(self._subject.attempt)
+                return PythonWriter(sink, sink.connector, self._spark, told)
             case ScriptSink():
                 script = self._subject.graph.vertex(sink.inputs[0].vertex)
                 if not isinstance(script, Script):

@@ -32,6 +32,7 @@ from taskrunner.snapshots.snapshot import offsets_by_source
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.spark.compile.accumulators import Totals
 from taskrunner.spark.run.batch_sinks import BatchSink
+from taskrunner.spark.run.input_files import InputFiles
 from taskrunner.spark.run.progress import ProgressMeter
 
 _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
@@ -60,7 +61,9 @@ class RegionQuery:
         rows: DataFrame,
         sink: BatchSink,
         spark_checkpoint_dir: Path,
+        inputs: InputFiles | None = None,
     ) -> None:
+        """`inputs`: what is looked at before each batch; None: the job may read any file."""
         self.region = region
         self.log = SparkLog(spark_checkpoint_dir)
         self.phase = QueryPhase.RUNNING
@@ -71,6 +74,7 @@ class RegionQuery:
         self._graph = graph
         self._rows = rows
         self._sink = sink
+        self._inputs = inputs
         self._meter = ProgressMeter(graph, region.id, self.log)
         self._connectors = _connectors(graph, region)
         vertices = [graph.vertex(vertex) for vertex in region.streamed]
@@ -172,6 +176,8 @@ class RegionQuery:
         try:
             if self._is_last:
                 _forget_interrupt(self._spark)
+            if self._inputs is not None:
+                self._inputs.check()
             self.output_rows += self._sink.write(rows, batch)
             self._totals.add(batch)
         except BaseException as error:

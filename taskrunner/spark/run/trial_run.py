@@ -16,14 +16,20 @@ from taskrunner.spark.compile.models import SeenModels
 from taskrunner.spark.compile.sources import Sources
 from taskrunner.spark.run.job_paths import JobPaths
 from taskrunner.spark.scripts.script_program import scripts_of
+from taskrunner.spark.session.session import WITH_RESTRICTED_PATHS
 
 
-def session_for(spark: SparkSession, graph: JobGraph, parallelism: int) -> SparkSession:
+def session_for(
+    spark: SparkSession, graph: JobGraph, parallelism: int, *, restricts_paths: bool
+) -> SparkSession:
     """A session with the settings of a job, in the same Spark."""
     session = spark.newSession()
     session.conf.set("spark.sql.shuffle.partitions", str(parallelism))
     for setting, value in graph.spark.items():
         if session.conf.isModifiable(setting):
+            session.conf.set(setting, value)
+    if restricts_paths:
+        for setting, value in WITH_RESTRICTED_PATHS.items():
             session.conf.set(setting, value)
     return session
 
@@ -75,7 +81,7 @@ def compiler_of(
     session: SparkSession, graph: JobGraph, parallelism: int, places: JobPaths
 ) -> Compiler:
     sources = Sources(
-        session, graph.mode, parallelism, places.resolve, places.layout, datetime.now(UTC)
+        session, graph.mode, parallelism, places.resolve_input, places.layout, datetime.now(UTC)
     )
     models = SeenModels(places.resolve)
     scripts = scripts_of(session, places)

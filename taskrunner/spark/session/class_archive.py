@@ -10,7 +10,9 @@ written or used, sessions start as without it.
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,12 +21,14 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from taskrunner import logs
+from taskrunner.spark.session import java_options
 
 DIRECTORY = "HEADGATE_CLASS_ARCHIVES"
 """The environment variable that names the directory; unset: there is no archive."""
-JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-_QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+_QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
 """Silences the JVM's warnings about each class that does not fit into an archive."""
+_DRAFT_SECONDS = 3600
+"""No process writes an archive for so long."""
 log = logs.get("class_archive")
 
 
@@ -40,13 +44,12 @@ def with_archive(chosen: Mapping[str, str], *, records: bool = False) -> dict[st
     if archive is None:
         return dict(chosen)
     if archive.exists():
-        option = f"-XX:SharedArchiveFile={archive} {_QUIET}"
+        option = f"-XX:SharedArchiveFile={archive}"
     elif records:
-        option = f"-XX:+RecordDynamicDumpInfo {_QUIET}"
+        option = "-XX:+RecordDynamicDumpInfo"
     else:
         return dict(chosen)
-    own = chosen.get(JAVA_OPTIONS, "")
-    return {**chosen, JAVA_OPTIONS: f"{option} {own}".strip()}
+    return java_options.with_options(chosen, option, *_QUIET)
 
 
 def save(spark: SparkSession) -> None:
@@ -130,7 +133,13 @@ def _dump(spark: SparkSession, to: Path) -> None:
 
 
 def _delete_others(archive: Path) -> None:
-    """Deletes archives of earlier Java or Spark versions: each has over a hundred megabytes."""
+    """Deletes archives of earlier Java or Spark versions, and drafts of processes that were killed
+    while they wrote: each has over a hundred megabytes.
+    """
     for other in archive.parent.glob("*.jsa"):
         if other != archive:
             other.unlink(missing_ok=True)
+    for draft in archive.parent.glob(".*.jsa.*"):
+        with suppress(FileNotFoundError):
+            if time.time() - draft.stat().st_mtime > _DRAFT_SECONDS:
+                draft.unlink()

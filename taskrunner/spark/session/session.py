@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from taskrunner import logs
-from taskrunner.spark.session import class_archive, state_memory
+from taskrunner.spark.session import class_archive, java_options, state_memory
 from taskrunner.spark.session.priming import prime
 
 Session = SparkSession
@@ -38,11 +38,21 @@ STREAMING_SETTINGS: Mapping[str, str] = {
     "spark.sql.streaming.numRecentProgressUpdates": "32",
 }
 
+WITH_RESTRICTED_PATHS: Mapping[str, str] = {"spark.sql.runSQLOnFiles": "false"}
+"""Else a query reads any file: SELECT * FROM text.`/etc/passwd`."""
+
 
 def settings(
-    *, name: str, master: str, parallelism: int, extra: Mapping[str, str]
+    *,
+    name: str,
+    master: str,
+    parallelism: int,
+    extra: Mapping[str, str],
+    restricts_paths: bool = False,
 ) -> dict[str, str]:
-    """All settings of a job's session; `extra` are the job's own settings, which win."""
+    """All settings of a job's session; `extra` are the job's own settings, which win, except over
+    the settings that restrict SQL to allowed paths.
+    """
     chosen = {
         "spark.app.name": name,
         "spark.master": master,
@@ -60,7 +70,7 @@ def settings(
     if not _is_on_this_machine(master):
         # executors on other machines must find the driver: Spark's own choice, or the job's
         del chosen["spark.driver.host"], chosen["spark.driver.bindAddress"]
-    asked = chosen | dict(extra)
+    asked = {**chosen, **extra, **(WITH_RESTRICTED_PATHS if restricts_paths else {})}
     return state_memory.bounds(asked, cores=os.cpu_count() or 1) | asked
 
 
@@ -71,7 +81,9 @@ def open_session(chosen: Mapping[str, str], *, records: bool = False) -> SparkSe
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder
-    for key, value in class_archive.with_archive(chosen, records=records).items():
+    is_local = _is_on_this_machine(chosen.get("spark.master", "local"))
+    options = java_options.with_temporary_directory(chosen, is_local=is_local)
+    for key, value in class_archive.with_archive(options, records=records).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

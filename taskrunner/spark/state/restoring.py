@@ -57,7 +57,8 @@ class Restoring:
         The directory gets its name last: after a crash in here the next attempt finds no
         directory, and does everything again.
         """
-        choice = self._clones.choose(region.id)
+        lost = {batch: why for one in outputs for batch, why in one.lost_batches().items()}
+        choice = self._clones.choose(region.id, lost)
         draft = self._clones.draft(region.id, choice)
         if isinstance(choice, FromSavepoint):
             choice = self._fit(region, choice, draft)

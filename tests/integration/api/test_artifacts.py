@@ -3,13 +3,18 @@
 import io
 import os
 import time
+import tracemalloc
 import zipfile
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
 import httpx
 import pytest
 
+from jobmanager.api.context import ApiContext
+from jobmanager.core.artifact import UploadLimits
 from tests.support.builders import a_document
 from tests.support.cluster import Cluster
 
@@ -197,3 +202,86 @@ async def test_an_upload_may_be_larger_than_other_requests_and_not_endless(
 
     assert big.status_code == 201
     assert too_big.status_code == 413
+
+
+def _limit(cluster: Cluster, **limits: int) -> None:
+    context: ApiContext = cluster.app.state.context
+    settings = replace(context.run_settings, uploads=UploadLimits(**limits))
+    cluster.app.state.context = replace(context, run_settings=settings)
+
+
+async def test_an_artifact_beyond_the_limit_is_413_however_it_comes(cluster: Cluster) -> None:
+    _limit(cluster, file_bytes=100)
+    data = cluster.storage / "data"
+    data.mkdir()
+    (data / "large.py").write_bytes(b"#" * 101)
+
+    uploaded = await _upload(cluster, b"#" * 101, "large.py")
+    named = await cluster.http.post("/v1/jobs", json=a_document(artifacts=["large.py"]))
+
+    assert uploaded.status_code == 413
+    assert uploaded.json()["type"] == "/problems/ArtifactTooLarge"
+    assert "HEADGATE_MOST_ARTIFACT_BYTES" in uploaded.json()["detail"]
+    assert named.status_code == 422
+    assert "large.py is larger than 100 bytes" in named.json()["detail"]
+    assert not list((cluster.storage / "artifacts").glob("*"))
+
+
+async def test_a_server_that_is_full_of_artifacts_takes_no_more_but_the_same_again(
+    cluster: Cluster,
+) -> None:
+    kept = await _upload(cluster, b"KEPT = 1\n", "kept.py")
+    async with cluster.database.unit_of_work() as uow:
+        count, total = await uow.artifacts.totals()
+    for limits in ({"total_count": count}, {"total_bytes": total + 5}):
+        _limit(cluster, **limits)
+
+        again = await _upload(cluster, b"KEPT = 1\n", "kept.py")
+        other = await _upload(cluster, b"OTHER = 1\n", "other.py")
+
+        assert (again.status_code, again.json()["id"]) == (200, kept.json()["id"])
+        assert other.status_code == 422
+        assert other.json()["type"] == "/problems/ArtifactStoreFull"
+    drafts = [one.name for one in (cluster.storage / "artifacts").glob(".*")]
+    assert drafts == []
+
+
+async def test_the_artifacts_of_a_graph_are_bounded_together(cluster: Cluster) -> None:
+    ids = [
+        (await _upload(cluster, f"BOUND{n} = 1\n".encode(), f"bound{n}.py")).json()["id"]
+        for n in range(2)
+    ]
+    _limit(cluster, graph_bytes=15)
+
+    answer = await cluster.http.post("/v1/jobs", json=a_document(artifacts=ids))
+
+    assert answer.status_code == 422
+    [fault] = answer.json()["faults"]
+    assert fault["field"] == "artifacts"
+    assert "together they are 22 bytes, and 15 at most" in fault["message"]
+
+
+async def test_an_upload_is_never_in_memory_as_a_whole(cluster: Cluster) -> None:
+    size, piece = 32, b"\0" * 1024 * 1024
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("streamed.py", "x = 1\n")
+    small = made.getvalue()
+
+    async def body() -> AsyncIterator[bytes]:
+        for _ in range(size):  # a zip may have anything before it
+            yield piece
+        yield small
+
+    tracemalloc.start()
+    try:
+        answer = await cluster.http.post(
+            "/v1/artifacts", params={"name": "streamed.zip"}, content=body(), headers=UPLOAD
+        )
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["bytes"] == size * len(piece) + len(small)
+    assert peak < size * len(piece) / 2

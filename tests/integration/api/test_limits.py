@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -116,9 +117,8 @@ async def test_a_flood_of_writes_is_told_to_come_back_and_reads_go_on(
             assert answer.headers["retry-after"] == "2"
         assert (await http.get(f"/v1/jobs/{job}/status")).status_code == 200
         beat = {"job": str(runner.job), "attempt": 1, "regions": []}
-        headers = {"Authorization": f"Bearer {runner.secret}"}
-        path = f"/v1/runners/{runner.id}/heartbeat"
-        assert (await http.post(path, json=beat, headers=headers)).status_code == 200
+        there = replace(runner, http=http)
+        assert (await there.post("heartbeat", beat)).status_code == 200
 
         await elsewhere.rollback()
         accepted = [await task for task in under_way]

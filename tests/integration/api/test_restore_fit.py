@@ -29,7 +29,9 @@ pytestmark = pytest.mark.anyio
 STATE = b"what Spark kept"
 
 
-def a_savepoint(directory: Path, document: dict[str, Any]) -> Path:
+def a_savepoint(
+    directory: Path, document: dict[str, Any], watermark: datetime | None = None
+) -> Path:
     """A whole savepoint of a job with this graph, in which every region has run."""
     graph = graph_document.parse(document)
     job = JobId(uuid4())
@@ -42,7 +44,7 @@ def a_savepoint(directory: Path, document: dict[str, Any]) -> Path:
         file = SnapshotFile(path, location, len(STATE), hashlib.sha256(STATE).hexdigest())
         pointers = tuple(StatePointer(v, 0, 1, location, len(STATE)) for v in kept.keyed)
         offsets = dict.fromkeys(kept.sources, 7)
-        regions[name] = RegionManifest(3, None, offsets, (file,), pointers)
+        regions[name] = RegionManifest(3, watermark, offsets, (file,), pointers)
     lineage = (Ancestor(job, {VertexId(name): 3 for name in regions}),)
     manifest = Manifest(
         job=job,
@@ -199,3 +201,23 @@ async def test_a_dry_run_tells_of_a_damaged_and_of_a_missing_savepoint(
         [fault] = answer.json()["faults"]
         assert (fault["vertex"], fault["field"]) == (None, "savepoint")
         assert words in fault["message"]
+
+
+async def test_a_drained_savepoint_is_refused_unless_that_is_said(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """By what its manifest tells, marked or not: it may come from anywhere."""
+    savepoint = a_savepoint(tmp_path / "savepoint", a_document(), manifests.END_OF_TIME)
+    before = await cluster.get("/jobs")
+
+    refused = await submit(cluster, a_document(), savepoint=str(savepoint))
+    dry = await submit(cluster, a_document(), savepoint=str(savepoint), dry_run=True)
+
+    assert refused.status_code == 422
+    assert refused.json()["type"] == "/problems/DrainedRestorePoint"
+    assert f"savepoint {savepoint} is drained (region out)" in refused.json()["detail"]
+    assert "allow_drained=true (--allow-drained)" in refused.json()["detail"]
+    assert [one["field"] for one in dry.json()["faults"]] == ["savepoint"]
+    assert await cluster.get("/jobs") == before
+    taken = await submit(cluster, a_document(), savepoint=str(savepoint), allow_drained=True)
+    assert taken.status_code == 202

@@ -247,3 +247,19 @@ async def test_a_savepoint_can_be_asked_for_in_a_store_elsewhere(cluster: Cluste
     assert directory.startswith("s3://bucket/savepoints/savepoint-")
     assert refused.status_code == 422
     assert "fsspec knows no nowhere: storage" in refused.json()["errors"][0]
+
+
+async def test_a_savepoint_after_a_drain_is_marked(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document())
+    await ask(cluster, job, "stop", drain=True)
+    stop = await last_directive(runner)
+    body = {**runner.acks(stop["checkpoint"], *EVERYONE), "manifest": "manifest.json"}
+    for one in body["acks"]:
+        if one["kind"] == "offsets":
+            one["watermark"] = "9999-12-31T23:59:59+00:00"
+
+    assert (await runner.post("acks", body)).status_code == 200
+
+    [found] = [one for one in (await cluster.get("/v1/savepoints"))["items"] if one["job"] == job]
+    assert found["drained"] is True
+    assert stop["drain"] is True

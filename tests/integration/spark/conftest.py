@@ -1,13 +1,16 @@
 """One Spark session for all tests of this directory, and jobs that run in it."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from taskrunner.spark.session import java_options
 from taskrunner.spark.session.session import close_session, open_session, settings
 from tests.integration.spark.jobs import JobUnderTest
 from tests.integration.spark.runner_process import Site
@@ -22,14 +25,16 @@ def a_session() -> Iterator[SparkSession]:
         "spark.sql.streaming.stateStore.maintenanceInterval": "500ms",
         "spark.log.level": "ERROR",
     }
-    session = open_session(
-        settings(name="tests", master="local[2]", parallelism=2, extra=extra),
-    )
-    try:
-        yield session
-    finally:
-        with suppress(Py4JError, OSError):  # its JVM may be what died
-            close_session(session)
+    with TemporaryDirectory(prefix="hg", ignore_cleanup_errors=True) as temporary:
+        os.environ[java_options.DIRECTORY] = os.environ["SPARK_LOCAL_DIRS"] = temporary
+        session = open_session(
+            settings(name="tests", master="local[2]", parallelism=2, extra=extra),
+        )
+        try:
+            yield session
+        finally:
+            with suppress(Py4JError, OSError):  # its JVM may be what died
+                close_session(session)
 
 
 def answers(session: SparkSession) -> bool:

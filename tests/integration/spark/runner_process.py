@@ -87,11 +87,14 @@ class Process:
         self._root = root
         address = root / "address.json"
         address.write_text(json.dumps({"urls": [self.jobmanager.url]}))
+        temporary = root / "tmp"
+        temporary.mkdir(exist_ok=True)
         with (root / "runner.log").open("a") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "taskrunner", "--runner-id", str(uuid4())]
                 + ["--address-file", str(address)],
                 cwd=REPOSITORY,
+                env={**os.environ, "HEADGATE_TEMPORARY": str(temporary)},
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

@@ -47,6 +47,8 @@ class ScriptedJobManager:
         self.tokens: dict[int, str] = {}
         """Of the attempts that it told somebody to run: what is said of them needs it."""
         self.ack_outcome: AckOutcome = "completed"
+        self.is_away = False
+        """Whether nobody is answered."""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self._thread = Thread(target=self._server.serve_forever, daemon=True)
@@ -141,6 +143,9 @@ def _handler(jobmanager: ScriptedJobManager) -> type[BaseHTTPRequestHandler]:
             self._send(_answer(jobmanager, self.path, body))
 
         def _send(self, message: Message) -> None:
+            if jobmanager.is_away:
+                self.send_error(503)
+                return
             if self.headers["Authorization"] != f"Bearer {SECRET}":
                 self.send_error(401)
                 return

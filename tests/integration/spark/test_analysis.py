@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobmanager.protocol.inspection import Analysed, AnalyseGraph, Question
+from jobmanager.protocol.messages import PathRoots
 from taskrunner.inspector.request_handler import RequestHandler
 from tests.integration.spark.jobs import Row, files_sink, some_rows, table
 
@@ -24,9 +25,17 @@ def handler(spark: SparkSession, tmp_path: Path) -> RequestHandler:
     return RequestHandler(spark, tmp_path / "scratch")
 
 
-def analyse(handler: RequestHandler, tmp_path: Path, *vertices: Row, **fields: Any) -> Analysed:
+def analyse(
+    handler: RequestHandler,
+    tmp_path: Path,
+    *vertices: Row,
+    allowed: PathRoots | None = None,
+    **fields: Any,
+) -> Analysed:
     document = {"name": "test", "max_parallelism": 12, "vertices": list(vertices), **fields}
-    asked = AnalyseGraph(graph=document, parallelism=2, data_root=str(tmp_path))
+    asked = AnalyseGraph(
+        graph=document, parallelism=2, data_root=str(tmp_path), allowed_paths=allowed
+    )
     answer = handler.answer(Question(id=1, within_ms=240_000, body=asked))
     assert isinstance(answer, Analysed), answer
     assert not any((tmp_path / "scratch" / "analyses").iterdir())
@@ -87,3 +96,66 @@ def test_a_batch_graph_is_planned_as_one(handler: RequestHandler, tmp_path: Path
 
     assert found.faults == []
     assert "StateStore" not in found.plans[0].text
+
+
+def test_a_statement_that_is_no_query_is_refused_before_spark_carries_it_out(
+    handler: RequestHandler, tmp_path: Path
+) -> None:
+    target = tmp_path / "target"
+    statements = [
+        f"INSERT OVERWRITE DIRECTORY '{target}' USING csv SELECT k FROM rows",
+        f"FROM rows INSERT OVERWRITE DIRECTORY '{target}' USING csv SELECT k",
+        f"WITH a AS (SELECT 1) INSERT OVERWRITE DIRECTORY '{target}' USING csv SELECT * FROM a",
+        "SET spark.sql.runSQLOnFiles=true",
+        "CREATE TEMPORARY VIEW v USING text OPTIONS (path '/etc/hostname')",
+        "BEGIN SELECT 1; END",
+        "EXECUTE IMMEDIATE 'SET a=b'",
+    ]
+    vertices = [
+        {"id": f"s{n}", "op": "sql", "inputs": ["rows"], "query": text}
+        for n, text in enumerate(statements)
+    ]
+    sinks = [files_sink(f"s{n}", id=f"o{n}", path=f"o{n}") for n in range(len(statements))]
+    found = analyse(handler, tmp_path, table(some_rows(2)), *vertices, *sinks, mode="batch")
+
+    assert [one.vertex for one in found.faults] == [f"s{n}" for n in range(len(statements))]
+    assert all("is no query" in one.message for one in found.faults), found.faults
+    assert not target.exists()
+
+
+def test_sql_reads_no_file_where_paths_are_restricted(
+    handler: RequestHandler, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text("header of a secret\n")
+    query = f"SELECT s.value FROM rows JOIN text.`{tmp_path}/secret` s"
+    vertices = (
+        table(some_rows(2)),
+        {"id": "sql", "op": "sql", "inputs": ["rows"], "query": query},
+        files_sink("sql"),
+    )
+    roots = PathRoots(graphs=[str(tmp_path)], snapshots=[])
+    on = {"spark.sql.runSQLOnFiles": "true"}
+
+    refused = analyse(handler, tmp_path, *vertices, mode="batch", allowed=roots, spark=on)
+    taken = analyse(handler, tmp_path, *vertices, mode="batch")
+
+    [fault] = refused.faults
+    assert (fault.vertex, fault.field) == ("sql", "query")
+    assert "cannot be found" in fault.message
+    assert taken.faults == []
+
+
+def test_whoever_analyses_a_graph_looks_at_its_paths_too(
+    handler: RequestHandler, tmp_path: Path
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "in").symlink_to("/etc")
+    source = {"id": "rows", "op": "source", "connector": "files", "format": "text"}
+    roots = PathRoots(graphs=[str(tmp_path / "data")], snapshots=[])
+
+    found = analyse(
+        handler, tmp_path, {**source, "path": "data/in"}, files_sink("rows"), allowed=roots
+    )
+
+    assert [one.vertex for one in found.faults] == ["rows"]
+    assert "/etc is not allowed: this server allows" in found.faults[0].message

@@ -36,7 +36,9 @@ def _nothing_left(spark: SparkSession) -> Iterator[None]:
 def _stored(root: Path, name: str, text: str) -> ArtifactId:
     content = text.encode()
     artifact_id = artifact.id_of(content)
-    ArtifactShelf(root).put(artifact_id, name, content)
+    draft = ArtifactShelf(root).begin(name)
+    draft.write_bytes(content)
+    ArtifactShelf(root).keep(artifact_id, draft)
     return artifact_id
 
 

@@ -22,6 +22,7 @@ from jobmanager.protocol.messages import (
     BarrierAcks,
     BarrierDecline,
     CheckpointCompleted,
+    EndingReport,
     SavepointTarget,
     Stop,
 )
@@ -32,7 +33,6 @@ from taskrunner.control.client import JobManagerClient
 from taskrunner.core.attempt import events
 from taskrunner.core.attempt.instructions import (
     AskRegionsToStop,
-    EndingReport,
     Instruction,
     Prepare,
     Report,

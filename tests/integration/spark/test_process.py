@@ -2,18 +2,22 @@
 
 from collections import Counter
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from jobmanager.core.progress import AccumulatorValue
+from jobmanager.protocol.inspection import Place, Question, ReadRows, Refusal, StateRef
 from taskrunner.core.failures import classify
+from taskrunner.inspector.request_handler import RequestHandler
+from taskrunner.spark.compile import process_functions
 from taskrunner.spark.run.causes import causes_of, stack_of
 from tests.integration.spark.fed_files import files_source, wait_until_read
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink, some_rows, table
 from tests.integration.spark.test_rescale import feed, is_late, read
 from tests.integration.spark.test_savepoints import stop
-from tests.support import oracle
+from tests.support import oracle, stranger
 
 FILES = 4
 OUTPUT = "k STRING, n BIGINT, total BIGINT"
@@ -209,3 +213,40 @@ def test_a_committed_batch_counts_once_over_attempts_and_a_step_back(job: JobUnd
     job.stop()
 
     assert tallies(job)["rows"] == len(read(3))
+
+
+def test_code_in_the_state_of_a_stranger_is_run_neither_by_a_job_nor_by_the_inspector(
+    job: JobUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its savepoint is whole and fits: only its state is not what Headgate would write."""
+    marker = job.root / "marker"
+    source = files_source(schema="id BIGINT, k STRING, g BIGINT, v BIGINT, ts TIMESTAMP")
+    job.define(source, process("Sums"), files_sink("code"))
+    feed(job, 0)
+    with monkeypatch.context() as patched:
+        operator = partial(stranger.strangers_operator, str(marker))
+        patched.setattr(process_functions, "_process_operator", operator)
+        job.start()
+        wait_until_read(job, 1)
+        job.stop_at_boundary()
+    savepoint = job.savepoint()
+    child = job.successor()
+    feed(child, 1)
+
+    child.start(savepoint=savepoint)
+    with pytest.raises(Exception) as raised:  # noqa: PT011 — whatever Spark makes of it
+        child.finish()
+    place = Place(root=savepoint.as_uri(), manifest="manifest.json", graph=job.document)
+    state = StateRef(region="out", vertex="code", name="default")
+    handler = RequestHandler(job.spark, job.root / "scratch")
+    answer = handler.answer(
+        Question(id=1, within_ms=60_000, body=ReadRows(place=place, state=state))
+    )
+
+    failure = classify(causes_of(raised.value), stack_of(raised.value), "out")
+    assert (failure.kind, failure.is_restartable) == ("invalid_job", False)
+    assert "the state names posix.system, which is not plain data" in failure.message
+    assert isinstance(answer, Refusal), answer
+    assert answer.reason == "unreadable"
+    assert "posix.system" in answer.message
+    assert not marker.exists()

@@ -4,6 +4,7 @@ import json
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 import pytest
@@ -17,6 +18,7 @@ from taskrunner.core.staged_rows import BatchIncomplete, StagedFile
 from taskrunner.reports import failure_of, region_failure
 from taskrunner.sinks.staged_files import staged_files
 from taskrunner.snapshots.fence import Fence, Superseded
+from taskrunner.snapshots.spark_state import state_of
 from taskrunner.spark.run import batch_sinks
 from taskrunner.spark.run.region_query import QueryPhase
 from tests.integration.spark.fed_files import (
@@ -68,6 +70,89 @@ def test_an_attempt_goes_on_where_the_one_before_was_cut_off(job: JobUnderTest) 
 
     assert isinstance(started.restored[OUT], FromAttempt)
     assert sums_seen(job) == sums_after(8)
+    check_updates_are_seen_once(job)
+
+
+def test_what_a_power_cut_left_is_not_gone_on_from(job: JobUnderTest) -> None:
+    # Given a checkpoint, and batches after it
+    feed(job, 0, 1)
+    job.define(files_source(), SUMS, files_sink("sums")).start()
+    wait_until_read(job, 2)
+    manifest = job.checkpoint(1)
+    feed(job, 2, 3)
+    wait_until_read(job, 4)
+    job.stop_at_boundary()
+    # When the state of the last batch is empty
+    state = _last_changelog(job)
+    _cut(state, 0)
+    started = job.start(manifest)
+    # Then the job goes on from the batch before it, and output is as if nothing had been
+    choice = started.restored[OUT]
+    assert isinstance(choice, FromAttempt)
+    assert f"{state.name} is empty" in choice.why
+    wait_until_read(job, 4)
+    _check_output(job, 4)
+    job.stop_at_boundary()
+    # When half of the range of the last batch is there
+    last = job.log().last_begun()
+    offsets = job.spark_dir() / f"offsets/{last}"
+    _cut(offsets, offsets.stat().st_size // 2)
+    started = job.start(manifest)
+    # Then the batch is run again, with whatever range there is
+    choice = started.restored[OUT]
+    assert isinstance(choice, FromAttempt)
+    assert f"offsets/{last}" in choice.why
+    feed(job, 4, 4)
+    wait_until_read(job, 5)
+    _check_output(job, 5)
+    job.stop_at_boundary()
+    # When there is damage that only Spark can see
+    state = _last_changelog(job)
+    content = state.read_bytes()
+    for one in (state, *state.parent.glob(f"*{state.name}*crc")):
+        one.unlink()
+    state.write_bytes(content[:20] + b"power cut" + content[29:])
+    started = job.start(manifest)
+    assert isinstance(started.restored[OUT], FromAttempt)
+    feed(job, 5, 5)
+    deadline = time.monotonic() + 120
+    while started.regions[0].poll() is not QueryPhase.FAILED:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    job.stop()
+    # Then the next attempt does not try it again: it goes back to the checkpoint, and says why
+    started = job.start(manifest)
+    choice = started.restored[OUT]
+    assert isinstance(choice, FromCheckpoint)
+    assert "continued after batch" in choice.why
+    assert "and committed nothing" in choice.why
+    wait_until_read(job, 6)
+    _check_output(job, 6)
+
+
+def _last_changelog(job: JobUnderTest) -> Path:
+    """The newest state of partition 0, without the snapshot that Spark makes of it by and by."""
+    jvm: Any = job.spark._jvm
+    stores = getattr(jvm.org.apache.spark.sql.execution.streaming.state, "StateStore$")
+    getattr(stores, "MODULE$").stop()  # and with them the thread that writes snapshots
+    batch = job.log().last_committed()
+    assert batch is not None
+    for snapshot in (job.spark_dir() / "state/0/0").glob(f"*{batch + 1}_*.zip*"):
+        snapshot.unlink()
+    state, _ = state_of(job.spark_dir(), batch)
+    return state.files[0]
+
+
+def _cut(path: Path, size: int) -> None:
+    """The file under this name only: other names of it are in the pool, and were synced."""
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content[:size])
+
+
+def _check_output(job: JobUnderTest, files: int) -> None:
+    """Each row of the input is counted once, and each result is seen once."""
+    assert sums_seen(job) == sums_after(files)
     check_updates_are_seen_once(job)
 
 

@@ -8,7 +8,7 @@ from jobmanager.core.ids import AttemptNumber
 from taskrunner import stopping
 from taskrunner.core.restore import FromSavepoint, FromScratch
 from taskrunner.snapshots import durable
-from taskrunner.snapshots.clone import read_drain
+from taskrunner.snapshots.previous_attempts import read_drain
 from taskrunner.spark.run.region_query import RegionQuery
 from taskrunner.stopping import await_ends
 from tests.integration.spark.fed_files import (

@@ -78,7 +78,9 @@ def _nothing_left(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Itera
 def _describe(job: JobUnderTest, text: str) -> ScriptDescribed:
     content = text.encode()
     artifact_id = artifact.id_of(content)
-    ArtifactShelf(job.root).put(artifact_id, "app.py", content)
+    draft = ArtifactShelf(job.root).begin("app.py")
+    draft.write_bytes(content)
+    ArtifactShelf(job.root).keep(artifact_id, draft)
     asked = DescribeScript(
         script=artifact_id,
         arguments=_ARGUMENTS,

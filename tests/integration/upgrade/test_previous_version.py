@@ -72,6 +72,7 @@ def test_the_messages_of_the_previous_version_are_known_field_by_field(previous:
                 assert versions.fields_in_version_1(ours[name]) == set(fields)
 
 
+@pytest.mark.long
 def test_the_previous_versions_code_works_on_this_versions_schema(previous: Path) -> None:
     """Its own tests of jobs, attempts, runners and checkpoints, on a database that has the
     migrations of this version: all of them, because its check of the revision finds them.

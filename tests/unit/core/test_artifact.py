@@ -1,13 +1,15 @@
 """What is read from an uploaded file, and what is wrong with the functions a graph names."""
 
 import io
+import stat
 import zipfile
 from dataclasses import replace
 
 import pytest
 
 from jobmanager.core import artifact
-from jobmanager.core.errors import InvalidArtifact
+from jobmanager.core.artifact import UploadLimits
+from jobmanager.core.errors import ArtifactStoreFull, InvalidArtifact
 from jobmanager.core.graph import function_references, graph_document
 from jobmanager.core.graph.inputs import Input
 from jobmanager.core.graph.iterations import Iterate
@@ -67,7 +69,7 @@ def test_a_text_that_is_no_python_says_where() -> None:
 def test_modules_of_a_zip_have_dotted_names() -> None:
     content = _zip({"top.py": "A = 1", "pkg/__init__.py": "", "pkg/sub.py": "def f(): ..."})
 
-    found = artifact.read("lib.zip", content)
+    found = artifact.read("lib.zip", io.BytesIO(content))
 
     assert set(found) == {"top", "pkg", "pkg.sub"}
     assert found["pkg.sub"].names == {"f"}
@@ -86,17 +88,17 @@ def test_modules_of_a_zip_have_dotted_names() -> None:
 )
 def test_what_no_job_could_use_is_refused(name: str, content: bytes, told: str) -> None:
     with pytest.raises(InvalidArtifact, match=told):
-        artifact.read(name, content)
+        artifact.read(name, io.BytesIO(content))
 
 
 def test_a_wheel_with_compiled_code_is_refused() -> None:
     with pytest.raises(InvalidArtifact, match=r"fast\.so"):
-        artifact.read("a-1.0-py3-none-any.whl", _zip({"a.py": "", "fast.so": ""}))
+        artifact.read("a-1.0-py3-none-any.whl", io.BytesIO(_zip({"a.py": "", "fast.so": ""})))
 
 
 def test_a_zip_without_modules_at_its_top_is_refused() -> None:
     with pytest.raises(InvalidArtifact, match="has no Python module"):
-        artifact.read("a.zip", _zip({"my-project/a.py": ""}))
+        artifact.read("a.zip", io.BytesIO(_zip({"my-project/a.py": ""})))
 
 
 def a_function(name: str, reference: str) -> Python:
@@ -138,6 +140,73 @@ def test_a_function_that_is_not_there_is_a_fault_with_what_is_close(
 
     assert [(one.vertex, one.field) for one in found] == ([("one", "function")] if told else [])
     assert told is None or told in found[0].message
+
+
+def _refused(files: dict[str, str | zipfile.ZipInfo]) -> str:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("sound.py", "")
+        for name, held in files.items():
+            archive.writestr(held if isinstance(held, zipfile.ZipInfo) else name, str(held))
+    with pytest.raises(InvalidArtifact) as raised:
+        artifact.read("a.zip", made)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["../up.py", "/etc/x.py", "a/../../x.txt", "a\\..\\b.txt"])
+def test_a_zip_that_would_unpack_to_somewhere_else_is_refused(name: str) -> None:
+    assert "leads out of the zip" in _refused({name: "x"})
+
+
+def test_a_link_in_a_zip_is_refused() -> None:
+    link = zipfile.ZipInfo("link")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+
+    assert "is a symbolic link" in _refused({"link": link})
+
+
+def test_a_zip_bomb_is_refused() -> None:
+    assert "times as large" in _refused({"zeros.bin": "\0" * (artifact.MOST_SMALL_BYTES + 1)})
+
+
+def test_a_zip_of_too_many_bytes_or_entries_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(artifact, "MOST_UNPACKED_BYTES", 1000)
+    assert "unpacks to 1002 bytes: 1000 at most" in _refused({"x": "y" * 501, "z": "y" * 501})
+
+    monkeypatch.setattr(artifact, "MOST_ENTRIES", 3)
+    assert "has 4 entries: 3 at most" in _refused(dict.fromkeys("abc", ""))
+
+
+def test_a_module_or_text_that_would_cost_too_much_to_read_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(artifact, "MOST_MODULE_BYTES", 100)
+    with pytest.raises(InvalidArtifact, match=r"a\.py is a Python module of more than 100 bytes"):
+        artifact.read("a.py", io.BytesIO(b"#" * 101))
+    assert "big.py in a.zip is a Python module of more than" in _refused({"big.py": "#" * 101})
+
+    monkeypatch.setattr(artifact, "MOST_SOURCE_BYTES", 150)
+    told = _refused({"a.py": "#" * 90, "b.py": "#" * 90})
+    assert "more than 150 bytes of Python text" in told
+
+
+def test_a_size_that_a_zip_does_not_tell_is_not_unpacked() -> None:
+    made = bytearray(_zip({"a.py": "x = 1\n" * 100}))
+    at = made.rindex(b"PK\x01\x02")
+    made[at + 24 : at + 28] = (10).to_bytes(4, "little")  # 10 bytes, says the directory
+
+    with pytest.raises(InvalidArtifact):
+        artifact.read("a.zip", io.BytesIO(bytes(made)))
+
+
+def test_a_server_keeps_so_many_artifacts_of_so_many_bytes() -> None:
+    limits = UploadLimits(total_bytes=100, total_count=2)
+
+    artifact.check_total(limits, 1, 60, 40)
+    with pytest.raises(ArtifactStoreFull, match="headgate artifacts delete"):
+        artifact.check_total(limits, 1, 60, 41)
+    with pytest.raises(ArtifactStoreFull, match="keeps 2 artifacts, and 2 at most"):
+        artifact.check_total(limits, 2, 60, 1)
 
 
 def _zip(files: dict[str, str]) -> bytes:

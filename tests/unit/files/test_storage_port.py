@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import pytest
 
+from jobmanager.core.ids import RegionId
 from jobmanager.core.snapshots.manifest import SnapshotFile
 from jobmanager.files import created_locks
 from jobmanager.files.open_storage import open_storage
@@ -26,6 +27,7 @@ from jobmanager.files.storage_port import (
     UnsupportedOperation,
     damage,
 )
+from taskrunner.snapshots.pool import SnapshotPool
 from tests.support.s3 import BUCKET, an_s3_server
 
 STATE = b"state" * 1000
@@ -33,6 +35,7 @@ KEPT = Digest(len(STATE), hashlib.sha256(STATE).hexdigest())
 SOON = timedelta(milliseconds=200)
 LONG = timedelta(seconds=60)
 MANY = 5
+OUT = RegionId("out")
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +90,61 @@ def test_what_is_kept_replaces_what_was_there(files: Storage, source: Path) -> N
     files.keep(source, "pool/1")
 
     assert files.digest("pool/1") == KEPT
+
+
+def test_what_is_kept_as_new_leaves_alone_what_is_there(files: Storage, source: Path) -> None:
+    assert files.keep_new(source, "pool/1") == KEPT
+    files.write("pool/2", "of somebody else")
+
+    assert files.keep_new(source, "pool/1") is None
+    assert files.keep_new(source, "pool/2") is None
+
+    assert files.digest("pool/1") == KEPT
+    assert files.read("pool/2") == b"of somebody else"
+    assert set(files.list_files()) == {"pool/1", "pool/2"}
+
+
+def test_of_many_who_keep_a_large_file_as_new_all_find_it_whole(
+    files: Storage, tmp_path: Path
+) -> None:
+    large = tmp_path / "1.sst"
+    large.write_bytes(b"rows" * 3_000_000)
+    together = at_once(MANY)
+
+    def keep(_: int) -> Digest | None:
+        together.wait()
+        return files.keep_new(large, "pool/1")
+
+    with ThreadPoolExecutor(MANY) as threads:
+        kept = [one for one in threads.map(keep, range(MANY)) if one is not None]
+
+    assert files.digest("pool/1").bytes == large.stat().st_size
+    assert kept
+    if files.links:  # the tests' S3 server looks first and then stores, where a file is large
+        assert len(kept) == 1
+    assert set(files.list_files()) == {"pool/1"}
+
+
+def test_a_superseded_attempt_that_wakes_changes_nothing_that_a_newer_manifest_names(
+    files: Storage, tmp_path: Path
+) -> None:
+    """Both wrote a batch 17: the older one is frozen before its upload, and its lock is broken."""
+    older, newer = tmp_path / "older", tmp_path / "newer"
+    older.write_text("batch 17 of attempt 1")
+    newer.write_text("batch 17 of attempt 2")
+    frozen, pool = SnapshotPool(files), SnapshotPool(files)
+    frozen.begin()
+    pool.begin()
+    named = [pool.keep(OUT, newer, "offsets/17"), pool.keep(OUT, older, "metadata")]
+    files.make_durable(named)
+
+    woken = [frozen.keep(OUT, older, "offsets/17"), frozen.keep(OUT, older, "metadata")]
+
+    assert [damage(files, file) for file in named] == [None, None]
+    assert files.read(named[0].location) == b"batch 17 of attempt 2"
+    assert files.read(woken[0].location) == b"batch 17 of attempt 1"
+    assert woken[1].location == named[1].location, "the same content has one place"
+    assert frozen.new_bytes == older.stat().st_size
 
 
 def test_what_is_kept_is_apart_from_a_source_that_is_replaced(files: Storage, source: Path) -> None:

@@ -11,6 +11,7 @@ from jobmanager.protocol.messages import (
     AttemptRunning,
     Barrier,
     BarrierAcks,
+    EndingReport,
     FailureReport,
     SavepointTarget,
     Stop,
@@ -20,7 +21,6 @@ from taskrunner.core.attempt.events import BatchesOfRegion, Event
 from taskrunner.core.attempt.instructions import (
     AskRegionsToStop,
     DrainRegions,
-    EndingReport,
     Instruction,
     Prepare,
     Report,

@@ -9,6 +9,7 @@ from jobmanager.protocol.messages import (
     Barrier,
     CheckpointAborted,
     CheckpointCompleted,
+    SavepointTarget,
 )
 from taskrunner.core.attempt import events, machine
 from taskrunner.core.attempt.events import BatchesOfRegion, TimePassed
@@ -30,6 +31,7 @@ from tests.unit.taskrunner.attempts import (
     OUT,
     PREPARED,
     RAW,
+    SAVEPOINT,
     STARTED,
     STOPPED,
     a_barrier,
@@ -335,3 +337,31 @@ def test_a_cancel_lets_a_savepoint_that_is_begun_be_answered() -> None:
 
     (report,) = attempt.endings
     assert isinstance(report, AttemptCancelledReport)
+
+
+# ── what a savepoint shows ────────────────────────────────────────────────────
+
+
+def a_savepoint(checkpoint: int) -> events.BarrierArrived:
+    """A savepoint that the job runs on from."""
+    arrived = a_barrier(checkpoint)
+    target = SavepointTarget(id=SAVEPOINT, directory="file:/savepoints/one")
+    savepoint = arrived.barrier.model_copy(update={"savepoint": target})
+    return events.BarrierArrived(savepoint, arrived.time_left)
+
+
+def test_a_savepoint_that_the_job_runs_on_from_shows_nothing() -> None:
+    """No recovery looks at it: one that goes back behind it would withdraw what was shown."""
+    attempt = running()
+    attempt.tell(a_savepoint(1), seen(1, 3, 3), taken(1))
+    assert attempt.tell(acked(1)) == []
+    assert attempt.tell(CheckpointCompleted(checkpoint=1)) == []
+
+
+def test_a_checkpoint_that_is_confirmed_after_a_later_savepoint_still_shows() -> None:
+    attempt = running()
+    attempt.tell(a_barrier(1), seen(1, 3, 3), taken(1, 3))
+    attempt.tell(events.AcksNotDelivered(1, "the answer was lost"))
+    attempt.tell(a_savepoint(2), seen(2, 7, 7), taken(2, 7), acked(2))
+    shown = attempt.tell(CheckpointCompleted(checkpoint=1))
+    assert shown == [ShowOutput(1, {"out": 3, "raw": 3})]

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from taskrunner.spark.session import class_archive
-from taskrunner.spark.session.class_archive import JAVA_OPTIONS, fingerprint, with_archive
+from taskrunner.spark.session.class_archive import fingerprint, with_archive
+from taskrunner.spark.session.java_options import JAVA_OPTIONS
 
 
 @pytest.fixture

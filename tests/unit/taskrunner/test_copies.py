@@ -102,7 +102,7 @@ def test_what_is_gone_or_damaged_is_said_and_leaves_nothing_behind(
     job: Job, tmp_path: Path
 ) -> None:
     location = job.checkpoint(1)
-    [first, second, *_] = (job.layout.directory / "pool" / OUT).rglob("*.changelog")
+    [first, second, *_] = (job.layout.directory / "pool" / OUT).rglob("*.changelog~*")
     first.write_text("short")
     with pytest.raises(UnreadableSnapshot, match="has 5 bytes instead of"):
         make_copy(job.layout.work.uri, location, tmp_path / "copy")

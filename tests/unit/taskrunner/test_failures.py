@@ -172,3 +172,16 @@ def test_without_a_telling_cause_the_innermost_that_speaks_is_shown() -> None:
     causes = [Cause("SparkException", "outer"), Cause("IOException", "disk full"), Cause("X", "")]
 
     assert classify(causes, "", None).message == "IOException: disk full"
+
+
+def test_state_that_was_not_loaded_ends_the_job_and_says_what_to_do() -> None:
+    told = (
+        "Traceback (most recent call last):\n"
+        "taskrunner.keyed.plain_pickle.CodeInState: the state names posix.system\n"
+    )
+
+    failure = classify([Cause("PythonException", told)], "", "out")
+
+    assert failure.kind is FailureKind.INVALID_JOB
+    assert not failure.is_restartable
+    assert failure.message.startswith("the state names posix.system; start the job from another")

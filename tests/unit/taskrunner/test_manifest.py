@@ -9,6 +9,7 @@ import pytest
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
 from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.manifest import (
+    END_OF_TIME,
     Ancestor,
     InvalidManifest,
     Manifest,
@@ -17,6 +18,8 @@ from jobmanager.core.snapshots.manifest import (
     SnapshotFile,
     StatePointer,
 )
+from taskrunner.core.end_of_time import END_OF_TIME_MS
+from taskrunner.snapshots.spark_log import moment_of
 from tests.unit.taskrunner.builders import JOB
 
 POOLED = SnapshotFile("state/0/0/a.changelog", "pool/out/state/0/0/a.changelog", 10, "aa")
@@ -61,6 +64,23 @@ def test_a_savepoint_says_what_it_is_of_and_is_read_back() -> None:
     assert manifests.from_json(manifests.to_json(SAVEPOINT)) == SAVEPOINT
 
 
+def test_a_drained_savepoint_says_so_and_one_of_old_is_told_by_its_watermark() -> None:
+    drained = replace(REGION, watermark=END_OF_TIME)
+    of_old = replace(SAVEPOINT, regions={**SAVEPOINT.regions, RegionId("out"): drained})
+    assert of_old.savepoint is not None
+    marked = replace(of_old, savepoint=replace(of_old.savepoint, is_drained=True))
+
+    assert manifests.from_json(manifests.to_json(marked)) == marked
+    assert json.loads(manifests.to_json(marked))["savepoint"]["drained"] is True
+    assert "drained" not in json.loads(manifests.to_json(of_old))["savepoint"]
+    assert marked.drained_regions == of_old.drained_regions == (RegionId("out"),)
+    assert SAVEPOINT.drained_regions == ()
+
+
+def test_a_drain_takes_the_watermark_to_the_end_of_time() -> None:
+    assert moment_of(END_OF_TIME_MS) == END_OF_TIME
+
+
 def test_a_checkpoint_descends_from_its_own_job_and_a_savepoint_from_all() -> None:
     assert MANIFEST.lineage == (Ancestor(JOB, {VertexId("out"): 3, VertexId("idle"): None}),)
     assert [one.job.int for one in SAVEPOINT.lineage] == [1, JOB.int]
@@ -71,6 +91,7 @@ def test_a_checkpoint_descends_from_its_own_job_and_a_savepoint_from_all() -> No
     [
         ({"id": "x"}, r"savepoint\.id: 'x' is not a UUID"),
         ({"more": 1}, r"savepoint: unknown field 'more'"),
+        ({"drained": "yes"}, r"savepoint\.drained: 'yes' is not true or false"),
         ({"lineage": [{"job": str(JOB), "batches": {"out": -1}}]}, r"lineage\[0\]\.batches\.out"),
     ],
 )

@@ -13,9 +13,10 @@ from jobmanager.protocol.messages import (
     AttemptCancelledReport,
     AttemptFailedReport,
     AttemptFinishedReport,
+    EndingReport,
 )
 from taskrunner.attempt_loop import AttemptLoop
-from taskrunner.core.attempt.instructions import EndingReport, Instruction, Report
+from taskrunner.core.attempt.instructions import Instruction, Report
 from taskrunner.preparation import Preparation
 from taskrunner.region_driver import RegionDriver, SparkInstruction
 from taskrunner.snapshots.fence import Superseded
@@ -65,6 +66,7 @@ class AJob:
     is_ready: Flag = field(default_factory=Flag)
     has_boundaries: bool = True
     repartitioned: tuple[()] = ()
+    unfenced: tuple[()] = ()
     restored: dict[RegionId, Any] = field(default_factory=dict)
     is_shown: bool = False
     fence: Superseded | None = None

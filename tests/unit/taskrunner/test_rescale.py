@@ -205,4 +205,5 @@ def test_what_rolled_back_attempts_wrote_elsewhere_is_withdrawn(
 def test_outputs_are_written_down_before_anything_is_written_to_them(layout: JobLayout) -> None:
     note_outputs(layout, [(SINK, Path("/data/out"))])
 
-    assert json.loads(layout.work.read(OUTPUTS)) == [{"sink": "out", "directory": "/data/out"}]
+    noted = {"sink": "out", "directory": "/data/out", "records": "beside"}
+    assert json.loads(layout.work.read(OUTPUTS)) == [noted]

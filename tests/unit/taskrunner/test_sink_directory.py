@@ -326,3 +326,49 @@ def test_a_file_that_was_lost_after_it_was_put_in_its_place_is_named(tmp_path: P
 
     with pytest.raises(OutputFileChanged, match=f"{published.name} .*the file is not there"):
         a_sink(tmp_path, attempt=2).recover(last_kept=0, last_visible=0)
+
+
+def damaged_record(root: Path, batch: int) -> Path:
+    [record] = root.glob(f".sink.headgate/*/*/{batch}*.json")
+    return record
+
+
+@pytest.mark.parametrize("size", [0, 20])
+@pytest.mark.parametrize("is_held", [True, False])
+def test_a_batch_whose_record_is_damaged_is_withdrawn_by_the_names_of_its_files(
+    tmp_path: Path, size: int, is_held: bool
+) -> None:
+    write(a_sink(tmp_path), batch=0)
+    write(a_sink(tmp_path), batch=1, held=is_held)
+    record = damaged_record(tmp_path, 1)
+    record.write_bytes(record.read_bytes()[:size])
+    assert sorted(a_sink(tmp_path, 2).lost_batches()) == ([1] if is_held else [])
+
+    sink = a_sink(tmp_path, attempt=2)
+    sink.recover(last_kept=0, last_visible=None)
+    assert rows(tmp_path) == ["0:0", "0:1"]
+    write(sink, batch=1)
+
+    assert rows(tmp_path) == ["0:0", "0:1", "1:0", "1:1"]
+    assert list(tmp_path.glob(".sink.headgate/*/*/staging/*")) == []
+
+
+def test_a_batch_that_cannot_be_shown_is_told_before_anything_is_done(tmp_path: Path) -> None:
+    for batch in range(3):
+        write(a_sink(tmp_path), batch, held=True)
+    first, *_ = sorted(tmp_path.glob(".sink.headgate/*/*/staging/*-1-*/*"))
+    first.write_bytes(b"")
+
+    lost = a_sink(tmp_path, attempt=2).lost_batches()
+
+    assert list(lost) == [1]
+    assert lost[1].startswith("sink out, batch 1: the record names ")
+    assert "and the file has 0 bytes" in lost[1]
+
+
+def test_a_record_that_is_damaged_and_wanted_is_named(tmp_path: Path) -> None:
+    write(a_sink(tmp_path), batch=0, held=True)
+    damaged_record(tmp_path, 0).write_bytes(b"")
+
+    with pytest.raises(OutputFileChanged, match=r"sink out, batch 0: the record .* is damaged"):
+        a_sink(tmp_path, attempt=2).recover(last_kept=0, last_visible=0)

@@ -199,7 +199,8 @@ def test_a_checkpoint_is_enough_to_rebuild_the_directory(layout: JobLayout) -> N
     why = restore(layout, 2, taken.manifest)
 
     clone = layout.spark_checkpoint_dir(AttemptNumber(2), OUT)
-    assert why.startswith("checkpoint 1 is at batch 4; attempt 1 is not usable: MissingState")
+    wrong = "attempt 1 is not usable: batch 4 is damaged: MissingState"
+    assert why.startswith(f"checkpoint 1 is at batch 4; {wrong}")
     assert SparkLog(clone).last_committed() == 4
     assert SparkLog(clone).begun() == [3, 4]
     assert len(state_of(clone, batch=4)) == 2

@@ -1403,6 +1403,11 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             disposed_at: string | null;
+            /**
+             * @description Every open window was emitted, and the watermark is at the end of time: a job starts from it
+             *     only with `allow_drained`.
+             */
+            drained: boolean;
             failure: string | null;
             graph_revision: number;
             id: string;

@@ -141,6 +141,7 @@ function Lineage({
             </th>
             <td title={one.failure ?? ""}>
               <State state={one.status} />
+              {one.drained && <span class="tag">drained</span>}
             </td>
             <td>
               {one.job ? (
@@ -247,6 +248,7 @@ function Detail({
       <dl class="facts">
         <Fact name="Status">
           <State state={one.status} />
+          {one.drained && " drained: time is over in it, start from it with --allow-drained"}
         </Fact>
         <Fact name="Job">{one.job ? <a href={link(["jobs", one.job])}>{name}</a> : name}</Fact>
         <Fact name="Checkpoint">

@@ -40,9 +40,10 @@ from jobmanager.core.life.health import Health, HealthLimits
 from jobmanager.core.life.job import JobCancelRequested, JobStatus, RestartDue
 from jobmanager.core.life.life import Announcement
 from jobmanager.core.life.operation import OperationKind, OperationStatus
-from jobmanager.core.life.records import RestorePoint, StoredOperation
+from jobmanager.core.life.records import HistoryEntry, RestorePoint, StoredOperation
 from jobmanager.core.life.request_rules import check_repetition
 from jobmanager.core.life.savepoint import SavepointStatus
+from jobmanager.core.progress import RestoredRegion
 from tests.support.builders import a_document, a_failure, after
 from tests.support.lives import Story, a_running_story, a_story, of_type
 
@@ -102,6 +103,22 @@ def test_a_failed_attempt_aborts_its_checkpoints_and_the_job_starts_again_when_d
     story.then(RestartDue(after(60)))
     assert (story.attempt, story.life.job.job.status) == (2, JobStatus.STARTING)
     assert of_type(story.effects, effects.LaunchAttempt)[-1].attempt == 2
+
+
+def test_history_says_where_a_later_attempt_went_on_and_why_also_after_a_heartbeat() -> None:
+    story = a_running_story().hears(AttemptFailed(after(2), a_failure())).then(RestartDue(after(9)))
+    why = "checkpoint 1 is at batch 2; attempt 1 is not usable: commits/5 is empty"
+    restored = RestoredRegion("out", "checkpoint", batch=2, source=1, why=why)
+
+    story.hears(RunnerRegistered(after(10)), attempt=2)
+    story.hears(QueriesStarted(after(11)), attempt=2)  # by a heartbeat, which says nothing of it
+    for _ in range(2):
+        story.hears(QueriesStarted(after(12), [restored]), attempt=2)
+
+    entries = [one for one in story.history if isinstance(one, HistoryEntry)]
+    [entry] = [one for one in entries if one.kind == "attempt_restored"]
+    assert (entry.cause, entry.attempt) == (f"out: {why}", 2)
+    assert entry.detail["regions"]["out"]["origin"] == "checkpoint"
 
 
 def test_what_is_said_of_an_attempt_that_was_replaced_changes_nothing() -> None:
@@ -321,6 +338,22 @@ def test_a_rescaled_job_that_has_committed_nothing_has_proved_nothing() -> None:
     assert story.life.job.next_checkpoint_at == after(8)
 
 
+def test_output_that_a_roll_back_would_withdraw_is_not_shown_yet() -> None:
+    story = a_rescaled_story().restores(at=5).then(events.CheckpointDue(after(6)))
+    told = len(story.effects)
+    assert outcome_of(story.acks(at=7)) is AckOutcome.RECORDED
+    assert not of_type(story.effects[told:], effects.AnnounceCompletion)
+
+    story.commits(at=8).then(events.CheckpointDue(after(8)))
+    assert outcome_of(story.acks(at=9)) is AckOutcome.COMPLETED
+    assert of_type(story.effects[told:], effects.AnnounceCompletion)
+
+
+def outcome_of(story: Story) -> AckOutcome | None:
+    assert story.last is not None
+    return story.last.outcome
+
+
 def test_a_rescale_that_fails_goes_back_and_its_savepoint_stays() -> None:
     for moment in (AttemptFailed(after(5), a_failure("no space")),):
         story = a_rescaled_story().hears(moment)
@@ -406,8 +439,8 @@ def test_a_claimed_checkpoint_of_another_job_goes_with_the_first_checkpoint() ->
     story = a_running_story(restore_point=CLAIMED).then(events.CheckpointRequested(after(2)))
     story.acks(at=3)
 
-    let_go = effects.LetCheckpointGo(JobId(UUID(int=9)), CheckpointNumber(3))
-    assert of_type(story.effects, effects.LetCheckpointGo) == [let_go]
+    let_go = effects.LetRestorePointGo(CLAIMED.root, JobId(UUID(int=9)).hex, CheckpointNumber(3))
+    assert of_type(story.effects, effects.LetRestorePointGo) == [let_go]
     assert story.life.job.restore_point == replace(CLAIMED, claim=False)
 
 
@@ -416,7 +449,7 @@ def test_what_another_job_needs_too_stays() -> None:
     story.life = replace(story.life, shares_restore_point=True)
     story.then(events.CheckpointRequested(after(2))).acks(at=3)
 
-    assert not of_type(story.effects, effects.LetCheckpointGo)
+    assert not of_type(story.effects, effects.LetRestorePointGo)
     assert story.life.job.restore_point == CLAIMED
 
 

@@ -29,7 +29,7 @@ REGION = RegionId("out")
 ATTEMPT = AttemptNumber(3)
 
 OURS = re.compile(
-    r"\b(manifest|lineage|outputs|result|rows)\.json|\b(pool|epoch)\.lock|\.(drain|draft|clone|rounds)\b"
+    r"\b(manifest|lineage|outputs|result|rows|restored)\.json|\b(pool|epoch)\.lock|\.(drain|draft|clone|rounds)\b"
     r"|\bsavepoint-"
 )
 """Names that mean nothing else, wherever they stand."""
@@ -75,6 +75,7 @@ def test_the_names_on_disk_are_those_of_every_release() -> None:
     assert layout.result(ATTEMPT) == "attempts/3/result.json"
     assert layout.spark_checkpoint_dir(ATTEMPT, REGION) == "attempts/3/out"
     assert layout.clone_draft(ATTEMPT, REGION) == "attempts/3/.out.clone"
+    assert layout.restored(ATTEMPT, REGION) == "attempts/3/out.restored.json"
     assert layout.drain(ATTEMPT, REGION) == "attempts/3/out.drain"
     assert layout.rounds(ATTEMPT) == "attempts/3/.rounds"
     assert layout.rows_file(VertexId("bids")) == "inputs/bids/rows.json"
