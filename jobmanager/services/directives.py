@@ -52,7 +52,7 @@ async def directive(
     entry: OutboxEntry,
     attempt: AttemptNumber,
     settings: RunSettings,
-    attempt_token: str,
+    attempt_token: str | None,
 ) -> messages.Directive:
     return messages.Directive(
         id=entry.id,
@@ -63,7 +63,7 @@ async def directive(
 
 
 async def _body(
-    uow: UnitOfWork, entry: OutboxEntry, settings: RunSettings, attempt_token: str
+    uow: UnitOfWork, entry: OutboxEntry, settings: RunSettings, attempt_token: str | None
 ) -> messages.DirectiveBody:
     effect = entry.effect
     match effect:
@@ -112,7 +112,7 @@ async def _run(
     uow: UnitOfWork,
     stored: StoredJob,
     settings: RunSettings,
-    attempt_token: str,
+    attempt_token: str | None,
     fence_after: timedelta | None,
 ) -> messages.Run:
     restorable = await uow.checkpoints.restorable(stored.id)

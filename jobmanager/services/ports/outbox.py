@@ -31,6 +31,8 @@ class Mailbox:
     attempt: AttemptNumber
     token_hash: str
     """Of the runner's secret."""
+    protocol: int
+    """The version of the protocol that the runner speaks."""
     entries: list[OutboxEntry]
 
 
@@ -43,6 +45,12 @@ class Outbox(Protocol):
         """
 
     async def due(self, now: datetime, limit: int) -> Sequence[OutboxEntry]: ...
+    async def unknown(self) -> Mapping[str, int]:
+        """Return how many effects there are of each kind that only a newer program knows. They
+        are left alone.
+        """
+        ...
+
     async def done(self, entries: Sequence[int]) -> None: ...
     async def postpone(
         self, entry_id: int, until: datetime, error: str, *, is_failure: bool = True
