@@ -18,6 +18,7 @@ from jobmanager.protocol.messages import (
     PROTOCOL_VERSION,
     Heartbeat,
     RunnerHello,
+    UnknownDirective,
 )
 from taskrunner.control.address import AddressFile
 from taskrunner.control.client import (
@@ -104,17 +105,31 @@ def test_what_is_said_of_an_attempt_carries_its_token(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_cannot_be_read_is_not_repeated(tmp_path: Path) -> None:
-    run = {"kind": "run", "token": ["s3cret"]}
-    said = {"directives": [{"id": 1, "job": None, "attempt": 1, "body": run}]}
+    said = {"heartbeat_interval_ms": ["s3cret"], "poll_wait_ms": 1}
 
     with (
         server(lambda _: (200, json.dumps(said).encode())) as url,
         a_client(tmp_path, url) as client,
         pytest.raises(CallRefused) as refused,
     ):
-        client.directives(0, 0)
-    assert "directives.0.body.run.token: Input should be a valid string" in str(refused.value)
+        client.register(HELLO)
+    assert "heartbeat_interval_ms: Input should be a valid integer" in str(refused.value)
     assert "s3cret" not in str(refused.value)
+
+
+def test_a_directive_that_cannot_be_read_is_told_without_its_values(tmp_path: Path) -> None:
+    run = {"kind": "run", "token": ["s3cret"]}
+    said = {"directives": [{"id": 1, "job": None, "attempt": 1, "body": run}]}
+
+    with (
+        server(lambda _: (200, json.dumps(said).encode())) as url,
+        a_client(tmp_path, url) as client,
+    ):
+        (directive,) = client.directives(0, 0).directives
+    assert isinstance(directive.body, UnknownDirective)
+    assert directive.body.kind == "run"
+    assert "token" in directive.body.fault
+    assert "s3cret" not in directive.body.fault
 
 
 def test_a_jobmanager_that_fails_for_a_while_is_asked_again(tmp_path: Path) -> None:
