@@ -35,6 +35,7 @@ from bench.wire import Connection
 from jobmanager.core.graph import graph_document
 from jobmanager.core.plan.job_plan import awaited
 from jobmanager.core.snapshots.layout import checkpoint_manifest
+from jobmanager.protocol.messages import PROTOCOL_VERSION
 from jobmanager.store.embedded import EmbeddedPostgres
 from tests.support.server import ServerProcess
 
@@ -163,7 +164,12 @@ class Simulation:
 
     async def _play(self, runner: str, secret: str) -> None:
         talks = Connection(self._address, secret)
-        hello = {"protocol": 1, "host": "simulated", "pid": 1, "spark_version": "4.3.0"}
+        hello = {
+            "protocol": PROTOCOL_VERSION,
+            "host": "simulated",
+            "pid": 1,
+            "spark_version": "4.3.0",
+        }
         path = f"/v1/runners/{runner}"
         welcome = await self._until_answered(talks, f"{path}/register", hello)
         polls = asyncio.create_task(self._poll(path, secret, welcome["poll_wait_ms"], talks))

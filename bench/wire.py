@@ -9,6 +9,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from jobmanager.protocol.messages import PROTOCOL_HEADER, PROTOCOL_VERSION
+
 
 class Connection:
     def __init__(self, address: Sequence[str], secret: str | None = None) -> None:
@@ -25,6 +27,7 @@ class Connection:
         token = f"Headgate-Attempt-Token: {self.attempt_token}\r\n" if self.attempt_token else ""
         request = (
             f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\n{self._authorisation}{token}"
+            f"{PROTOCOL_HEADER}: {PROTOCOL_VERSION}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
         )
         async with self._turn:

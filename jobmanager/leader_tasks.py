@@ -146,6 +146,8 @@ class LeaderTasks:
 
     async def _note_leader(self, term: Term, url: str) -> None:
         async with self._units() as uow:
+            if unknown := await uow.outbox.unknown():
+                _log.warning("effects left for a newer JobManager", effects=dict(unknown))
             for job_id in await uow.jobs.live():
                 said = f"{url} leads, in term {term}"
                 entry = HistoryEntry(self._clock(), "leader_changed", said)

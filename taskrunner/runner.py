@@ -32,6 +32,7 @@ from jobmanager.protocol.messages import (
     RunnerHello,
     RunnerMemory,
     Stop,
+    UnknownDirective,
 )
 from taskrunner import logs
 from taskrunner.attempt import AttemptRun
@@ -211,6 +212,9 @@ class RunnerProcess:
         """Handles a directive. Called by the poller's thread."""
         log.info("directive", kind=directive.body.kind, number=directive.id)
         match directive.body:
+            case UnknownDirective(kind=kind, fault=fault):
+                # of a newer JobManager: the attempt goes on without it
+                log.warning("directive_skipped", kind=kind, number=directive.id, reason=fault)
             case Run() as run:
                 self._take_run(directive, run)
             case Exit(reason=reason):

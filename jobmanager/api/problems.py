@@ -37,6 +37,7 @@ from jobmanager.core.errors import (
     UnsupportedContentType,
     WrongAttemptToken,
 )
+from jobmanager.protocol.messages import PROTOCOL_HEADER, PROTOCOL_VERSION
 
 FLINK = "flink"
 RETRY_AFTER_SECONDS = 2
@@ -161,6 +162,8 @@ def _answer(
     more: Mapping[str, Any],
 ) -> JSONResponse:
     headers = {}
+    if "/runners/" in request.url.path:  # a runner has to know whose refusal it is
+        headers[PROTOCOL_HEADER] = str(PROTOCOL_VERSION)
     if status is HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="headgate"'
     if status is HTTPStatus.SERVICE_UNAVAILABLE:

@@ -28,7 +28,7 @@ from jobmanager.core.ids import (
 )
 from jobmanager.core.life.checkpoint import AckOutcome, BarrierAcked, Snapshot, Stored
 from jobmanager.core.plan.job_plan import SnapshotKind
-from jobmanager.protocol import messages
+from jobmanager.protocol import messages, versions
 from jobmanager.services import batched_checkpoints, checkpoints
 from jobmanager.services.ports.history import Actor
 from jobmanager.services.runner_tokens import Credentials, authenticate_for
@@ -51,25 +51,26 @@ async def directives(request: Request) -> Response:
     found = await _context(request).directive_polls.fetch(
         _credentials(request), asked.after, asked.wait_ms / 1000
     )
-    return _answer(messages.Directives(directives=list(found)))
+    return answer(request, messages.Directives(directives=list(found)))
 
 
 async def heartbeat(request: Request) -> Response:
     content, context = await request.body(), _context(request)
-    beat = _read("body", lambda: messages.Heartbeat.model_validate_json(content))
+    beat = _read("body", lambda: messages.Heartbeat.received(content))
     superseded = await context.heartbeats.note(_credentials(request), beat)
-    return _answer(
+    return answer(
+        request,
         messages.HeartbeatReply(
             superseded=superseded,
             heartbeat_interval_ms=milliseconds(context.heartbeats.interval),
             urls=list(context.leadership.urls),
-        )
+        ),
     )
 
 
 async def acks(request: Request) -> Response:
     content, context = await request.body(), _context(request)
-    said = _read("body", lambda: messages.BarrierAcks.model_validate_json(content))
+    said = _read("body", lambda: messages.BarrierAcks.received(content))
     ack = batched_checkpoints.Ack(
         shown=_credentials(request),
         job_id=JobId(said.job),
@@ -89,7 +90,15 @@ async def acks(request: Request) -> Response:
             acked = await checkpoints.acknowledge(uow, caller.job_id, ack.checkpoint, ack.event)
     if acked.outcome in (AckOutcome.RECORDED, AckOutcome.COMPLETED):
         context.meters.acked(acked.kind, acked.after, is_last=acked.is_last)
-    return _answer(messages.BarrierReply(outcome=acked.outcome.value))
+    return answer(request, messages.BarrierReply(outcome=acked.outcome.value))
+
+
+def answer(request: Request, body: messages.Message) -> Response:
+    """Answer a runner in the form of the runner's version of the protocol."""
+    version = versions.version_in(request.headers.get(messages.PROTOCOL_HEADER))
+    headers = {messages.PROTOCOL_HEADER: str(messages.PROTOCOL_VERSION)}
+    content = versions.written_for(version, body)
+    return Response(content, media_type="application/json", headers=headers)
 
 
 def credentials(runner_id: UUID, authorization: str, attempt_token: str | None) -> Credentials:
@@ -124,10 +133,6 @@ def _read(where: str, read: Callable[[], Read]) -> Read:
     except ValidationError as error:
         faults = [{**one, "loc": (where, *one["loc"])} for one in error.errors(include_url=False)]
         raise RequestValidationError(faults) from None
-
-
-def _answer(body: BaseModel) -> Response:
-    return Response(body.model_dump_json(), media_type="application/json")
 
 
 def _ref(ack: messages.SubtaskAck) -> SubtaskRef:

@@ -5,6 +5,9 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Query
+from pydantic import BeforeValidator
+from starlette.requests import Request
+from starlette.responses import Response
 
 from jobmanager.api import runner_calls
 from jobmanager.api.context import Ctx, RunnerUow, Uow
@@ -16,7 +19,7 @@ from jobmanager.core.ids import (
     CheckpointNumber,
 )
 from jobmanager.core.life.checkpoint import AbortReason, BarrierDeclined
-from jobmanager.protocol import messages
+from jobmanager.protocol import messages, versions
 from jobmanager.services import checkpoints, runner_tokens, runners
 from jobmanager.services.ports.runners import Runner
 from jobmanager.services.runner_tokens import Credentials
@@ -56,28 +59,40 @@ def _shown(
 Shown = Annotated[Credentials, Depends(_shown)]
 
 
-@router.post("/runners/{runner_id}/register")
+def _received(shape: type[messages.Message]) -> BeforeValidator:
+    """Read the body of a runner's call, which may have fields that are newer than this server."""
+    return BeforeValidator(shape.received_value)
+
+
+Hello = Annotated[messages.RunnerHello, _received(messages.RunnerHello)]
+Declined = Annotated[messages.BarrierDecline, _received(messages.BarrierDecline)]
+Report = Annotated[messages.AttemptReport, _received(messages.AttemptReport)]
+
+
+@router.post("/runners/{runner_id}/register", response_model=messages.RunnerWelcome)
 async def register(
-    shown: Shown, hello: messages.RunnerHello, context: Ctx, uow: RunnerUow
-) -> messages.RunnerWelcome:
+    shown: Shown, hello: Hello, context: Ctx, uow: RunnerUow, request: Request
+) -> Response:
     caller = await runner_tokens.authenticate(uow, shown)
-    if hello.protocol != messages.PROTOCOL_VERSION:
+    if not versions.works_with(hello.protocol):
         raise MalformedRequest(
-            f"this server speaks version {messages.PROTOCOL_VERSION} of the runner protocol, "
-            f"not {hello.protocol}"
+            f"this server speaks version {messages.PROTOCOL_VERSION} of the runner protocol and "
+            f"works with runners that are one version older or newer, not with version "
+            f"{hello.protocol}: start the job again with a runner of this server's version"
         )
     await runners.register(uow, caller, hello, context.clock())
-    return messages.RunnerWelcome(
+    welcome = messages.RunnerWelcome(
         heartbeat_interval_ms=milliseconds(context.heartbeats.interval),
         poll_wait_ms=_poll_wait_ms(context.heartbeats.interval),
         urls=list(context.leadership.urls),
     )
+    return runner_calls.answer(request, welcome)
 
 
-@router.post("/runners/{runner_id}/declines")
+@router.post("/runners/{runner_id}/declines", response_model=messages.BarrierReply)
 async def declines(
-    shown: Shown, said: messages.BarrierDecline, context: Ctx, uow: RunnerUow
-) -> messages.BarrierReply:
+    shown: Shown, said: Declined, context: Ctx, uow: RunnerUow, request: Request
+) -> Response:
     caller = await runner_tokens.authenticate_for(uow, shown, said.job, said.attempt)
     detail = f"region {said.region}: {said.detail}" if said.region else said.detail
     event = BarrierDeclined(
@@ -85,16 +100,16 @@ async def declines(
     )
     number = CheckpointNumber(said.checkpoint)
     outcome = await checkpoints.decline(uow, caller.job_id, number, event)
-    return messages.BarrierReply(outcome=outcome.value)
+    return runner_calls.answer(request, messages.BarrierReply(outcome=outcome.value))
 
 
-@router.post("/runners/{runner_id}/attempt")
+@router.post("/runners/{runner_id}/attempt", response_model=messages.AttemptReply)
 async def attempt(
-    shown: Shown, said: messages.AttemptReport, context: Ctx, uow: RunnerUow
-) -> messages.AttemptReply:
+    shown: Shown, said: Report, context: Ctx, uow: RunnerUow, request: Request
+) -> Response:
     caller = await runner_tokens.authenticate_for(uow, shown, said.job, said.attempt)
     superseded = await runners.report(uow, caller, said, context.clock())
-    return messages.AttemptReply(superseded=superseded)
+    return runner_calls.answer(request, messages.AttemptReply(superseded=superseded))
 
 
 def _poll_wait_ms(heartbeat_interval: timedelta) -> int:
@@ -126,5 +141,6 @@ def _item(runner: Runner) -> RunnerItem:
 
 def _versions(runner: Runner) -> dict[str, str]:
     java = (runner.memory or {}).get("java_version")
-    said = {"spark": runner.spark_version, "java": java, **runner.versions}
+    protocol = runner.protocol if runner.registered_at else None
+    said = {"spark": runner.spark_version, "java": java, "protocol": protocol, **runner.versions}
     return {name: str(version) for name, version in said.items() if version}

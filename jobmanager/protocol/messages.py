@@ -1,4 +1,4 @@
-"""The protocol between a JobManager and its runners, version 1.
+"""The protocol between a JobManager and its runners, version 2.
 
 All calls are made by the runner:
 
@@ -14,22 +14,71 @@ its attempt, the fencing token, and with it `Headgate-Attempt-Token: <token>`, t
 with the directive to run that attempt. Every call may be repeated: a repetition changes nothing and
 gets the same answer. Directives of a runner have ascending numbers; `after` is the number of the
 last directive that the runner has taken, so the runner just repeats a poll whose answer was lost.
+
+Each side may be one version older or newer than the other (ADR 19). So every call and every answer
+names its version in the header `Headgate-Protocol`, `versions.py` writes a message in the form of
+the other side's version, and `received` reads a message as the rules below say:
+
+    unknown field                    ignored
+    unknown directive                skipped by the runner, which logs it and goes on
+    unknown kind of report           refused, and nothing is recorded
+    unknown reason of a decline      taken for "internal"
+    unknown kind of failure          taken for "infrastructure"
+    unknown outcome of acks          as if the answer were lost: `CheckpointCompleted` may follow
 """
 
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self, get_args
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
-from jobmanager.core.progress import RegionProgress, RestoredRegion
+from jobmanager.core.progress import RestoredRegion
+from jobmanager.protocol.progress_json import ReadableProgress, readable_restored
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
+PROTOCOL_HEADER = "Headgate-Protocol"
+"""The version of the program that sends the call or the answer. Version 1 does not send it."""
 ATTEMPT_TOKEN = "Headgate-Attempt-Token"
 """The header."""
+_RECEIVED = object()
+"""The validation context of a message from the other side."""
 
 
 class Message(BaseModel):
+    """A message is strict when it is made, and tolerant of what is newer when it is received."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def received(cls, content: str | bytes) -> Self:
+        """Read a message of the other side, as JSON. Raises `ValidationError`."""
+        return cls.model_validate_json(content, extra="ignore", context=_RECEIVED)
+
+    @classmethod
+    def received_value(cls, value: Any) -> Self:
+        """Read a message of the other side, as decoded JSON. Raises `ValidationError`."""
+        return cls.model_validate(value, extra="ignore", context=_RECEIVED)
+
+
+def _unless_known(known: Sequence[str], otherwise: str) -> BeforeValidator:
+    """Read a received value that is newer than this program as `otherwise`."""
+
+    def read(value: Any, info: ValidationInfo) -> Any:
+        is_newer = info.context is _RECEIVED and isinstance(value, str) and value not in known
+        return otherwise if is_newer else value
+
+    return BeforeValidator(read)
 
 
 class RunnerHello(Message):
@@ -185,11 +234,35 @@ DirectiveBody = Annotated[
 ]
 
 
+class UnknownDirective(Message):
+    """A directive of a newer JobManager that this runner cannot read. It is never sent."""
+
+    kind: str
+    fault: str
+
+
+def _read_directive(
+    value: Any, read: ValidatorFunctionWrapHandler, info: ValidationInfo
+) -> DirectiveBody | UnknownDirective:
+    """Read a directive alone: a directive that cannot be read must not hide the others."""
+    try:
+        known: DirectiveBody = read(value)
+        return known
+    except ValidationError as error:
+        if info.context is not _RECEIVED or not isinstance(value, dict):
+            raise
+        faults = "; ".join(
+            f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}"
+            for one in error.errors(include_url=False, include_input=False)
+        )
+        return UnknownDirective(kind=str(value.get("kind")), fault=faults)
+
+
 class Directive(Message):
     id: int
     job: UUID | None
     attempt: int | None
-    body: DirectiveBody
+    body: Annotated[DirectiveBody | UnknownDirective, WrapValidator(_read_directive)]
 
 
 class Directives(Message):
@@ -213,7 +286,7 @@ class RunnerMemory(Message):
 class Heartbeat(Message):
     job: UUID | None
     attempt: int | None
-    regions: list[RegionProgress]
+    regions: ReadableProgress
     memory: RunnerMemory | None = None
     data_moved: int | None = None
     """While the attempt starts: how much data the runner's processes have read and written, in
@@ -267,7 +340,7 @@ class BarrierDecline(Message):
     attempt: int
     checkpoint: int
     region: str | None
-    reason: DeclineReason
+    reason: Annotated[DeclineReason, _unless_known(get_args(DeclineReason), "internal")]
     detail: str
 
 
@@ -275,8 +348,13 @@ class BarrierReply(Message):
     outcome: Literal["recorded", "completed", "already_recorded", "too_late", "superseded"]
 
 
+FailureKindName = Literal[
+    "invalid_job", "user_code", "data", "infrastructure", "out_of_memory", "lost"
+]
+
+
 class FailureReport(Message):
-    kind: Literal["invalid_job", "user_code", "data", "infrastructure", "out_of_memory", "lost"]
+    kind: Annotated[FailureKindName, _unless_known(get_args(FailureKindName), "infrastructure")]
     is_restartable: bool
     message: str
     """The root cause, in one line."""
@@ -304,7 +382,7 @@ class AttemptPrepared(Message):
 
 class AttemptRunning(Message):
     event: Literal["running"] = "running"
-    restored: list[RestoredRegion]
+    restored: Annotated[list[RestoredRegion], BeforeValidator(readable_restored)]
 
 
 class AttemptFinishedReport(Message):
@@ -332,6 +410,25 @@ EndingReport = (
     AttemptFinishedReport | AttemptStoppedReport | AttemptCancelledReport | AttemptFailedReport
 )
 """The end of an attempt: nothing of it runs any more when it is reported."""
+ReportBody = (
+    AttemptPrepared
+    | AttemptRunning
+    | AttemptFinishedReport
+    | AttemptStoppedReport
+    | AttemptCancelledReport
+    | AttemptFailedReport
+)
+_REPORTS = frozenset(one.model_fields["event"].default for one in get_args(ReportBody))
+
+
+def _known_report(value: Any) -> Any:
+    event = value.get("event") if isinstance(value, dict) else None
+    if isinstance(event, str) and event not in _REPORTS:
+        raise ValueError(
+            f"reports of the kind {event!r} are not known to this program, which speaks "
+            f"version {PROTOCOL_VERSION} of the runner protocol; nothing was recorded"
+        )
+    return value
 
 
 class AttemptReport(Message):
@@ -339,13 +436,7 @@ class AttemptReport(Message):
     attempt: int
     at: AwareDatetime
     body: Annotated[
-        AttemptPrepared
-        | AttemptRunning
-        | AttemptFinishedReport
-        | AttemptStoppedReport
-        | AttemptCancelledReport
-        | AttemptFailedReport,
-        Field(discriminator="event"),
+        Annotated[ReportBody, Field(discriminator="event")], BeforeValidator(_known_report)
     ]
 
 

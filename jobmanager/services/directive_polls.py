@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from jobmanager.core.errors import RunnerNotFound
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.protocol.messages import Directive, Run
+from jobmanager.protocol.versions import ATTEMPT_TOKENS_SINCE
 from jobmanager.services import directives
 from jobmanager.services.clock import Clock
 from jobmanager.services.directives import RunSettings
@@ -104,14 +105,16 @@ class DirectivePolls:
 
     async def _found(self, uow: UnitOfWork, box: Mailbox, asked: _Question) -> _Found:
         new = [entry for entry in box.entries if entry.id > asked.after]
-        token = attempt_token(asked.shown.secret, box.job_id, box.attempt)
+        token = None
+        if box.protocol >= ATTEMPT_TOKENS_SINCE:  # an older runner would not send it
+            token = attempt_token(asked.shown.secret, box.job_id, box.attempt)
         now = self._clock()
         told = [
             await directives.directive(uow, entry, box.attempt, self._settings, token, now)
             for entry in new
         ]
         has_run = any(isinstance(one.body, Run) for one in told)
-        return _Found(box.job_id, told, (box.attempt, token) if has_run else None)
+        return _Found(box.job_id, told, (box.attempt, token) if has_run and token else None)
 
 
 def _opened(box: Mailbox | None, question: _Question) -> Mailbox:

@@ -52,7 +52,7 @@ async def directive(
     entry: OutboxEntry,
     attempt: AttemptNumber,
     settings: RunSettings,
-    attempt_token: str,
+    attempt_token: str | None,
     now: datetime,
 ) -> messages.Directive:
     return messages.Directive(
@@ -64,7 +64,11 @@ async def directive(
 
 
 async def _body(
-    uow: UnitOfWork, entry: OutboxEntry, settings: RunSettings, attempt_token: str, now: datetime
+    uow: UnitOfWork,
+    entry: OutboxEntry,
+    settings: RunSettings,
+    attempt_token: str | None,
+    now: datetime,
 ) -> messages.DirectiveBody:
     effect = entry.effect
     match effect:
@@ -117,7 +121,7 @@ async def _run(
     uow: UnitOfWork,
     stored: StoredJob,
     settings: RunSettings,
-    attempt_token: str,
+    attempt_token: str | None,
     fence_after: timedelta | None,
 ) -> messages.Run:
     restorable = await uow.checkpoints.restorable(stored.id)

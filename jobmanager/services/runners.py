@@ -5,6 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import structlog
+from pydantic import ValidationError
+
 from jobmanager.core.errors import WrongRunnerToken
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.core.life import attempt as attempts
@@ -20,6 +23,8 @@ from jobmanager.protocol import messages
 from jobmanager.services import lives
 from jobmanager.services.ports.runners import Runner
 from jobmanager.services.ports.unit_of_work import UnitOfWork
+
+_log = structlog.get_logger(__name__)
 
 
 async def register(
@@ -38,6 +43,7 @@ async def register(
                 registered_at=runner.registered_at or now,
                 heartbeat_at=now,
                 spark_version=hello.spark_version,
+                protocol=hello.protocol,
                 versions={
                     name: said
                     for name, said in (
@@ -90,15 +96,26 @@ async def exited(
     now: datetime,
 ) -> None:
     """Handle the exit of a runner's process. The last report that the runner wrote to a file
-    counts, if there is one.
+    counts, if there is one that this server can read.
     """
-    said = messages.AttemptReport.model_validate(last_word) if last_word is not None else None
+    said = _last_report(runner_id, last_word) if last_word is not None else None
     async with uow:
         runner = await _locked(uow, runner_id)
         word = news_of(said, now) if said is not None else None
         event = RunnerLeft(now, runner.attempt, description, word)
         await lives.move(uow, runner.job_id, event)
         await uow.commit()
+
+
+def _last_report(
+    runner_id: RunnerId, last_word: Mapping[str, Any]
+) -> messages.AttemptReport | None:
+    try:
+        return messages.AttemptReport.received_value(last_word)
+    except ValidationError as error:  # of a newer runner: the exit itself is what is known
+        faults = [str(one["msg"]) for one in error.errors(include_input=False)]
+        _log.warning("last report not readable", runner=str(runner_id), faults=faults)
+        return None
 
 
 async def overdue(

@@ -9,6 +9,10 @@ from jobmanager.core.life.effects import Effect, ForJobManager, ForRunner
 _KINDS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Effect)}
 _FOR_RUNNER = get_args(ForRunner)
 assert set(_KINDS.values()) == {*_FOR_RUNNER, *get_args(ForJobManager)}
+KNOWN = tuple(_KINDS)
+"""The kinds of effects that this program knows. A newer program may have written others: they stay
+in the outbox for a leader that knows them.
+"""
 
 
 def target_of(effect: Effect) -> str:
@@ -25,9 +29,11 @@ def encode(effect: Effect) -> tuple[str, dict[str, Any]]:
 
 
 def decode(kind: str, payload: dict[str, Any]) -> Effect:
+    """Return an effect of a known kind. Fields that a newer program has added are ignored."""
     cls = _KINDS[kind]
     types = {f.name: f.type for f in dataclasses.fields(cls)}
-    effect: Effect = cls(**{name: _decode(types[name], value) for name, value in payload.items()})
+    known = {name: value for name, value in payload.items() if name in types}
+    effect: Effect = cls(**{name: _decode(types[name], value) for name, value in known.items()})
     return effect
 
 

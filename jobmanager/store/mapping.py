@@ -179,6 +179,7 @@ def runner_of(row: RunnerRow) -> Runner:
         exit_description=row.exit_description,
         versions=row.versions,
         memory=row.memory,
+        protocol=row.protocol,
         fence_after=_duration(row.fence_after_ms),
         ended_at=row.ended_at,
     )

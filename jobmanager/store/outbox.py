@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, text, update
+from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
@@ -37,16 +37,20 @@ WHERE o.target = 'jobmanager' AND o.kind = ANY(:kinds) AND o.due_at <= :now
 ORDER BY o.id LIMIT :limit
 """
 _MAILBOXES = """
-SELECT r.id AS runner, r.job_id, r.attempt, r.token_hash, o.id, o.kind, o.payload, o.tries
+SELECT r.id AS runner, r.job_id, r.attempt, r.token_hash, r.protocol,
+       o.id, o.kind, o.payload, o.tries
 FROM runners r LEFT JOIN outbox o
      ON o.target = 'runner' AND o.job_id = r.job_id AND o.attempt = r.attempt
+        AND o.kind = ANY(:known)
 WHERE r.id = ANY(:ids) ORDER BY o.id
 """
 _TAKEN = """
 DELETE FROM outbox o
 USING jsonb_to_recordset(CAST(:rows AS jsonb)) AS t(job_id uuid, attempt bigint, up_to bigint)
 WHERE o.target = 'runner' AND o.job_id = t.job_id AND o.attempt = t.attempt AND o.id <= t.up_to
+      AND o.kind = ANY(:known)
 """
+_KNOWN = list(effect_codec.KNOWN)
 
 
 class PostgresOutbox:
@@ -107,6 +111,14 @@ class PostgresOutbox:
             for row in rows
         ]
 
+    async def unknown(self) -> Mapping[str, int]:
+        found = await self._session.execute(
+            select(OutboxRow.kind, func.count())
+            .where(OutboxRow.kind.not_in(effect_codec.KNOWN))
+            .group_by(OutboxRow.kind)
+        )
+        return {str(kind): int(count) for kind, count in found}
+
     async def done(self, entries: Sequence[int]) -> None:
         await self._session.execute(delete(OutboxRow).where(OutboxRow.id.in_(entries)))
 
@@ -121,11 +133,13 @@ class PostgresOutbox:
         )
 
     async def mailboxes(self, runners: Sequence[RunnerId]) -> Mapping[RunnerId, Mailbox]:
-        rows = await self._session.execute(text(_MAILBOXES), {"ids": list(runners)})
+        rows = await self._session.execute(
+            text(_MAILBOXES), {"ids": list(runners), "known": _KNOWN}
+        )
         found: dict[RunnerId, Mailbox] = {}
         for row in rows:
-            entries: list[OutboxEntry] = []
-            box = Mailbox(JobId(row.job_id), AttemptNumber(row.attempt), row.token_hash, entries)
+            job_id, attempt = JobId(row.job_id), AttemptNumber(row.attempt)
+            box = Mailbox(job_id, attempt, row.token_hash, row.protocol, [])
             box = found.setdefault(RunnerId(row.runner), box)
             if row.id is not None:
                 effect = effect_codec.decode(row.kind, row.payload)
@@ -137,7 +151,7 @@ class PostgresOutbox:
             {"job_id": str(job_id), "attempt": attempt, "up_to": last}
             for (job_id, attempt), last in up_to.items()
         ]
-        await self._session.execute(text(_TAKEN), {"rows": json.dumps(rows)})
+        await self._session.execute(text(_TAKEN), {"rows": json.dumps(rows), "known": _KNOWN})
 
     async def forget(self, job_id: JobId, attempt: AttemptNumber) -> None:
         """Delete the directives of a runner that has exited."""

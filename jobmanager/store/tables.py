@@ -198,6 +198,8 @@ class RunnerRow(Table):
     """Versions of Python and Headgate, as the runner reported."""
     memory: Mapped[dict[str, Any] | None]
     """The runner's last report: memory of its processes and its JVM, and its slots."""
+    protocol: Mapped[int] = mapped_column(server_default=text("1"))
+    """The version of the runner protocol that the runner named when it registered."""
     launched_at: Mapped[datetime]
     registered_at: Mapped[datetime | None]
     heartbeat_at: Mapped[datetime | None]
@@ -216,6 +218,17 @@ class RunnerRow(Table):
         Index("runners_launched_at_idx", "launched_at"),
         Index("runners_alive_idx", "host", postgresql_where=text("exited_at IS NULL")),
     )
+
+
+class SchemaCompatibilityRow(Table):
+    """One row: the oldest schema version that works on this schema (`schema.py`)."""
+
+    __tablename__ = "schema_compatibility"
+
+    is_only: Mapped[bool] = mapped_column(primary_key=True, server_default=text("true"))
+    oldest_version: Mapped[int]
+
+    __table_args__ = (CheckConstraint("is_only", name="one_row"),)
 
 
 class CheckpointRow(Table):

@@ -17,6 +17,8 @@ from jobmanager.core.ids import RunnerId
 from jobmanager.core.json_text import without_nul
 from jobmanager.protocol.messages import (
     ATTEMPT_TOKEN,
+    PROTOCOL_HEADER,
+    PROTOCOL_VERSION,
     AttemptReply,
     AttemptReport,
     BarrierAcks,
@@ -30,6 +32,7 @@ from jobmanager.protocol.messages import (
     RunnerWelcome,
 )
 from jobmanager.protocol.tls_trust import trust_in
+from jobmanager.protocol.versions import version_in, written_for
 from taskrunner.control.address import AddressFile
 
 _FIRST_PAUSE = 0.2
@@ -71,6 +74,8 @@ class JobManagerClient:
         self._closed = Event()
         self._tokens: dict[int, str] = {}
         """Of the attempts of this runner."""
+        self._server_version = PROTOCOL_VERSION
+        """The protocol version of the JobManager that answered last."""
 
     def __enter__(self) -> "JobManagerClient":
         return self
@@ -139,20 +144,24 @@ class JobManagerClient:
         attempt: int | None = None,
     ) -> Reply:
         """Calls until there is an answer; None: for ever. `patience` is the timeout of one try,
-        `attempt` the attempt that the message is about.
+        `attempt` the attempt that the message is about. A call that an older JobManager refused
+        is repeated in the form of its version.
         """
         deadline = None if within is None else time.monotonic() + within.total_seconds()
-        content = None if body is None else without_nul(body.model_dump_json())
-        headers = {"Content-Type": "application/json"} if content else {}
+        headers = {} if body is None else {"Content-Type": "application/json"}
         if attempt is not None and attempt in self._tokens:
             headers[ATTEMPT_TOKEN] = self._tokens[attempt]
         pause = _FIRST_PAUSE
         while True:
-            url = None
+            url, version = None, self._server_version
+            content = None if body is None else without_nul(written_for(version, body))
             try:
                 url = self._address()
                 url_of_call = url + self._path + path
                 return self._once(method, url_of_call, content, headers, reply, patience)
+            except CallRefused:
+                if self._server_version >= version:
+                    raise
             except NotDelivered:
                 self._addresses.failed(url)
                 is_over = deadline is not None and time.monotonic() + pause > deadline
@@ -189,13 +198,18 @@ class JobManagerClient:
             # RuntimeError: the client was closed by another thread
             self._trust_again(error)
             raise NotDelivered(f"{type(error).__name__}: {error}") from error
+        if response.is_success or _is_from_a_jobmanager(response):
+            self._server_version = version_in(response.headers.get(PROTOCOL_HEADER))
         return _reply(response, reply)
 
     def _connections(self) -> httpx.Client:
         if self._ca is not None:
             self._trusted_since = self._ca.stat().st_mtime_ns
         return httpx.Client(
-            headers={"Authorization": f"Bearer {self._secret}"},
+            headers={
+                "Authorization": f"Bearer {self._secret}",
+                PROTOCOL_HEADER: str(PROTOCOL_VERSION),
+            },
             timeout=_TIMEOUT_SECONDS,
             trust_env=False,
             verify=trust_in(self._ca),
@@ -230,7 +244,7 @@ def _reply(response: httpx.Response, reply: type[Reply]) -> Reply:
     if status >= 400:
         raise CallRefused(f"{response.request.url}: {status} {response.text[:1000]}")
     try:
-        return reply.model_validate_json(response.content)
+        return reply.received(response.content)
     except ValidationError as error:
         # without the values, because a token may be one of them
         faults = "; ".join(

@@ -116,7 +116,8 @@ class RunnerParty(Party):
     # ── the process ───────────────────────────────────────────────────────────
 
     def _main(self) -> Steps[None]:
-        hello = RunnerHello(protocol=1, host=self.host, pid=1, spark_version="simulated")
+        version = messages.PROTOCOL_VERSION
+        hello = RunnerHello(protocol=version, host=self.host, pid=1, spark_version="simulated")
         try:
             yield from self.ask(hello, None)
         except Refused as error:
@@ -208,6 +209,8 @@ class RunnerParty(Party):
                 newest.tell(events.BarrierArrived(body, _time_left(body)))
             case messages.CheckpointCompleted() | messages.CheckpointAborted():
                 newest.tell(body)
+            case messages.UnknownDirective():
+                raise AssertionError(f"both sides are of one version, and yet: {body}")
             case _:
                 assert_never(body)
 

@@ -31,7 +31,7 @@ from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.loops.reaper import Reaper
 from jobmanager.loops.watchdog import Watchdog
 from jobmanager.protocol.inspection import AnswerBody, QuestionBody
-from jobmanager.protocol.messages import ATTEMPT_TOKEN
+from jobmanager.protocol.messages import ATTEMPT_TOKEN, PROTOCOL_HEADER, PROTOCOL_VERSION
 from jobmanager.services import runners
 from jobmanager.services.access_control import AccessControl
 from jobmanager.services.batched_checkpoints import Acks
@@ -154,7 +154,7 @@ class PlayedRunner:
         assert answer.status_code == 200, answer.text
         found: list[dict[str, Any]] = answer.json()["directives"]
         self.tokens.update(
-            {one["attempt"]: one["body"]["token"] for one in found if one["body"]["kind"] == "run"}
+            {one["attempt"]: token for one in found if (token := one["body"].get("token"))}
         )
         return found
 
@@ -164,8 +164,8 @@ class PlayedRunner:
             await self.directives()
 
     async def register(self) -> httpx.Response:
-        hello = {"protocol": 1, "host": "bench", "pid": 1, "spark_version": "4.3.0"}
-        return await self.post("register", hello)
+        hello = {"host": "bench", "pid": 1, "spark_version": "4.3.0"}
+        return await self.post("register", {"protocol": PROTOCOL_VERSION, **hello})
 
     async def say(self, event: str, **more: Any) -> dict[str, Any]:
         body = {"event": event, **more}
@@ -346,6 +346,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
     async with httpx.AsyncClient(
         transport=transport,
         base_url="http://headgate",
+        headers={PROTOCOL_HEADER: str(PROTOCOL_VERSION)},  # as runners of this version do
         event_hooks={"response": [check_answer]},
     ) as http:
         app.state.context = ApiContext(

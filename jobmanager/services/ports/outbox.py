@@ -33,6 +33,8 @@ class Mailbox:
     attempt: AttemptNumber
     token_hash: str
     """Of the runner's secret."""
+    protocol: int
+    """The version of the protocol that the runner speaks."""
     entries: list[OutboxEntry]
 
 
@@ -48,6 +50,12 @@ class Outbox(Protocol):
         self, lane: OutboxLane, now: datetime, busy: Set[JobId], limit: int
     ) -> Sequence[OutboxEntry]:
         """The oldest effects that `core.life.lanes.ready` allows to begin."""
+
+    async def unknown(self) -> Mapping[str, int]:
+        """Return how many effects there are of each kind that only a newer program knows. They
+        are left alone.
+        """
+        ...
 
     async def done(self, entries: Sequence[int]) -> None: ...
     async def postpone(

@@ -33,6 +33,8 @@ class Runner:
     exit_description: str | None = None
     versions: Mapping[str, Any] = field(default_factory=dict)
     memory: Mapping[str, Any] | None = None
+    protocol: int = 1
+    """The version of the runner protocol that the runner named when it registered."""
     fence_after: timedelta | None = None
     """How long it may go on without a JobManager if its sinks cannot be fenced; None: for ever."""
     ended_at: datetime | None = None

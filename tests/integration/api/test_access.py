@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from jobmanager.api import access as access_gate
+from jobmanager.api.app import make_app
 from jobmanager.api.context import ApiContext
 from jobmanager.core.access.roles import Role
 from jobmanager.core.access.route_rules import ROUTE_RULES, NoRole, RouteRule
@@ -137,6 +138,23 @@ async def test_what_is_no_route_is_told_to_who_is_known_only(
 
     assert (nobody.status_code, viewer.status_code, admin.status_code) == (401, 404, 404)
     assert viewer.json() == admin.json()
+
+
+async def test_a_route_that_is_missing_from_the_table_is_for_admins_only(
+    guarded: Cluster, tokens: Tokens
+) -> None:
+    app = make_app(host_names=frozenset(["headgate"]))
+    app.state.context = guarded.app.state.context
+    app.add_api_route("/unlisted", lambda: {"reached": True})
+
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://headgate") as http:
+        found = {
+            role: (await http.get("/unlisted", headers=bearer(tokens[role]))).status_code
+            for role in Role
+        }
+
+    assert found == {**dict.fromkeys(Role, 404), Role.ADMIN: 200}
 
 
 @pytest.mark.parametrize("path", ["/v1/events", "/v1/jobs/{}/events", "/v1/jobs/{}/logs"])

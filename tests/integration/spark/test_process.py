@@ -215,6 +215,7 @@ def test_a_committed_batch_counts_once_over_attempts_and_a_step_back(job: JobUnd
     assert tallies(job)["rows"] == len(read(3))
 
 
+@pytest.mark.long  # the readers themselves are in tests/unit/taskrunner/test_plain_pickle.py
 def test_code_in_the_state_of_a_stranger_is_run_neither_by_a_job_nor_by_the_inspector(
     job: JobUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,14 @@ from uuid import UUID
 import pytest
 
 from jobmanager.core.ids import RunnerId
-from jobmanager.protocol.messages import ATTEMPT_TOKEN, Heartbeat, RunnerHello
+from jobmanager.protocol.messages import (
+    ATTEMPT_TOKEN,
+    PROTOCOL_HEADER,
+    PROTOCOL_VERSION,
+    Heartbeat,
+    RunnerHello,
+    UnknownDirective,
+)
 from taskrunner.control.address import AddressFile
 from taskrunner.control.client import (
     PROBLEM,
@@ -22,7 +29,7 @@ from taskrunner.control.client import (
     RunnerDismissed,
 )
 
-HELLO = RunnerHello(protocol=1, host="here", pid=1, spark_version="4.3.0")
+HELLO = RunnerHello(protocol=PROTOCOL_VERSION, host="here", pid=1, spark_version="4.3.0")
 WELCOME = b'{"heartbeat_interval_ms": 100, "poll_wait_ms": 200}'
 Answer = tuple[int, bytes]
 
@@ -98,17 +105,31 @@ def test_what_is_said_of_an_attempt_carries_its_token(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_cannot_be_read_is_not_repeated(tmp_path: Path) -> None:
-    run = {"kind": "run", "token": ["s3cret"]}
-    said = {"directives": [{"id": 1, "job": None, "attempt": 1, "body": run}]}
+    said = {"heartbeat_interval_ms": ["s3cret"], "poll_wait_ms": 1}
 
     with (
         server(lambda _: (200, json.dumps(said).encode())) as url,
         a_client(tmp_path, url) as client,
         pytest.raises(CallRefused) as refused,
     ):
-        client.directives(0, 0)
-    assert "directives.0.body.run.token: Input should be a valid string" in str(refused.value)
+        client.register(HELLO)
+    assert "heartbeat_interval_ms: Input should be a valid integer" in str(refused.value)
     assert "s3cret" not in str(refused.value)
+
+
+def test_a_directive_that_cannot_be_read_is_told_without_its_values(tmp_path: Path) -> None:
+    run = {"kind": "run", "token": ["s3cret"]}
+    said = {"directives": [{"id": 1, "job": None, "attempt": 1, "body": run}]}
+
+    with (
+        server(lambda _: (200, json.dumps(said).encode())) as url,
+        a_client(tmp_path, url) as client,
+    ):
+        (directive,) = client.directives(0, 0).directives
+    assert isinstance(directive.body, UnknownDirective)
+    assert directive.body.kind == "run"
+    assert "token" in directive.body.fault
+    assert "s3cret" not in directive.body.fault
 
 
 def test_a_jobmanager_that_fails_for_a_while_is_asked_again(tmp_path: Path) -> None:
@@ -235,3 +256,71 @@ def test_without_an_address_file_the_client_goes_on_trying(tmp_path: Path) -> No
 
     with client, pytest.raises(NotDelivered, match="FileNotFoundError"):
         client._call("POST", "/register", HELLO, RunnerHello, within=timedelta(seconds=0))
+
+
+def a_server_of(
+    version: int | None, heard: list[dict[str, Any]]
+) -> Callable[[str, dict[str, Any]], Answer]:
+    """A server that refuses what is newer than version 1 if it is of version 1 itself."""
+
+    def answer(path: str, body: dict[str, Any]) -> Answer:
+        heard.append(body)
+        if version is None and body.get("protocol", 1) > 1:
+            return 400, b'{"type": "/problems/MalformedRequest"}'
+        return 200, b'{"superseded": false}' if path.endswith("heartbeat") else WELCOME
+
+    return answer
+
+
+@contextmanager
+def versioned_server(version: int | None, heard: list[dict[str, Any]]) -> Iterator[str]:
+    answered = a_server_of(version, heard)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            status, content = answered(self.path, body)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            if status >= 400:
+                self.send_header("Content-Type", PROBLEM)
+            if version is not None:
+                self.send_header(PROTOCOL_HEADER, str(version))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=listening.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{listening.server_address[1]}"
+    listening.shutdown()
+    thread.join()
+    listening.server_close()
+
+
+def test_a_runner_registers_at_an_older_server_in_the_words_of_that_server(tmp_path: Path) -> None:
+    heard: list[dict[str, Any]] = []
+
+    with versioned_server(None, heard) as url, a_client(tmp_path, url) as client:
+        assert client.register(HELLO).poll_wait_ms == 200
+
+    assert [one["protocol"] for one in heard] == [PROTOCOL_VERSION, 1]
+
+
+def test_a_runner_goes_back_to_its_own_version_with_a_newer_server(tmp_path: Path) -> None:
+    old: list[dict[str, Any]] = []
+    new: list[dict[str, Any]] = []
+    with versioned_server(PROTOCOL_VERSION, new) as second:
+        with versioned_server(None, old) as first:
+            client = a_client(tmp_path, first)
+            client.register(HELLO)
+        address_file(tmp_path, second)
+        with client:
+            client.register(HELLO)
+            client.register(HELLO)
+
+    assert [one["protocol"] for one in old] == [PROTOCOL_VERSION, 1]
+    assert [one["protocol"] for one in new] == [1, PROTOCOL_VERSION]

@@ -177,6 +177,7 @@ describe("lineage", () => {
     parent,
     path: `file:///s/${id}`,
     job: "j",
+    drained: false,
     checkpoint: 1,
     status: "completed",
     graph_revision: 1,
