@@ -1,6 +1,5 @@
 """The dashboard of a server that needs tokens: signing in, and what each role is offered."""
 
-import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,29 +11,18 @@ from jobmanager.client.client import HeadgateClient
 from jobmanager.core.access.roles import Role
 from tests.browser.dashboard import PATIENCE, Dashboard
 from tests.support.databases import fresh_database
-from tests.support.server import ServerProcess
-
-
-class ClosedServer(ServerProcess):
-    """A server that lets nobody in without a token."""
-
-    admin_token = ""
-
-    def _ready(self, line: str) -> str:
-        told = json.loads(line)
-        self.admin_token = told["first_admin_token"]
-        return str(told["url"])
+from tests.support.server import GuardedServer
 
 
 @pytest.fixture(scope="module")
-def closed(postgres_url: str) -> Iterator[ClosedServer]:
+def closed(postgres_url: str) -> Iterator[GuardedServer]:
     with (
         tempfile.TemporaryDirectory(prefix="hg", ignore_cleanup_errors=True) as name,
         fresh_database(postgres_url) as url,
     ):
-        made = ClosedServer(Path(name) / "closed", "--database-url", url, "--require-tokens")
+        made = GuardedServer(Path(name) / "closed", "--database-url", url, "--require-tokens")
         try:
-            made.start("--json")
+            made.begin()
             yield made
         finally:
             made.clean_up()
@@ -54,8 +42,8 @@ def sign_in(page: Page, token: str) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
-def test_who_signs_in_is_offered_what_the_role_may_do(closed: ClosedServer, page: Page) -> None:
-    with HeadgateClient(closed.url, token=closed.admin_token) as admin:
+def test_who_signs_in_is_offered_what_the_role_may_do(closed: GuardedServer, page: Page) -> None:
+    with HeadgateClient(closed.url, token=closed.first_admin_token) as admin:
         viewer = admin.create_token("ann", Role.VIEWER)["token"]
 
         # nobody comes in without a token, or with a wrong one, and the address stays
@@ -91,7 +79,7 @@ def test_who_signs_in_is_offered_what_the_role_may_do(closed: ClosedServer, page
         expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
     # an admin makes a token, which works, and the audit tells of it
-    sign_in(page, closed.admin_token)
+    sign_in(page, closed.first_admin_token or "")
     page.get_by_role("link", name="Access").click()
     page.get_by_role("button", name="Create a token").click()
     page.get_by_label("Name").fill("ci")
@@ -108,14 +96,14 @@ def test_who_signs_in_is_offered_what_the_role_may_do(closed: ClosedServer, page
 
 
 def test_the_form_and_the_access_page_can_be_read_by_everybody(
-    closed: ClosedServer, page: Page
+    closed: GuardedServer, page: Page
 ) -> None:
     """No finding of axe."""
     dashboard = Dashboard(page, closed.url)
     page.goto(closed.url)
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     found = list(dashboard.findings())
-    sign_in(page, closed.admin_token)
+    sign_in(page, closed.first_admin_token or "")
     page.get_by_role("link", name="Access").click()
     expect(page.get_by_role("heading", name="Tokens")).to_be_visible()
     found += dashboard.findings()

@@ -1,6 +1,5 @@
 """Two real servers that need tokens and speak TLS, the command line, and a runner between them."""
 
-import json
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from jobmanager.client.client import HeadgateClient
 from jobmanager.client.errors import RequestRefused, ServerUnreachable
 from tests.support.certificates import Authority
 from tests.support.databases import fresh_database
-from tests.support.server import ServerProcess
+from tests.support.server import GuardedServer
 
 BATCH = {
     "name": "behind-tls",
@@ -31,23 +30,6 @@ BATCH = {
         {"id": "out", "op": "sink", "inputs": ["rows"], "connector": "blackhole"},
     ],
 }
-
-
-class GuardedServer(ServerProcess):
-    """`headgate serve --json`: its line tells the first admin token too."""
-
-    def __init__(self, directory: Path, ca: Path, *options: str) -> None:
-        super().__init__(directory, *options)
-        self.ca = ca
-        self.first_admin_token: str | None = None
-
-    def begin(self) -> None:
-        self.start("--json")
-
-    def _ready(self, line: str) -> str:
-        told = json.loads(line)
-        self.first_admin_token = told["first_admin_token"]
-        return str(told["url"])
 
 
 @dataclass
@@ -75,8 +57,7 @@ def pair(postgres_url: str) -> Iterator[Pair]:
         options += ["--tls-cert", str(issued.certificate), "--tls-key", str(issued.key)]
         options += ["--ca", str(authority.certificate), "--require-tokens"]
         made = [
-            GuardedServer(home / one, authority.certificate, *options, "--node", one)
-            for one in ("leader", "follower")
+            GuardedServer(home / one, *options, "--node", one) for one in ("leader", "follower")
         ]
         try:
             for server in made:

@@ -50,7 +50,6 @@ _FOR_BARRIERS = (
     instructions.SendDecline,
     instructions.ShowOutput,
 )
-_END_OF_BATCHES = 2**63
 _DECLINE_WITHIN_MS = 30_000
 
 
@@ -328,7 +327,7 @@ class AttemptThreads:
     def _show_all(self) -> Steps[None]:
         try:
             for sink in self._sinks.values():
-                yield from sink.show_up_to(_END_OF_BATCHES)
+                yield from sink.show_at_end()
         except Superseded as error:
             self.tell(events.Replaced(str(error)))
         else:

@@ -258,8 +258,8 @@ class Invariants:
             if fault := stream.fault_in(state, rows):
                 raise InvariantBroken(ACKS, f"checkpoint {checkpoint.number}, {region}: {fault}")
             self._check_map(life, checkpoint, region_id, state)
-            book.safe_rows[region_id] = max(book.safe_rows.get(region_id, 0), rows)
             if _is_gone_back_to(life, checkpoint):
+                book.safe_rows[region_id] = max(book.safe_rows.get(region_id, 0), rows)
                 covered = max(book.visible_batch.get(region_id, -1), batch or 0)
                 book.visible_batch[region_id] = covered
 

@@ -27,14 +27,13 @@ from jobmanager.core.life.effects import AnnounceCompletion, ForJobManager
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.plan import job_plan, key_groups, known_plans
-from jobmanager.services.ports import runners as ports_of_runners
 from taskrunner.core import continuation, restore, sink_records
 from taskrunner.core.attempt.barrier_answers import PendingBarrier
 from taskrunner.core.attempt.phases import AttemptState
 from taskrunner.core.fence_time import FenceTime
 from taskrunner.core.restore import FromCheckpoint
 from taskrunner.core.sink_records import Recovery
-from tests.simulation import snapshots, unit_of_work
+from tests.simulation import snapshots
 from tests.simulation.database import Database, OutboxRow
 from tests.simulation.jobmanager import JobManagerParty
 from tests.simulation.scheduler import Steps
@@ -120,10 +119,6 @@ def _dispose_of_any(savepoint: Any, under_way: Any, users: Any, at: Any) -> Any:
     return replace(savepoint, status=SavepointStatus.DISPOSED, disposed_at=at)
 
 
-async def _started_by_nobody(*asked: Any) -> list[JobId]:
-    return []
-
-
 def _discard_every_file(storage: JobStorage, number: Any) -> Steps[None]:
     """Without looking whether another checkpoint names the file too."""
     token = yield from storage.pool_lock.acquire()
@@ -179,10 +174,6 @@ def _hear_no_silence(known: Any, event: Any) -> Any:
     if isinstance(event, attempt.RunnerWentSilent):
         return attempt.AttemptTransition(known)
     return _real_attempt_transition(known, event)
-
-
-def _rests_already(runner: Any) -> None:
-    return None
 
 
 def _go_on_without(fence: FenceTime, now: float) -> None:
@@ -348,12 +339,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         (disposal, "disposed", _dispose_of_any),
     ),
     _mutation(
-        "what a job has claimed goes, though a third job was started from it",
-        "services/restore_points.py `let_go`",
-        (unit_of_work._Jobs, "started_from", _started_by_nobody),
-        (unit_of_work._Jobs, "started_from_checkpoint", _started_by_nobody),
-    ),
-    _mutation(
         "a discarded checkpoint takes files along that others name",
         "simulated storage, `discard_checkpoint`",
         (JobStorage, "discard_checkpoint", _discard_every_file),
@@ -393,11 +378,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "a leader goes by the wall clock of its machine",
         "simulated JobManager, `now`",
         (JobManagerParty, "now", JobManagerParty.wall_clock),
-    ),
-    _mutation(
-        "a runner is replaced while it may still write where nothing can be fenced",
-        "core/life/replacement.py `at_rest_at`",
-        (ports_of_runners, "at_rest_at", _rests_already),
     ),
     _mutation(
         "a runner goes on without a JobManager though its sinks cannot be fenced",

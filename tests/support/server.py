@@ -1,6 +1,7 @@
 """A real server in a process of its own, and everything it starts."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -156,6 +157,20 @@ def _without_database(options: tuple[str, ...]) -> tuple[tuple[str, ...], dict[s
         return options, {}
     at = options.index("--database-url")
     return options[:at] + options[at + 2 :], {"HEADGATE_DATABASE_URL": options[at + 1]}
+
+
+class GuardedServer(ServerProcess):
+    """`headgate serve --json`, whose line has the first admin token too."""
+
+    first_admin_token: str | None = None
+
+    def begin(self) -> None:
+        self.start("--json")
+
+    def _ready(self, line: str) -> str:
+        told = json.loads(line)
+        self.first_admin_token = told["first_admin_token"]
+        return str(told["url"])
 
 
 @contextmanager

@@ -253,7 +253,7 @@ async def test_a_runner_says_what_it_takes(cluster: Cluster) -> None:
 
     [item] = [one for one in found["items"] if one["id"] == str(runner.id)]
     assert {name: item[name] for name in memory} == memory
-    assert item["versions"] == {"spark": "4.3.0", "java": "17.0.1"}
+    assert item["versions"] == {"spark": "4.3.0", "java": "17.0.1", "protocol": "2"}
 
 
 async def test_a_log_is_cut_and_searched(cluster: Cluster, tmp_path: Path) -> None:

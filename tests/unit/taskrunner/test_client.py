@@ -34,11 +34,27 @@ WELCOME = b'{"heartbeat_interval_ms": 100, "poll_wait_ms": 200}'
 Answer = tuple[int, bytes]
 
 
+class QuietHandler(BaseHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@contextmanager
+def serving(handler: type[QuietHandler]) -> Iterator[str]:
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = Thread(target=listening.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{listening.server_address[1]}"
+    listening.shutdown()
+    thread.join()
+    listening.server_close()
+
+
 @contextmanager
 def server(answer: Callable[[Message], Answer]) -> Iterator[str]:
     """Answers by the headers of a request."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
             status, content = answer(self.headers)
@@ -51,16 +67,8 @@ def server(answer: Callable[[Message], Answer]) -> Iterator[str]:
 
         do_POST = do_GET  # noqa: N815 - as http.server calls it
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=listening.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{listening.server_address[1]}"
-    listening.shutdown()
-    thread.join()
-    listening.server_close()
+    with serving(Handler) as url:
+        yield url
 
 
 def a_client(tmp_path: Path, *urls: str) -> JobManagerClient:
@@ -276,7 +284,7 @@ def a_server_of(
 def versioned_server(version: int | None, heard: list[dict[str, Any]]) -> Iterator[str]:
     answered = a_server_of(version, heard)
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             status, content = answered(self.path, body)
@@ -289,16 +297,8 @@ def versioned_server(version: int | None, heard: list[dict[str, Any]]) -> Iterat
             self.end_headers()
             self.wfile.write(content)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=listening.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{listening.server_address[1]}"
-    listening.shutdown()
-    thread.join()
-    listening.server_close()
+    with serving(Handler) as url:
+        yield url
 
 
 def test_a_runner_registers_at_an_older_server_in_the_words_of_that_server(tmp_path: Path) -> None:
