@@ -29,6 +29,7 @@ from threading import RLock
 from uuid import uuid4
 
 from jobmanager.core.ids import AttemptNumber, JobId, VertexId
+from jobmanager.core.snapshots import layout
 from taskrunner import logs
 from taskrunner.core.sink_records import (
     OutputFile,
@@ -366,7 +367,12 @@ class SinkDirectory:
             self.discard(directory)
 
     def _delete_orphans(self) -> None:
-        """Deletes staged files that no record names: their batch was never committed."""
+        """Deletes staged files that no record names, since their batch was never committed; and
+        records that a crash left half written.
+        """
+        for directory in (self._private, self._private / "segments"):
+            for unfinished in directory.glob(layout.temporary_name("*", "*")):
+                unfinished.unlink()
         if not self._staging.exists():
             return
         named = {

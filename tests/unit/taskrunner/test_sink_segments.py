@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobmanager.core.ids import AttemptNumber
+from jobmanager.core.snapshots.layout import temporary_name
 from taskrunner.core import sink_segments
 from taskrunner.core.sink_records import OutputFile, Record, RecordState, final_name
 from taskrunner.core.sink_segments import (
@@ -289,6 +290,24 @@ def test_records_that_cannot_be_folded_cost_no_batch_and_are_folded_later(
 
     assert len(list(private(tmp_path).glob("*.json"))) <= 5
     assert len(rows(tmp_path)) == 18
+
+
+def test_what_a_crash_left_half_written_is_deleted(tmp_path: Path) -> None:
+    sink = a_sink(tmp_path, folding=FEW)
+    for batch in range(9):
+        write(sink, batch, parts=1)
+    half_written = [
+        private(tmp_path) / temporary_name("9.pending.json", "a1"),
+        private(tmp_path) / "segments" / temporary_name("0-3-2.json", "a2"),
+    ]
+    for one in half_written:
+        one.write_text("{")
+    assert sink.state_of(9) is None
+
+    a_sink(tmp_path, 2, folding=FEW).recover(last_kept=8, last_visible=None)
+
+    assert not any(one.exists() for one in half_written)
+    assert len(rows(tmp_path)) == 9
 
 
 @pytest.mark.parametrize("seed", range(3))
