@@ -22,6 +22,7 @@ from taskrunner.core.sink_segments import (
     SegmentName,
 )
 from taskrunner.core.staged_rows import OutputFileChanged
+from taskrunner.sinks.record_segments import RecordSegments
 from taskrunner.snapshots import durable
 from tests.unit.taskrunner.builders import JOB, SINK
 from tests.unit.taskrunner.test_sink_directory import Crash, a_sink, crash_after, rows, write
@@ -120,6 +121,18 @@ def test_the_number_of_segments_is_bounded(are_alike: bool) -> None:
         assert len(names) <= most_files
     # A batch is written a few times, however many there are.
     assert written <= 4 * 20_000 * weight
+
+
+def test_a_segment_whose_name_is_taken_keeps_the_batches_of_both(tmp_path: Path) -> None:
+    group = BatchGroup(1, (FileShape("", "00000.json"),))
+    one, other = (Segment({group: Batches.of(batches)}) for batches in ([0, 1, 3], [0, 2, 3]))
+    assert sink_segments.name_of(one) == sink_segments.name_of(other)
+    segments = RecordSegments(tmp_path / "segments", tmp_path, JOB, SINK, lambda step: None)
+
+    segments.add(one)
+    segments.add(other)
+
+    assert {segments.state_of(batch) for batch in range(4)} == {RecordState.PUBLISHED}
 
 
 def private(root: Path) -> Path:
