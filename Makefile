@@ -182,16 +182,17 @@ java:
 	done; \
 	echo 'apt-get could not install a Java runtime: install one by hand.' >&2; exit 1
 
-# Debian's Chromium; the browser that Playwright would download is not used.
+# Debian's Chromium; the browser that Playwright would download is not used. Playwright's own
+# program needs libatomic, which a small Debian lacks.
 .PHONY: chromium
-chromium:
-	@! command -v chromium >/dev/null || exit 0; \
+chromium: $(INSTALLED)
+	@if command -v chromium >/dev/null && $(BIN)/playwright --version >/dev/null 2>&1; then exit 0; fi; \
 	if test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null; then \
-	  echo 'The tests of the dashboard need Chromium: install it, as the package chromium' \
-	    'or so that the command chromium is found.' >&2; exit 1; \
+	  echo 'The tests of the dashboard need Chromium, found as the command chromium, and' \
+	    'libatomic: on Debian install the packages chromium and libatomic1.' >&2; exit 1; \
 	fi; \
 	echo '== installing Chromium by apt'; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	apt-get update -qq; \
-	apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null \
+	apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core libatomic1 >/dev/null \
 	  || { echo 'apt-get could not install Chromium: install it by hand.' >&2; exit 1; }
