@@ -62,6 +62,7 @@ def test_a_kept_runner_goes_on_at_another_parallelism_in_the_same_jvm(site: Site
         (1, "stopped"),
         (2, "prepared"),
         (2, "running"),
+        (2, "input_ended"),
         (2, "finished"),
     ]
     windows = pyarrow.dataset.dataset(site.root / "out").to_table().to_pylist()
