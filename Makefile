@@ -106,7 +106,7 @@ chaos: export HEADGATE_NEW_EXAMPLES = 1
 chaos: setup chromium classes
 	@echo '== property tests and the fuzzer, with new random examples'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
-	@$(BIN)/python -m pytest -q tests/e2e/test_api_fuzz.py
+	@$(BIN)/python -m pytest -q tests/integration/api/test_api_fuzz.py
 	@$(BIN)/python -m pytest -q -m long --timeout 1800 $(SLOW_TESTS)
 	@$(BIN)/python -m pytest -q -m long $(BROWSER_TESTS)
 
