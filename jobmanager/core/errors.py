@@ -15,7 +15,8 @@
         ArtifactStoreFull,
         UnusableScript, PathNotAllowed, InvalidToken
       Malformed
-        MalformedRequest, BodyTooLarge, BodyTooSlow, UnsupportedContentType
+        MalformedRequest, BodyTooLarge, BodyTooSlow, HeadTooLarge, HeadTooSlow,
+        UnsupportedContentType
       Forbidden
         WrongRunnerToken (WrongAttemptToken), TokenNeeded, TokenRefused
       RoleTooSmall
@@ -23,7 +24,7 @@
         UnknownHost, CrossSiteRequest
       Unavailable
         StorageUnavailable (StorageBusy), StoreUnavailable, InspectorUnavailable, NotLeading,
-        TooBusy, TooManyStreams
+        TooBusy, TooManyStreams, TooManyConnections
 
 No HTTP in here: `jobmanager.api.problems` gives each family its status code.
 """
@@ -240,6 +241,14 @@ class BodyTooSlow(Malformed):
     title = "The request body arrived too slowly"
 
 
+class HeadTooLarge(Malformed):
+    title = "The head of the request is too large"
+
+
+class HeadTooSlow(Malformed):
+    title = "The head of the request arrived too slowly"
+
+
 class UnsupportedContentType(Malformed):
     title = "The content type is not accepted"
 
@@ -312,3 +321,7 @@ class TooBusy(Unavailable):
 
 class TooManyStreams(Unavailable):
     title = "Too many event streams are open"
+
+
+class TooManyConnections(Unavailable):
+    title = "Too many connections are open"
