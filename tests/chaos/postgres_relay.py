@@ -1,7 +1,9 @@
 """A relay between one server and Postgres, on a Unix socket of its own, that can be cut.
 
-Cut means silence, as of a network that drops packets: nothing is refused, nothing is closed, and
-whatever was said meanwhile arrives when the network is there again.
+Cut means silence, as of a network that drops packets: nothing is refused, and whatever was said
+meanwhile arrives when the network is there again. A connection that was silent for too long ends,
+as the servers' `tcp_user_timeout` ends it (`jobmanager/store/database.py`), which sockets of this
+kind do not have.
 """
 
 import contextlib
@@ -11,6 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 _PIECE = 1 << 16
+_SILENT_SECONDS = 10.0
 _SOCKET = ".s.PGSQL.5432"
 
 
@@ -51,16 +54,16 @@ class PostgresRelay:
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        self._flows.wait()
         server = socket.socket(socket.AF_UNIX)
         self._sockets |= {client, server}
         try:
+            self._flow()
             server.connect(str(self._target))
             back = threading.Thread(target=self._pump, args=(server, client), daemon=True)
             back.start()
             self._pump(client, server)
             back.join()
-        except OSError:  # Postgres is not there
+        except OSError:  # Postgres is not there, or cannot be reached
             pass
         finally:
             for one in (client, server):
@@ -70,12 +73,16 @@ class PostgresRelay:
     def _pump(self, source: socket.socket, target: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while piece := source.recv(_PIECE):
-                self._flows.wait()
+                self._flow()
                 target.sendall(piece)
-        self._flows.wait()
+        self._flows.wait(_SILENT_SECONDS)
         for one in (source, target):
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
+
+    def _flow(self) -> None:
+        if not self._flows.wait(_SILENT_SECONDS):
+            raise ConnectionError("the network is cut")
 
 
 def _end(one: socket.socket) -> None:

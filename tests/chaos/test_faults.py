@@ -43,7 +43,9 @@ def a_job(*, shows_at_checkpoint: bool = False) -> Iterator[tuple[World, Harm]]:
 
 
 def history(world: World) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = world.get(f"/v1/jobs/{world.job}/history")["items"]
+    found: list[dict[str, Any]] = world.get(
+        f"/v1/jobs/{world.job}/history?newest_first=true&limit=1000"
+    )["items"]
     return found
 
 
@@ -102,10 +104,10 @@ def test_a_leader_without_its_database_is_replaced_and_the_job_goes_on() -> None
 
         eventually(replaced, within=60)
         world.recover()
-        assert before.http.get("/readyz", timeout=30).status_code == 503
+        assert before.http.get("/readyz", timeout=60).status_code == 503
 
         relay.heal()
-        eventually(lambda: before.http.get("/readyz").status_code == 200, within=60)
+        eventually(lambda: before.http.get("/readyz", timeout=60).is_success, within=60)
         assert world.status()["attempt"] == attempt
         assert term(world) == led_in + 1
 
