@@ -23,7 +23,7 @@ from jobmanager.core.errors import (
     MalformedRequest,
     TooBusy,
 )
-from jobmanager.core.json_text import holds_nul
+from jobmanager.core.json_text import unstorable
 
 MOST_BODY_BYTES = 16 * 1024 * 1024
 MOST_HELD_BYTES = 16 * MOST_BODY_BYTES
@@ -39,7 +39,7 @@ _PIECE = 1024 * 1024
 
 class BodyLimit:
     """Reads the body, and refuses a body that is too large or arrives too slowly. Also refuses a
-    NUL character in a URL or in JSON: Postgres cannot store it in text.
+    NUL character in a URL, and text in JSON that Postgres cannot store.
 
     Nobody is asked for a token by the routes of runners before the body is read, since most of
     their bodies are small and many. A large one is read only from a runner that is known.
@@ -78,8 +78,8 @@ class BodyLimit:
         size = body.tell()
         body.seek(0)
         try:
-            if is_there and _is_json(scope) and holds_nul(body.read()):
-                await _refuse(MalformedRequest("the body contains a NUL character"), scope, send)
+            if is_there and _is_json(scope) and (found := unstorable(body.read())):
+                await _refuse(MalformedRequest(f"the body contains {found}"), scope, send)
             elif is_there:
                 body.seek(0)
                 await self._app(scope, _replayed(body, size, receive), send)

@@ -38,7 +38,7 @@ Read = TypeVar("Read", bound=BaseModel)
 
 
 class _Waits(BaseModel):
-    after: int = Field(0, ge=0)
+    after: int = Field(0, ge=0, le=2**62)
     wait_ms: int = Field(0, ge=0, le=60_000)
 
 

@@ -13,7 +13,7 @@
         InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint (StateDoesNotFit), UpgradeRefused,
         InvalidStateKey, UnreadableState, NotAdoptable, InvalidArtifact, ArtifactTooLarge,
         ArtifactStoreFull,
-        UnusableScript, PathNotAllowed, InvalidToken
+        UnusableScript, PathNotAllowed, InvalidToken, InvalidLabels
       Malformed
         MalformedRequest, BodyTooLarge, BodyTooSlow, HeadTooLarge, HeadTooSlow,
         UnsupportedContentType
@@ -186,6 +186,10 @@ class PathNotAllowed(Rejected):
 
 class InvalidToken(Rejected):
     title = "There cannot be such a token"
+
+
+class InvalidLabels(Rejected):
+    title = "A savepoint cannot have these labels"
 
 
 class UnsupportedRequest(Rejected):

@@ -74,7 +74,7 @@ async def _populate(cluster: Cluster) -> dict[str, list[str]]:
     await runner.beat()
     log = cluster.storage / "runner.log"
     log.write_text("a line\n" * 1000)
-    failed, failing = await cluster.running(a_document(name="failed \n\t\N{SNOWMAN} <b>"))
+    failed, failing = await cluster.running(a_document(name="failed \N{SNOWMAN} <b>"))
     await failing.fail("boom \x1b[31m", restartable=False)
     restarting, restarted = await cluster.running(a_document(name="restarting"))
     await restarted.fail("again")
