@@ -1,13 +1,14 @@
 """A week of uptime in minutes: does anything grow?
 
-    python -m bench.uptime --minutes 6
+    python -m bench.uptime --minutes 6 --jobs 10
 
-A real server on the embedded Postgres; only the runners are simulated (`bench.simulator`). Ten jobs
-take a checkpoint every second, and every second one of them is cancelled and another is submitted.
+A real server on the embedded Postgres; only the runners are simulated (`bench.simulator`). Each job
+takes a checkpoint every second, and every second one of them is cancelled and another is submitted.
 What is kept for days by default is kept for seconds here, and pruned every two seconds: so the run
 reaches the state that a server reaches after weeks, in which as much is deleted as is written. The
-table compares the second quarter of the run with the last: a ratio near 1 says that a figure does
-not grow. In the first quarter all of them grow, because nothing is old yet.
+table compares the last three quarters of the run: a ratio near 1 says that a figure does not grow.
+In the first quarter all of them grow, because nothing is old yet. On a machine that has other work,
+ask for fewer jobs: a server without CPU prunes late.
 
 Not part of it: Spark's own processes. `tests/e2e/test_server_life.py` looks at their temporary
 files, `tests/unit/files/test_log_rotation.py` at logs.
@@ -22,7 +23,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -37,7 +39,6 @@ from jobmanager import leader_tasks, server
 from jobmanager.launchers import local
 from jobmanager.loops import sampler
 
-JOBS = 10
 _LOOK_EVERY = 2.0
 _SETTINGS = {
     "HEADGATE_KEEP_HISTORY": "PT20S",
@@ -50,6 +51,8 @@ _SETTINGS = {
     "HEADGATE_LEASE_RENEWAL": "PT5S",
     "HEADGATE_HEARTBEAT_TIMEOUT": "PT120S",
 }
+_NOT_COUNTED = ("postgres", "launched.jsonl", "server.log")
+"""In the data directory. The last two are files of this benchmark."""
 _WRITTEN = """SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'checkpoints'"""
 _TABLES = ("jobs", "attempts", "runners", "checkpoints", "checkpoint_subtasks", "history",
            "samples", "key_group_assignments", "outbox")  # fmt: skip
@@ -58,6 +61,7 @@ _TABLES = ("jobs", "attempts", "runners", "checkpoints", "checkpoint_subtasks", 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=6)
+    parser.add_argument("--jobs", type=int, default=10, help="jobs that run at the same time")
     parser.add_argument("--serve", type=Path, help="run the server in this directory")
     arguments = parser.parse_args()
     if arguments.serve is not None:
@@ -76,7 +80,7 @@ def main() -> None:
         try:
             assert process.stdout is not None
             url = process.stdout.readline().strip()
-            uptime = Uptime(url, directory, process.pid, JOBS)
+            uptime = Uptime(url, directory, process.pid, arguments.jobs)
             asyncio.run(uptime.live(arguments.minutes * 60))
         finally:
             process.send_signal(signal.SIGTERM)
@@ -159,6 +163,10 @@ class Uptime(Simulation):
                 "database, MB": size[0],
                 "directories of jobs": _entries(self._directory / "storage" / "jobs"),
                 "directories of runners": _entries(self._directory / "runners"),
+                "data directory without Postgres, MB": _megabytes(self._directory, _NOT_COUNTED),
+                "directory of Postgres, MB": _megabytes(self._directory / "postgres", ("pg_wal",)),
+                "Postgres' log of changes (WAL), MB": _megabytes(
+                    self._directory / "postgres" / "pg_wal", ()),
                 "memory of the server, MB": self._server.memory_info().rss / 1e6,
                 "threads of the server": self._server.num_threads(),
                 "open files of the server": self._server.num_fds(),
@@ -166,15 +174,15 @@ class Uptime(Simulation):
 
     def _compare(self) -> None:
         quarter = len(self._looks) // 4
-        first, last = self._looks[quarter : 2 * quarter], self._looks[-quarter:]
+        quarters = [self._looks[n * quarter : (n + 1) * quarter] for n in (1, 2, 3)]
         rows: list[Sequence[object]] = []
         for name in self._looks[0]:
-            before = statistics.mean(one[name] for one in first)
-            after = statistics.mean(one[name] for one in last)
-            ratio = f"{after / before:.2f}" if before else "-"
-            rows.append([name, f"{before:.1f}", f"{after:.1f}", ratio])
-        table(["mean of a quarter of the run", "second", "last", "ratio"], rows)
+            means = [statistics.mean(one[name] for one in looks) for looks in quarters]
+            ratio = f"{means[-1] / means[0]:.2f}" if means[0] else "-"
+            rows.append([name, *(f"{one:.1f}" for one in means), ratio])
+        table(["mean of a quarter of the run", "second", "third", "last", "last / second"], rows)
         say(f"other answers than 200: {dict(self.problems)}")
+        say(f"load of the machine, with {os.cpu_count()} cores: {os.getloadavg()[1]:.1f}")
 
 
 def _numbers(connection: psycopg.Connection[Any], query: str) -> list[float]:
@@ -183,6 +191,19 @@ def _numbers(connection: psycopg.Connection[Any], query: str) -> list[float]:
 
 def _entries(directory: Path) -> int:
     return sum(1 for _ in directory.iterdir()) if directory.exists() else 0
+
+
+def _megabytes(directory: Path, without: Collection[str]) -> float:
+    """What the files below `directory` take, but for some entries of the directory itself."""
+    size = 0
+    for place, directories, files in os.walk(directory):
+        if Path(place) == directory:
+            directories[:] = [one for one in directories if one not in without]
+            files = [one for one in files if one not in without]
+        for name in files:
+            with suppress(FileNotFoundError):  # deleted meanwhile
+                size += (Path(place) / name).lstat().st_blocks * 512
+    return size / 1e6
 
 
 if __name__ == "__main__":
