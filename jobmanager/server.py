@@ -62,7 +62,7 @@ from jobmanager.services.start_progress import StartProgress
 from jobmanager.services.wakeups import Wakeups
 from jobmanager.settings import Settings
 from jobmanager.store.database import Database, open_database, parse_url
-from jobmanager.store.embedded import EmbeddedPostgres
+from jobmanager.store.embedded import EmbeddedPostgres, keep_running
 from jobmanager.store.notifications import listen
 from jobmanager.tls_files import UnusableTls, check_certificate, check_files
 
@@ -474,6 +474,7 @@ async def _database(settings: Settings, secrets: Secrets) -> AsyncIterator[Datab
             raise CannotStart(f"the embedded Postgres does not start: {error}") from error
         url = parse_url(embedded.url)
     secrets.learn(url.password)
+    keeping = asyncio.create_task(keep_running(embedded)) if embedded else None
     try:
         database = open_database(url)
         try:
@@ -482,7 +483,9 @@ async def _database(settings: Settings, secrets: Secrets) -> AsyncIterator[Datab
         finally:
             await database.close()
     finally:
-        if embedded is not None:
+        if embedded is not None and keeping is not None:
+            keeping.cancel()
+            await asyncio.wait([keeping])
             await asyncio.to_thread(embedded.stop)
 
 

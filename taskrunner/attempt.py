@@ -18,12 +18,11 @@ from jobmanager.core.life.replacement import STOP_WITHIN
 from jobmanager.core.progress import RegionProgress
 from jobmanager.protocol.messages import (
     AttemptFailedReport,
-    AttemptPrepared,
-    AttemptRunning,
     Barrier,
     CheckpointAborted,
     CheckpointCompleted,
     EndingReport,
+    ProgressReport,
     Run,
     Stop,
 )
@@ -60,7 +59,7 @@ from taskrunner.reports import failure_of
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.spark.session.session import WarmSession
 
-ReportProgress = Callable[[AttemptPrepared | AttemptRunning], None]
+ReportProgress = Callable[[ProgressReport], None]
 
 
 class AttemptRun:
@@ -162,7 +161,7 @@ class AttemptRun:
             case BreakOffSnapshot(checkpoint=checkpoint):
                 self._barriers.break_off(checkpoint)
             case Report(body=body):
-                if isinstance(body, AttemptPrepared | AttemptRunning):
+                if isinstance(body, ProgressReport):
                     self._report(body)
                 else:
                     self._ending = body

@@ -145,6 +145,7 @@ class RegionDriver:
                 spark_job.has_boundaries,
                 tuple(spark_job.repartitioned),
                 spark_job.unfenced,
+                holds_output=any(spark_job.held_sinks.values()),
             )
         )
 

@@ -17,6 +17,7 @@ from queue import Empty, SimpleQueue
 from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.protocol.messages import (
     PROTOCOL_VERSION,
+    AttemptInputEnded,
     AttemptPrepared,
     AttemptReport,
     AttemptRunning,
@@ -28,6 +29,7 @@ from jobmanager.protocol.messages import (
     EndingReport,
     Exit,
     Heartbeat,
+    ProgressReport,
     Run,
     RunnerHello,
     RunnerMemory,
@@ -149,13 +151,15 @@ class RunnerProcess:
         return None
 
     def _report_progress(
-        self, attempt: AttemptRun, body: AttemptPrepared | AttemptRunning, reporter: Reporter
+        self, attempt: AttemptRun, body: ProgressReport, reporter: Reporter
     ) -> None:
         match body:
             case AttemptPrepared(repartitioned=regions):
                 log.info("attempt_prepared", repartitioned=[one.region for one in regions])
             case AttemptRunning(restored=restored):
                 log.info("attempt_running", restored=[one.why for one in restored])
+            case AttemptInputEnded():
+                log.info("input_ended", waits_for="a checkpoint that covers all output")
         reporter.send(_report(attempt, body))
 
     def _report_ending(self, attempt: AttemptRun, ending: EndingReport) -> bool:
@@ -275,7 +279,5 @@ def _pass_on(
             attempt.tell(body)
 
 
-def _report(
-    attempt: AttemptRun, body: AttemptPrepared | AttemptRunning | EndingReport
-) -> AttemptReport:
+def _report(attempt: AttemptRun, body: ProgressReport | EndingReport) -> AttemptReport:
     return AttemptReport(job=attempt.job, attempt=attempt.number, at=datetime.now(UTC), body=body)

@@ -390,6 +390,15 @@ class AttemptRunning(Message):
     restored: Annotated[list[RestoredRegion], BeforeValidator(readable_restored)]
 
 
+class AttemptInputEnded(Message):
+    """All input was read, and output waits for a checkpoint that covers it, the final checkpoint:
+    the attempt finishes when it is told that this checkpoint is complete. The JobManager triggers
+    it at once; an older JobManager refuses the report, and its next periodic checkpoint does.
+    """
+
+    event: Literal["input_ended"] = "input_ended"
+
+
 class AttemptFinishedReport(Message):
     event: Literal["finished"] = "finished"
 
@@ -415,9 +424,12 @@ EndingReport = (
     AttemptFinishedReport | AttemptStoppedReport | AttemptCancelledReport | AttemptFailedReport
 )
 """The end of an attempt: nothing of it runs any more when it is reported."""
+ProgressReport = AttemptPrepared | AttemptRunning | AttemptInputEnded
+"""The attempt goes on."""
 ReportBody = (
     AttemptPrepared
     | AttemptRunning
+    | AttemptInputEnded
     | AttemptFinishedReport
     | AttemptStoppedReport
     | AttemptCancelledReport

@@ -182,6 +182,8 @@ def event_of(said: messages.AttemptReport, now: datetime) -> attempts.AttemptEve
             return attempts.StatePrepared(now, "; ".join(done) or "no state to repartition")
         case messages.AttemptRunning(restored=restored):
             return attempts.QueriesStarted(now, restored)
+        case messages.AttemptInputEnded():
+            return attempts.InputEnded(now)
         case messages.AttemptFinishedReport():
             return attempts.AttemptFinished(now)
         case messages.AttemptStoppedReport(savepoint=savepoint):

@@ -129,6 +129,7 @@ class AttemptThreads:
                 batch=query.directory.last_committed,
                 batches=query.batches,
                 is_active=query.is_active,
+                is_idle=query.is_exhausted and not query.is_active,
             )
             for region, query in self.queries.items()
         ]
@@ -220,7 +221,9 @@ class AttemptThreads:
             yield None
         regions = tuple(region.id for region in self.context.simulated.regions)
         unfenced = tuple(one.id for one in unfenced_sinks(self.context.simulated.graph.vertices))
-        self.tell(events.Prepared(regions, True, tuple(self._repartitioned), unfenced))
+        holds_output = self.context.simulated.variant.is_held and not unfenced
+        repartitioned = tuple(self._repartitioned)
+        self.tell(events.Prepared(regions, True, repartitioned, unfenced, holds_output))
 
     def _past(self) -> Past:
         run = self.run

@@ -55,6 +55,8 @@ def _unsettled_job(world: World, life: Life) -> InvariantBroken | None:
         if runner.is_up and attempt is not None and attempt.job == life.job.id:
             is_its = attempt.number == job.attempt and not attempt.has_ended
             queries = attempt.queries.values()
+            if is_its and all(one.is_exhausted for one in queries):
+                return InvariantBroken(RUNNING, "all input was read, and the job never finishes")
             if is_its and all(one.batches > 0 or one.is_exhausted for one in queries):
                 return None
     return InvariantBroken(RUNNING, f"attempt {job.attempt} counts as running and does not run")

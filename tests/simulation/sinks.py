@@ -50,10 +50,7 @@ class SinkWriter:
         return batch in self._files.records
 
     def show_at_end(self) -> Steps[None]:
-        """Publishes all that was held: the input has ended. A known fault, docs/simulation.md: the
-        roll-back of a rescale or an upgrade that was not proved yet may withdraw the output.
-        """
-        self._files.shown_at_end |= self._files.records.keys()
+        """Publishes all that was held: the input has ended."""
         yield from self.show_up_to(_END_OF_BATCHES)
 
     def show_up_to(self, batch: int) -> Steps[None]:
@@ -139,7 +136,7 @@ class SinkWriter:
     def _check_promise(self, batch: int, last_kept: int) -> None:
         """Whatever waits for its checkpoint is never withdrawn once it can be seen."""
         seen = [one for _, one in self._files.records[batch].files if one in self._files.visible]
-        if seen and self._files.is_held and batch not in self._files.shown_at_end:
+        if seen and self._files.is_held:
             self._storage.broken_promise = (
                 f"batch {batch} was visible, and is withdrawn by a restore to batch {last_kept}"
             )

@@ -131,8 +131,6 @@ class SinkFiles:
     """The jobs whose output this one goes on with; None: it was not started from another's."""
     is_checked: bool = False
     """No file has become visible, and none has gone, since the invariants were last checked."""
-    shown_at_end: set[int] = field(default_factory=set)
-    """Batches that became visible because the input had ended, not by a checkpoint."""
 
 
 class JobStorage:

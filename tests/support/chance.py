@@ -14,6 +14,7 @@ from jobmanager.core.life.attempt import (
     AttemptFinished,
     AttemptStopped,
     GraceEnded,
+    InputEnded,
     QueriesStarted,
     RunnerRegistered,
     RunnerWentSilent,
@@ -65,6 +66,7 @@ class Chance:
             QueriesStarted(now),
             QueriesStarted(now, [RestoredRegion("out", "checkpoint", 1, 1, "newest")]),
             AttemptStopped(now, "stopped"),
+            InputEnded(now),
             AttemptFinished(now),
             AttemptCancelled(now),
             AttemptFailed(now, a_failure(restartable=self._random.random() < 0.9)),
@@ -74,7 +76,7 @@ class Chance:
         # what moves a job on comes more often than what ends it
         operation = life.operation
         stopped = 8 if operation is not None and operation.operation.phase == STOP else 0.05
-        weights = [8, 2, 8, 2, stopped, 0.05, 0.05, 2, 1, 2]
+        weights = [8, 2, 8, 2, stopped, 1, 0.05, 0.05, 2, 1, 2]
         news = events.AttemptNews(number, self._random.choices(moved, weights)[0])
         others: list[events.LifeEvent] = [
             events.RunnerLeft(now, number, "SIGKILL"),

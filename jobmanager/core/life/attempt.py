@@ -92,6 +92,13 @@ class QueriesStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class InputEnded:
+    """All input was read, and output waits for a checkpoint that covers it."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class CancelRequested:
     at: datetime
     grace: timedelta
@@ -157,6 +164,7 @@ AttemptEvent = (
     RunnerRegistered
     | StatePrepared
     | QueriesStarted
+    | InputEnded
     | CancelRequested
     | AttemptFinished
     | AttemptStopped
@@ -198,7 +206,7 @@ def transition(attempt: Attempt, event: AttemptEvent) -> AttemptTransition:
             return AttemptTransition(
                 replace(attempt, status=AttemptStatus.RUNNING, running_at=running_at)
             )
-        case RunnerRegistered() | StatePrepared() | QueriesStarted():
+        case RunnerRegistered() | StatePrepared() | QueriesStarted() | InputEnded():
             return AttemptTransition(attempt)  # a repetition, or an event that no longer matters
         case CancelRequested():
             return _cancel(attempt, event)

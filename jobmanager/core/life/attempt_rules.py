@@ -148,6 +148,9 @@ def _noted(draft: Draft, found: StoredAttempt, event: AttemptEvent) -> StoredAtt
                 )
             found = replace(found, restored=event.restored)
             draft.put_attempt(found)
+        case attempts.InputEnded() if found.attempt.number == draft.life.job.job.attempt:
+            if draft.life.job.next_checkpoint_at is not None:  # None: the job does not run
+                draft.change_job(next_checkpoint_at=event.at)
         case _:
             pass
     return found

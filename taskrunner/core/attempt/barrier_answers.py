@@ -89,6 +89,10 @@ class BarrierAnswers:
     newest: int = 0
     """The newest checkpoint of any barrier. Numbers ascend, so a barrier that is not newer is a
     repetition."""
+    begun: int = 0
+    """The newest checkpoint whose snapshot was begun."""
+    completed: int = 0
+    """The newest checkpoint that is known to be complete, and shows output."""
 
     @property
     def is_idle(self) -> bool:
@@ -156,7 +160,8 @@ def see(
 def take(answers: BarrierAnswers, pending: PendingBarrier) -> Answered:
     """Takes the snapshot; no other answer is under way."""
     assert answers.current is None
-    return replace(answers, current=TakingSnapshot(pending)), (TakeSnapshot(pending.barrier),)
+    taking = replace(answers, current=TakingSnapshot(pending), begun=pending.checkpoint)
+    return taking, (TakeSnapshot(pending.barrier),)
 
 
 def break_off(answers: BarrierAnswers, checkpoint: int) -> tuple[Instruction, ...]:
@@ -230,7 +235,12 @@ def complete(answers: BarrierAnswers, checkpoint: int) -> Answered:
     if batches is None:
         return answers, ()
     kept = {number: one for number, one in answers.batches.items() if number > checkpoint}
-    showing = replace(answers, batches=kept, showing=answers.showing | {checkpoint})
+    showing = replace(
+        answers,
+        batches=kept,
+        showing=answers.showing | {checkpoint},
+        completed=max(answers.completed, checkpoint),
+    )
     return showing, (ShowOutput(checkpoint, batches),)
 
 

@@ -91,6 +91,8 @@ class Prepared:
     repartitioned: tuple[RepartitionedRegion, ...] = ()
     unfenced: tuple[VertexId, ...] = ()
     """Sinks that a replaced attempt could still write to."""
+    holds_output: bool = False
+    """Whether the output of a sink waits for its checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)

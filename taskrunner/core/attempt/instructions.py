@@ -16,12 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jobmanager.protocol.messages import (
-    AttemptPrepared,
-    AttemptRunning,
     Barrier,
     BarrierAcks,
     DeclineReason,
     EndingReport,
+    ProgressReport,
     Stop,
 )
 
@@ -119,7 +118,7 @@ class ShowOutput:
 class Report:
     """Report the status of the attempt to the JobManager. The report of an ending is the last."""
 
-    body: AttemptPrepared | AttemptRunning | EndingReport
+    body: ProgressReport | EndingReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,13 @@ cancellation, and when the attempt ends. A snapshot that is under way is answere
 is reported. A failure does not wait for the snapshot: the upload is broken off, and its outcome is
 ignored. So no ack follows the report of an ending.
 
+A job whose input has ended finishes at once, unless output waits for a checkpoint. Then the attempt
+says that its input has ended and stays RUNNING: it answers barriers until it is told that a
+checkpoint is complete that covers all output, the final checkpoint. Output that is shown without
+such a checkpoint would be withdrawn if the runner were lost before the JobManager had heard of the
+end, and the next attempt went back behind it: because a rescale or an upgrade is rolled back, or
+because the directory of this attempt is damaged or not trusted.
+
 Where a sink cannot be fenced, the attempt fails when no heartbeat was answered for its fence time
 (`fence_time`): from PREPARING it does not start, in CANCELLING it is cancelled. If its queries have
 not stopped shortly after, the process is killed, in every phase: `KillProcess`.
@@ -253,6 +260,7 @@ def _start(state: AttemptState, prepared: events.Prepared) -> Stepped:
         regions=prepared.regions,
         has_boundaries=prepared.has_boundaries,
         has_queries=True,
+        holds_output=prepared.holds_output and prepared.has_boundaries,
     )
     refusals: tuple[Instruction, ...] = ()
     if not prepared.has_boundaries:

@@ -108,6 +108,19 @@ class AttemptState:
     fence: FenceTime = field(default_factory=lambda: FenceTime(0.0))
     unfenced: tuple[VertexId, ...] = ()
     """Sinks that a replaced attempt could still write to: because of them the fence time counts."""
+    holds_output: bool = False
+    """Whether the output of a sink waits for its checkpoint: then the job finishes with a final
+    checkpoint."""
+    final_after: int | None = None
+    """When all input was read, the newest checkpoint whose snapshot had been begun: every later
+    checkpoint covers all output. None: not all input was read yet."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the job may finish: no output waits for a checkpoint any more."""
+        if not self.holds_output:
+            return True
+        return self.final_after is not None and self.answers.completed > self.final_after
 
     @property
     def may_trespass(self) -> bool:

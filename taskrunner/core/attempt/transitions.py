@@ -7,6 +7,7 @@ from jobmanager.protocol.messages import (
     AttemptCancelledReport,
     AttemptFailedReport,
     AttemptFinishedReport,
+    AttemptInputEnded,
     DeclineReason,
     EndingReport,
     FailureReport,
@@ -234,7 +235,11 @@ def _advance_once(state: AttemptState) -> Stepped:
 
 def _advance_running(state: AttemptState) -> Stepped:
     if state.finished >= frozenset(state.regions):
-        return end_with(state, AttemptFinishedReport())
+        if state.is_complete:
+            return end_with(state, AttemptFinishedReport())
+        if state.final_after is None:
+            ended = replace(state, final_after=state.answers.begun)
+            return ended, (Report(AttemptInputEnded()),)
     if state.stop is not None:
         return begin_stop(state)
     return with_answers(state, barriers.begin_next(state.answers))

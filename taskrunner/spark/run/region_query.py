@@ -165,7 +165,8 @@ class RegionQuery:
     def progress(self) -> RegionProgress:
         is_active = self.phase in (QueryPhase.RUNNING, QueryPhase.DRAINING)
         found = self._meter.read(self.query, is_active, self.output_rows)
-        return replace(found, accumulators=self._totals.read())
+        is_idle = found.is_idle or self.phase is QueryPhase.FINISHED
+        return replace(found, is_idle=is_idle, accumulators=self._totals.read())
 
     def offsets(self) -> dict[VertexId, Any]:
         """Each source's offset after the last committed batch."""

@@ -32,6 +32,8 @@ from jobmanager.protocol.messages import (
 
 Found = TypeVar("Found")
 SECRET = "s3cret"
+FINAL_CHECKPOINT = 1000
+"""The number of the checkpoint that is triggered when the input of an attempt has ended."""
 AckOutcome = Literal["recorded", "completed", "already_recorded", "too_late", "superseded"]
 
 
@@ -120,7 +122,10 @@ def _answer(jobmanager: ScriptedJobManager, path: str, body: bytes) -> Message:
             jobmanager.take(BarrierDecline.model_validate_json(body))
             return BarrierReply(outcome="recorded")
         case "attempt":
-            jobmanager.take(AttemptReport.model_validate_json(body))
+            report = AttemptReport.model_validate_json(body)
+            jobmanager.take(report)
+            if report.body.event == "input_ended":
+                jobmanager.send_barrier(report.job, report.attempt, FINAL_CHECKPOINT)
             return AttemptReply(superseded=False)
         case other:
             raise AssertionError(f"nobody should call {other}")

@@ -28,6 +28,7 @@ def go_on(site: Site, runner: Process, attempt: int, graph: dict[str, Any], **fi
     runner.run(attempt, graph, restore_point=point, base_attempt=attempt, **fields)
 
 
+@pytest.mark.long  # tests/e2e/test_changes.py rescales in one JVM
 def test_a_kept_runner_goes_on_at_another_parallelism_in_the_same_jvm(site: Site) -> None:
     # Given a runner whose attempt was stopped, and which was to stay
     runner = site.launch()
@@ -61,6 +62,7 @@ def test_a_kept_runner_goes_on_at_another_parallelism_in_the_same_jvm(site: Site
         (1, "stopped"),
         (2, "prepared"),
         (2, "running"),
+        (2, "input_ended"),
         (2, "finished"),
     ]
     windows = pyarrow.dataset.dataset(site.root / "out").to_table().to_pylist()

@@ -7,8 +7,6 @@ from uuid import UUID
 from jobmanager.core.ids import RegionId
 from jobmanager.core.life.checkpoint import AckOutcome
 from jobmanager.protocol.messages import (
-    AttemptPrepared,
-    AttemptRunning,
     Barrier,
     BarrierAcks,
     EndingReport,
@@ -75,7 +73,7 @@ def endings(instructions: list[Instruction]) -> list[EndingReport]:
     return [
         one.body
         for one in instructions
-        if isinstance(one, Report) and not isinstance(one.body, AttemptPrepared | AttemptRunning)
+        if isinstance(one, Report) and isinstance(one.body, EndingReport)
     ]
 
 
@@ -141,6 +139,7 @@ def batches_seen(
 
 
 PREPARED = events.Prepared(REGIONS, has_boundaries=True)
+HOLDS_OUTPUT = events.Prepared(REGIONS, has_boundaries=True, holds_output=True)
 STARTED = events.AllQueriesStarted()
 ENDED = tuple(events.QueryEnded(region) for region in REGIONS)
 FINISHED = tuple(events.QueryFinished(region) for region in REGIONS)

@@ -67,6 +67,7 @@ class AJob:
     has_boundaries: bool = True
     repartitioned: tuple[()] = ()
     unfenced: tuple[()] = ()
+    held_sinks: dict[RegionId, list[Any]] = field(default_factory=dict)
     restored: dict[RegionId, Any] = field(default_factory=dict)
     is_shown: bool = False
     fence: Superseded | None = None

@@ -24,6 +24,7 @@ from jobmanager.core.life.attempt import (
     AttemptFinished,
     AttemptStopped,
     GraceEnded,
+    InputEnded,
     QueriesStarted,
     RunnerRegistered,
     RunnerWentSilent,
@@ -43,7 +44,7 @@ from jobmanager.core.life.operation import OperationKind, OperationStatus
 from jobmanager.core.life.records import HistoryEntry, RestorePoint, StoredOperation
 from jobmanager.core.life.request_rules import check_repetition
 from jobmanager.core.life.savepoint import SavepointStatus
-from jobmanager.core.progress import RestoredRegion
+from jobmanager.core.progress import RegionProgress, RestoredRegion
 from tests.support.builders import a_document, a_failure, after
 from tests.support.lives import Story, a_running_story, a_story, of_type
 
@@ -203,6 +204,27 @@ def test_a_periodic_checkpoint_is_taken_when_due_and_not_while_one_is_under_way(
     assert isinstance(story.history[-1], Announcement)
 
 
+def test_the_final_checkpoint_of_a_job_whose_input_has_ended_is_due_at_once() -> None:
+    story = a_running_story().hears(InputEnded(after(3))).then(events.CheckpointDue(after(3)))
+    assert list(story.life.checkpoints) == [1]
+
+    late = a_running_story().then(events.CheckpointDue(after(11))).hears(InputEnded(after(12)))
+    late.then(events.CheckpointDue(after(12)))
+    assert list(late.life.checkpoints) == [1]  # one at a time
+    late.acks(at=13).then(events.CheckpointDue(after(13)))
+    assert list(late.life.checkpoints) == [1, 2]
+
+
+def test_the_end_of_the_input_of_a_replaced_attempt_or_a_job_on_its_way_out_means_nothing() -> None:
+    replaced = a_running_story().hears(AttemptFailed(after(2), a_failure()))
+    replaced.then(RestartDue(after(9))).hears(InputEnded(after(10)), attempt=1)
+    cancelled = a_running_story().then(JobCancelRequested(after(2), "enough"))
+    cancelled.hears(InputEnded(after(3)))
+
+    for story in (replaced, cancelled):
+        assert story.life.job.next_checkpoint_at is None
+
+
 def test_a_checkpoint_completes_once() -> None:
     story = a_running_story().then(events.CheckpointDue(after(11))).acks(at=12)
     assert story.last is not None
@@ -347,6 +369,18 @@ def test_output_that_a_roll_back_would_withdraw_is_not_shown_yet() -> None:
     story.commits(at=8).then(events.CheckpointDue(after(8)))
     assert outcome_of(story.acks(at=9)) is AckOutcome.COMPLETED
     assert of_type(story.effects[told:], effects.AnnounceCompletion)
+
+
+def test_a_rescaled_job_whose_regions_have_no_input_left_has_proved_itself() -> None:
+    story = a_rescaled_story().restores(at=5).hears(InputEnded(after(6)), attempt=2)
+    read = RegionProgress(region="out", batch=3, batches=0, is_active=False, is_idle=True)
+    attempt = AttemptNumber(2)
+    story.then(events.HeartbeatReceived(after(7), attempt, attempt, [read]))
+
+    story.then(events.CheckpointDue(after(7)))
+
+    assert outcome_of(story.acks(at=8)) is AckOutcome.COMPLETED
+    assert the_operation(story).operation.status is OperationStatus.COMPLETED
 
 
 def outcome_of(story: Story) -> AckOutcome | None:
