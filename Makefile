@@ -23,6 +23,8 @@ SLOW_IN_PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 # The long files first, so that no worker starts a long file at the end.
 SLOW_TESTS := $(wildcard tests/chaos tests/e2e tests/integration)
 BROWSER_TESTS := $(wildcard tests/browser)
+# Two targets at once, and what each prints in one piece, where make can do so.
+AT_ONCE := $(MAKE) --no-print-directory -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync)
 
 .PHONY: help
 help:
@@ -67,16 +69,21 @@ test chaos: export HEADGATE_CLASS_ARCHIVES = $(CURDIR)/$(VENV)/classes
 test chaos: export JAVA_TOOL_OPTIONS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m
 
 .PHONY: classes
-classes: setup
+classes: setup archive-of-classes
+
+.PHONY: archive-of-classes
+archive-of-classes:
 	@$(BIN)/python -m taskrunner.archive_classes $(VENV)/classes 2>/dev/null \
 	  || echo 'the archive of Spark classes could not be created: the tests take longer'
 
 .PHONY: test
-test: lint chromium classes
+test: setup chromium
+	@$(AT_ONCE) lint-python lint-web archive-of-classes
 	@echo '== tests, the fast ones first'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@echo '== ten thousand simulated schedules, and deliberate faults that they must find'
 	@$(BIN)/python -m pytest -q -n 2 $(SIMULATION_TESTS)
+	@echo '== tests with Spark, Postgres and servers'
 	@$(BIN)/python -m pytest -q $(SLOW_IN_PARALLEL) -m 'not long' $(SLOW_TESTS)
 	@echo '== the dashboard in Chromium'
 	@$(BIN)/python -m pytest -q -m 'not long' $(BROWSER_TESTS)
@@ -99,7 +106,7 @@ chaos: export HEADGATE_NEW_EXAMPLES = 1
 chaos: setup chromium classes
 	@echo '== property tests and the fuzzer, with new random examples'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
-	@$(BIN)/python -m pytest -q tests/e2e/test_api_fuzz.py
+	@$(BIN)/python -m pytest -q tests/integration/api/test_api_fuzz.py
 	@$(BIN)/python -m pytest -q -m long --timeout 1800 $(SLOW_TESTS)
 	@$(BIN)/python -m pytest -q -m long $(BROWSER_TESTS)
 
@@ -110,6 +117,11 @@ simulate: $(INSTALLED)
 
 .PHONY: lint
 lint: setup
+	@$(AT_ONCE) lint-python lint-web
+
+# The parts of `lint`, after `setup`.
+.PHONY: lint-python lint-web
+lint-python:
 	@echo '== ruff'
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -117,6 +129,8 @@ lint: setup
 	@$(BIN)/mypy $(CHECKED)
 	@echo '== import-linter'
 	@$(BIN)/lint-imports --no-cache
+
+lint-web:
 	@echo '== the dashboard: format, lint, types and unit tests'
 	@$(MAKE) --no-print-directory node
 	@$(BIN)/python web/build.py check-types
@@ -142,7 +156,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
 	  echo 'No virtual environment could be created: is python3-venv installed?' >&2; exit 1; }
 	@echo '== installing Python packages into $(VENV): PySpark alone is 450 MB, this takes a while'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 	  --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
@@ -168,16 +182,17 @@ java:
 	done; \
 	echo 'apt-get could not install a Java runtime: install one by hand.' >&2; exit 1
 
-# Debian's Chromium; the browser that Playwright would download is not used.
+# Debian's Chromium; the browser that Playwright would download is not used. Playwright's own
+# program needs libatomic, which a small Debian lacks.
 .PHONY: chromium
-chromium:
-	@! command -v chromium >/dev/null || exit 0; \
+chromium: $(INSTALLED)
+	@if command -v chromium >/dev/null && $(BIN)/playwright --version >/dev/null 2>&1; then exit 0; fi; \
 	if test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null; then \
-	  echo 'The tests of the dashboard need Chromium: install it, as the package chromium' \
-	    'or so that the command chromium is found.' >&2; exit 1; \
+	  echo 'The tests of the dashboard need Chromium, found as the command chromium, and' \
+	    'libatomic: on Debian install the packages chromium and libatomic1.' >&2; exit 1; \
 	fi; \
 	echo '== installing Chromium by apt'; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	apt-get update -qq; \
-	apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null \
+	apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core libatomic1 >/dev/null \
 	  || { echo 'apt-get could not install Chromium: install it by hand.' >&2; exit 1; }

@@ -15,7 +15,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
@@ -30,12 +30,14 @@ from structlog.typing import EventDict
 from jobmanager.api.app import make_app
 from jobmanager.api.context import ApiContext
 from jobmanager.api.forwarding import PATIENCE
+from jobmanager.api.http_connections import HttpServer
 from jobmanager.api.metrics import Meters
 from jobmanager.core.ids import JobManagerId
 from jobmanager.core.life.lease import Term
 from jobmanager.core.redaction import Secrets
 from jobmanager.core.snapshots.layout import INSPECTOR
 from jobmanager.core.snapshots.storage_uri import local_path
+from jobmanager.files.open_files import room_for_connections
 from jobmanager.files.own_threads import in_own_thread
 from jobmanager.files.snapshot_storage import FileSnapshotStorage
 from jobmanager.launchers import processes
@@ -60,13 +62,11 @@ from jobmanager.services.start_progress import StartProgress
 from jobmanager.services.wakeups import Wakeups
 from jobmanager.settings import Settings
 from jobmanager.store.database import Database, open_database, parse_url
-from jobmanager.store.embedded import EmbeddedPostgres
+from jobmanager.store.embedded import EmbeddedPostgres, keep_running
 from jobmanager.store.notifications import listen
 from jobmanager.tls_files import UnusableTls, check_certificate, check_files
 
 _log = structlog.get_logger(__name__)
-_KEEP_ALIVE = 60
-"""Seconds: longer than runners are silent, so that they keep their connections."""
 _STOP_JOBS_WITHIN = 60.0
 _ADDRESS_WITHIN = 1.0
 _BACKLOG = 2048
@@ -203,6 +203,8 @@ class Server:
             app = make_app(
                 host_names=self._host_names(),
                 most_upload_bytes=self._settings.most_artifact_bytes,
+                body_within=self._settings.body_timeout.total_seconds(),
+                body_idle=self._settings.body_idle.total_seconds(),
             )
             app.state.context = self._context(http)
             await self._run(app, stop, announce)
@@ -211,6 +213,8 @@ class Server:
         self, app: FastAPI, stop: asyncio.Event, announce: Callable[[ServerReady], None]
     ) -> None:
         http = http_server(app, self._settings)
+        context: ApiContext = app.state.context
+        context.meters.watch(http.book)
         # Before the first request, so that a single server leads from its first request on.
         await self._leadership.run_once()
         serving = asyncio.create_task(http.serve(sockets=[self._listener]), name="http")
@@ -369,32 +373,26 @@ def _write_addresses(path: Path, urls: Sequence[str]) -> None:
     new.replace(path)
 
 
-def http_server(app: FastAPI, settings: Settings) -> uvicorn.Server:
-    return _Http(
+def http_server(app: FastAPI, settings: Settings) -> HttpServer:
+    return HttpServer(
         uvicorn.Config(
             app,
+            http="httptools",
+            ws="none",
             log_config=None,
             access_log=False,
             lifespan="off",
             timeout_graceful_shutdown=3,
-            limit_concurrency=settings.most_connections,
             # Uvicorn would believe what anybody on this machine says of where a request came from.
             proxy_headers=bool(settings.trusted_proxies),
             forwarded_allow_ips=list(settings.trusted_proxies),
             ssl_certfile=settings.tls_cert,
             ssl_keyfile=settings.tls_key,
             ssl_ciphers=CIPHERS,
-            timeout_keep_alive=_KEEP_ALIVE,
-        )
+            backlog=_BACKLOG,
+        ),
+        replace(settings.connection_limits, most=room_for_connections(settings.most_connections)),
     )
-
-
-class _Http(uvicorn.Server):
-    """Uvicorn without its own signal handlers: the server decides the order of the shutdown."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 @contextmanager
@@ -476,6 +474,7 @@ async def _database(settings: Settings, secrets: Secrets) -> AsyncIterator[Datab
             raise CannotStart(f"the embedded Postgres does not start: {error}") from error
         url = parse_url(embedded.url)
     secrets.learn(url.password)
+    keeping = asyncio.create_task(keep_running(embedded)) if embedded else None
     try:
         database = open_database(url)
         try:
@@ -484,7 +483,9 @@ async def _database(settings: Settings, secrets: Secrets) -> AsyncIterator[Datab
         finally:
             await database.close()
     finally:
-        if embedded is not None:
+        if embedded is not None and keeping is not None:
+            keeping.cancel()
+            await asyncio.wait([keeping])
             await asyncio.to_thread(embedded.stop)
 
 

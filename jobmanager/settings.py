@@ -16,6 +16,7 @@ from sqlalchemy.engine import URL
 from jobmanager.core import durations
 from jobmanager.core.access.exposure import Exposure, exposure_of, reached_from_elsewhere
 from jobmanager.core.artifact import UploadLimits
+from jobmanager.core.connection_book import ConnectionLimits
 from jobmanager.core.paths.allowed_paths import PathRules, root_fault, roots_of
 from jobmanager.core.snapshots.layout import DATA
 from jobmanager.core.snapshots.storage_uri import local_path, normal
@@ -79,7 +80,37 @@ class Settings(BaseSettings):
         timedelta(seconds=2), description="How often a lease is renewed."
     )
     most_connections: int = Field(
-        2000, ge=1, description="Connections beyond this number are answered 503."
+        ConnectionLimits.most,
+        ge=1,
+        description="Beyond this number a connection that waits for its client makes room for a "
+        "new one; if there is none, the new one is answered 503.",
+    )
+    head_timeout: timedelta = Field(
+        timedelta(seconds=ConnectionLimits.head_within),
+        ge=timedelta(milliseconds=100),
+        description="For the head of a request, and for a TLS handshake.",
+    )
+    most_head_bytes: int = Field(
+        ConnectionLimits.head_bytes, ge=1024, description="Of the head of a request."
+    )
+    body_timeout: timedelta = Field(
+        timedelta(seconds=60), ge=timedelta(seconds=1), description="For the body of a request."
+    )
+    body_idle: timedelta = Field(
+        timedelta(seconds=15),
+        ge=timedelta(milliseconds=100),
+        description="How long nothing of a body may arrive.",
+    )
+    keep_alive: timedelta = Field(
+        timedelta(seconds=ConnectionLimits.kept_for),
+        ge=timedelta(seconds=1),
+        description="How long a connection is kept for the next request. Longer than runners are "
+        "silent, so that they keep their connections.",
+    )
+    unread_timeout: timedelta = Field(
+        timedelta(seconds=ConnectionLimits.read_within),
+        ge=timedelta(seconds=1),
+        description="How long a client may not read what it is sent.",
     )
     storage_workers: int = Field(
         4, ge=1, le=64, description="How many jobs' discarded files are deleted at the same time."
@@ -268,6 +299,16 @@ class Settings(BaseSettings):
     @property
     def log_limits(self) -> LogLimits:
         return LogLimits(self.runner_log_bytes, self.runner_log_files)
+
+    @property
+    def connection_limits(self) -> ConnectionLimits:
+        return ConnectionLimits(
+            most=self.most_connections,
+            head_within=self.head_timeout.total_seconds(),
+            kept_for=self.keep_alive.total_seconds(),
+            read_within=self.unread_timeout.total_seconds(),
+            head_bytes=self.most_head_bytes,
+        )
 
     @property
     def pruning(self) -> PruningLimits:

@@ -38,7 +38,7 @@ from jobmanager.api.flink import jobs as flink_jobs
 from jobmanager.api.flink import rescaling as flink_rescaling
 from jobmanager.api.flink import savepoints as flink_savepoints
 from jobmanager.api.forwarding import Forwarding
-from jobmanager.api.limits import BODY_WITHIN, BodyLimit, Gate, Lane, default_lanes
+from jobmanager.api.limits import BODY_IDLE, BODY_WITHIN, BodyLimit, Gate, Lane, default_lanes
 from jobmanager.api.security_headers import SecurityHeaders
 from jobmanager.core.artifact import UploadLimits
 
@@ -74,6 +74,7 @@ def make_app(
     lanes: Callable[[], Mapping[str, Lane]] = default_lanes,
     host_names: frozenset[str] = frozenset(),
     most_upload_bytes: int = UploadLimits().file_bytes,
+    body_idle: float = BODY_IDLE,
 ) -> FastAPI:
     """Make the application; it serves requests once `app.state.context` is set. Clients may use
     `host_names` to call the server, beside localhost and IP addresses.
@@ -88,7 +89,9 @@ def make_app(
     app.add_middleware(AuditTrail)
     app.add_middleware(Forwarding)
     app.add_middleware(Gate, lanes=lanes())
-    app.add_middleware(BodyLimit, within=body_within, most_upload_bytes=most_upload_bytes)
+    app.add_middleware(
+        BodyLimit, within=body_within, idle=body_idle, most_upload_bytes=most_upload_bytes
+    )
     app.add_middleware(AccessGate)
     app.add_middleware(BrowserSafety, host_names=host_names)
     app.add_middleware(metrics.RequestTimer)

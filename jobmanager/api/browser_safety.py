@@ -30,6 +30,7 @@ from jobmanager.api.limits import is_runner_call
 from jobmanager.core.errors import (
     CrossSiteRequest,
     DomainError,
+    MalformedRequest,
     UnknownHost,
     UnsupportedContentType,
 )
@@ -60,7 +61,8 @@ class RequestHead:
 def refusal_of_request(head: RequestHead, host_names: frozenset[str]) -> DomainError | None:
     """Return why the request is refused; None: it is allowed. `host_names` are in lower case."""
     return (
-        _refusal_of_host(head, host_names)
+        _refusal_of_path(head)
+        or _refusal_of_host(head, host_names)
         or _refusal_of_page(head)
         or _refusal_of_content_type(head)
     )
@@ -91,6 +93,13 @@ class BrowserSafety:
             return
         with suppress(OSError):
             await problems.response(scope, error)(scope, _nothing_more, send)
+
+
+def _refusal_of_path(head: RequestHead) -> MalformedRequest | None:
+    """The patterns of routes would take the line end for the end, and these rules would not."""
+    if not head.path.endswith("\n"):
+        return None
+    return MalformedRequest(f"the path {head.path!r} ends with a line end: leave it out")
 
 
 def _refusal_of_host(head: RequestHead, host_names: frozenset[str]) -> UnknownHost | None:

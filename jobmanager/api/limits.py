@@ -15,6 +15,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobmanager.api import problems
+from jobmanager.api.runner_calls import check_caller
 from jobmanager.core.errors import (
     BodyTooLarge,
     BodyTooSlow,
@@ -22,24 +23,32 @@ from jobmanager.core.errors import (
     MalformedRequest,
     TooBusy,
 )
-from jobmanager.core.json_text import holds_nul
+from jobmanager.core.json_text import unstorable
 
 MOST_BODY_BYTES = 16 * 1024 * 1024
 MOST_HELD_BYTES = 16 * MOST_BODY_BYTES
 """At most so many bytes of all bodies together are in memory."""
 BODY_WITHIN = 60.0
+BODY_IDLE = 15.0
+"""Seconds in which nothing of a body arrives."""
+_UNASKED = 64 * 1024
+"""Bytes of a body that are read without a need, or before it is known who sends it."""
 _PIECE = 1024 * 1024
 """Of a body, as a route is given it."""
 
 
 class BodyLimit:
     """Reads the body, and refuses a body that is too large or arrives too slowly. Also refuses a
-    NUL character in a URL or in JSON: Postgres cannot store it in text.
+    NUL character in a URL, and text in JSON that Postgres cannot store.
+
+    Nobody is asked for a token by the routes of runners before the body is read, since most of
+    their bodies are small and many. A large one is read only from a runner that is known.
     """
 
-    def __init__(self, app: ASGIApp, within: float, most_upload_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, within: float, idle: float, most_upload_bytes: int) -> None:
         self._app = app
         self._within = within
+        self._idle = idle
         self._most_upload_bytes = most_upload_bytes
         self._held = 0
 
@@ -62,41 +71,59 @@ class BodyLimit:
         self, scope: Scope, receive: Receive, send: Send, body: SpooledTemporaryFile[bytes]
     ) -> None:
         try:
-            async with asyncio.timeout(self._within):
-                is_there = await self._read(scope, receive, body)
-        except TimeoutError:
-            slow = BodyTooSlow(f"the body did not arrive within {self._within:g} s")
-            await _refuse(slow, scope, send)
-            return
-        except (BodyTooLarge, TooBusy) as error:
+            is_there = await self._read_in_time(scope, receive, body)
+        except DomainError as error:
             await _refuse(error, scope, send)
             return
         size = body.tell()
         body.seek(0)
         try:
-            if is_there and _is_json(scope) and holds_nul(body.read()):
-                await _refuse(MalformedRequest("the body contains a NUL character"), scope, send)
+            if is_there and _is_json(scope) and (found := unstorable(body.read())):
+                await _refuse(MalformedRequest(f"the body contains {found}"), scope, send)
             elif is_there:
                 body.seek(0)
                 await self._app(scope, _replayed(body, size, receive), send)
         finally:
             body.seek(size)
 
-    async def _read(
+    async def _read_in_time(
         self, scope: Scope, receive: Receive, body: SpooledTemporaryFile[bytes]
     ) -> bool:
         """Read the body; False: the client disconnected."""
+        now = asyncio.get_running_loop().time
+        until = now() + self._within
+        try:
+            async with asyncio.timeout_at(until) as limit:
+
+                async def receive_soon() -> Message:
+                    limit.reschedule(min(until, now() + self._idle))
+                    return await receive()
+
+                return await self._read(scope, receive_soon, body)
+        except TimeoutError:
+            told = f"the body did not arrive within {self._within:g} s"
+            if now() < until:
+                told = f"nothing of the body arrived for {self._idle:g} s"
+            raise BodyTooSlow(told) from None
+
+    async def _read(
+        self, scope: Scope, receive: Receive, body: SpooledTemporaryFile[bytes]
+    ) -> bool:
         length = Headers(scope=scope).get("content-length", "0")
-        most = self._most_upload_bytes if is_upload(scope["path"]) else MOST_BODY_BYTES
+        most = self._most_bytes(scope)
         if length.isdigit() and int(length) > most:
             raise BodyTooLarge(
                 f"the request body is too large: at most {most} bytes are accepted here"
             )
+        is_known = not is_runner_call(scope["path"])
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return False
             chunk = message.get("body", b"")
+            if not is_known and body.tell() + len(chunk) > _UNASKED:
+                await check_caller(scope)
+                is_known = True
             try:
                 body.write(chunk)
             except OSError as error:
@@ -110,6 +137,11 @@ class BodyLimit:
                 raise TooBusy("too many large uploads at once: try again in a moment")
             if not message.get("more_body", False):
                 return True
+
+    def _most_bytes(self, scope: Scope) -> int:
+        if is_read(scope):
+            return _UNASKED
+        return self._most_upload_bytes if is_upload(scope["path"]) else MOST_BODY_BYTES
 
 
 @dataclass

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -19,6 +19,8 @@ router = APIRouter(tags=["jobs"])
 _CHUNK = 64 * 1024
 _LOOK_EVERY = 0.5
 _LONG_LINE = 2_000
+_LONGEST_LINE = 1024 * 1024
+"""A longer line is taken for several: a line without an end must not fill the memory."""
 
 
 @router.get(
@@ -38,7 +40,7 @@ async def logs(
         str, Query(max_length=200, description="Only lines with this text, in upper or lower case.")
     ] = "",
     attempt: Annotated[
-        int | None, Query(ge=1, description="The attempt; by default the newest.")
+        int | None, Query(ge=1, le=2**31 - 1, description="The attempt; by default the newest.")
     ] = None,
 ) -> StreamingResponse:
     async with uow:
@@ -64,10 +66,14 @@ class _Wanted:
 async def _text(
     path: Path, context: ApiContext, job_id: JobId, attempt: AttemptNumber, wanted: _Wanted
 ) -> AsyncIterator[bytes]:
-    """Yield the wanted lines of the file; when following, until the attempt's runner has exited."""
+    """Yield the wanted lines of the file; when following, until the attempt's runner has exited.
+    Only a piece of the file is in memory: many may read, and read slowly.
+    """
     with await asyncio.to_thread(path.open, "rb") as log:
         if wanted.tail is not None:
-            yield await asyncio.to_thread(_last_lines, log, wanted)
+            for begin, end in await asyncio.to_thread(_last_lines, log, wanted):
+                for at in range(begin, end, _CHUNK):
+                    yield await asyncio.to_thread(_piece, log, at, min(_CHUNK, end - at))
         rest = b""
         while True:
             gone = not wanted.follow or await _is_gone(context, job_id, attempt)
@@ -76,6 +82,8 @@ async def _text(
                     yield chunk
                     continue
                 *lines, rest = (rest + chunk).split(b"\n")
+                if len(rest) > _LONGEST_LINE:
+                    lines, rest = [*lines, rest], b""
                 yield b"".join(line + b"\n" for line in lines if wanted.picks(line))
             if await asyncio.to_thread(_was_emptied, log):
                 log.seek(0)  # by a rotation
@@ -91,21 +99,44 @@ def _was_emptied(log: BinaryIO) -> bool:
     return os.fstat(log.fileno()).st_size < log.tell()
 
 
-def _last_lines(log: BinaryIO, wanted: _Wanted) -> bytes:
-    """Return the last wanted lines, and leave the file positioned at the end of a line."""
-    lines: deque[bytes] = deque(maxlen=wanted.tail)
+def _piece(log: BinaryIO, at: int, size: int) -> bytes:
+    """Read a piece of the file, and leave the position as it was."""
+    return os.pread(log.fileno(), size, at)
+
+
+def _last_lines(log: BinaryIO, wanted: _Wanted) -> Iterable[tuple[int, int]]:
+    """Return where the last wanted lines begin and end, and leave the file positioned at the end of
+    a line. A line that is very long counts as several.
+    """
+    lines: deque[tuple[int, int]] = deque(maxlen=wanted.tail)
     if not wanted.search:
         # A file may be large: begin where the last lines certainly begin, unless they are very
         # long.
         size = log.seek(0, 2)
         log.seek(max(0, size - _LONG_LINE * (wanted.tail or 0)))
         if log.tell():
-            log.readline()
-    while (line := log.readline()).endswith(b"\n"):
+            log.readline(_LONGEST_LINE)
+    begin = log.tell()
+    while line := log.readline(_LONGEST_LINE):
+        if not line.endswith(b"\n") and len(line) < _LONGEST_LINE:
+            break
+        end = begin + len(line)
         if wanted.picks(line):
-            lines.append(line)
-    log.seek(-len(line), 1)
-    return b"".join(lines)
+            lines.append((begin, end))
+        begin = end
+    log.seek(begin)
+    return _joined(lines)
+
+
+def _joined(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join places that follow each other."""
+    joined: list[tuple[int, int]] = []
+    for begin, end in places:
+        if joined and joined[-1][1] == begin:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((begin, end))
+    return joined
 
 
 async def _is_gone(context: ApiContext, job_id: JobId, attempt: AttemptNumber) -> bool:

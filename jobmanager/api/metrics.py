@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
@@ -20,6 +21,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from jobmanager.core.connection_book import ConnectionBook
 from jobmanager.core.errors import StoreUnavailable
 from jobmanager.core.life.health import Health
 from jobmanager.core.life.job import JobStatus
@@ -65,9 +67,14 @@ class Meters:
         )
         self._units = units
         self._events = events
+        self._connections: ConnectionBook[Any] | None = None
         self._figures: Figures | None = None
         self._read_at = float("-inf")
         self._reading = asyncio.Lock()
+
+    def watch(self, connections: ConnectionBook[Any]) -> None:
+        """Show the connections of this server, too."""
+        self._connections = connections
 
     def acked(self, kind: str, after: timedelta, *, is_last: bool) -> None:
         self.acks.observe(after.total_seconds())
@@ -86,6 +93,8 @@ class Meters:
         build = GaugeMetricFamily("headgate_build", "Always 1.", labels=["version"])
         build.add_metric([version("headgate")], 1)
         told = [up, streams, build, *_of_leadership(term), *self.registry.collect()]
+        if self._connections is not None:
+            told += _of_connections(self._connections)
         return [*told, *_of_cluster(figures, now), *_of_jobs(figures, now)] if figures else told
 
     async def _read(self) -> Figures | None:
@@ -161,6 +170,23 @@ def _of_leadership(term: Term | None) -> Iterator[Metric]:
     yield GaugeMetricFamily("headgate_leads", "Whether this server leads.", term is not None)
     if term is not None:
         yield GaugeMetricFamily("headgate_lease_term", "The term in which this server leads.", term)
+
+
+def _of_connections(book: ConnectionBook[Any]) -> Iterator[Metric]:
+    there = GaugeMetricFamily(
+        "headgate_http_connections", "Connections open on this server.", labels=["phase"]
+    )
+    for phase, count in book.counts.items():
+        there.add_metric([phase], count)
+    yield there
+    closed = CounterMetricFamily(
+        "headgate_http_connections_closed",
+        "Connections that this server refused or broke off.",
+        labels=["reason"],
+    )
+    for reason, count in sorted(book.closed_because.items()):
+        closed.add_metric([reason], count)
+    yield closed
 
 
 def _of_cluster(figures: Figures, now: datetime) -> Iterator[Metric]:

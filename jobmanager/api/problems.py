@@ -27,6 +27,8 @@ from jobmanager.core.errors import (
     Fault,
     Forbidden,
     FromAnotherSite,
+    HeadTooLarge,
+    HeadTooSlow,
     InvalidJobGraph,
     Malformed,
     NotFound,
@@ -71,6 +73,8 @@ _STATUS: Mapping[type[DomainError], HTTPStatus] = {
     BodyTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     ArtifactTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     BodyTooSlow: HTTPStatus.REQUEST_TIMEOUT,
+    HeadTooSlow: HTTPStatus.REQUEST_TIMEOUT,
+    HeadTooLarge: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
     UnsupportedContentType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
 }
 
@@ -100,6 +104,16 @@ def fault_shape(fault: Fault) -> GraphFault:
 def response(scope: Scope, error: DomainError) -> JSONResponse:
     """Answer a request that was refused before it reached its route."""
     return _of_domain_error(Request(scope), error)
+
+
+def without_route(error: DomainError) -> JSONResponse:
+    """Answer where it is not known, or does not matter, what was asked for."""
+    status = status_of(type(error))
+    problem = _problem(status, type(error).__name__, error.title, str(error), "/")
+    headers = {}
+    if status is HTTPStatus.SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return JSONResponse(problem, status, headers, media_type=PROBLEM_JSON)
 
 
 def no_such_route(scope: Scope) -> JSONResponse:
@@ -170,15 +184,20 @@ def _answer(
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
     if _is_flinks(request.scope):
         return JSONResponse({"errors": [f"{title}: {detail}"]}, status, headers)
-    problem = {
+    problem = {**_problem(status, kind, title, detail, request.url.path), **more}
+    return JSONResponse(problem, status, headers, media_type=PROBLEM_JSON)
+
+
+def _problem(
+    status: HTTPStatus, kind: str, title: str, detail: str, instance: str
+) -> dict[str, Any]:
+    return {
         "type": f"/problems/{kind}",
         "title": title,
         "status": status,
         "detail": detail,
-        "instance": request.url.path,
-        **more,
+        "instance": instance,
     }
-    return JSONResponse(problem, status, headers, media_type=PROBLEM_JSON)
 
 
 def _is_flinks(scope: Scope) -> bool:

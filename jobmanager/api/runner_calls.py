@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from jobmanager.api.context import ApiContext
 from jobmanager.core.durations import milliseconds
@@ -31,13 +32,13 @@ from jobmanager.core.plan.job_plan import SnapshotKind
 from jobmanager.protocol import messages, versions
 from jobmanager.services import batched_checkpoints, checkpoints
 from jobmanager.services.ports.history import Actor
-from jobmanager.services.runner_tokens import Credentials, authenticate_for
+from jobmanager.services.runner_tokens import Credentials, authenticate, authenticate_for
 
 Read = TypeVar("Read", bound=BaseModel)
 
 
 class _Waits(BaseModel):
-    after: int = Field(0, ge=0)
+    after: int = Field(0, ge=0, le=2**62)
     wait_ms: int = Field(0, ge=0, le=60_000)
 
 
@@ -109,21 +110,29 @@ def credentials(runner_id: UUID, authorization: str, attempt_token: str | None) 
     return Credentials(RunnerId(runner_id), secret, attempt_token)
 
 
+async def check_caller(scope: Scope) -> None:
+    """Check that a runner which exists makes the call, before its body is read. Raises what the
+    call itself would.
+    """
+    request = Request(scope)
+    context = _context(request)
+    text = scope["path"].removeprefix("/v1").strip("/").split("/")[1]
+    await authenticate(context.units(Actor.RUNNER), _credentials(request, text))
+
+
 def _context(request: Request) -> ApiContext:
     context: ApiContext = request.app.state.context
     return context
 
 
-def _credentials(request: Request) -> Credentials:
-    text = str(request.path_params["runner_id"])
+def _credentials(request: Request, runner_id: str | None = None) -> Credentials:
+    text = runner_id or str(request.path_params["runner_id"])
     try:
-        runner_id = UUID(text)
+        found = UUID(text)
     except ValueError:
         raise MalformedRequest(f"{text!r} is not the id of a runner") from None
     headers = request.headers
-    return credentials(
-        runner_id, headers.get("authorization", ""), headers.get(messages.ATTEMPT_TOKEN)
-    )
+    return credentials(found, headers.get("authorization", ""), headers.get(messages.ATTEMPT_TOKEN))
 
 
 def _read(where: str, read: Callable[[], Read]) -> Read:

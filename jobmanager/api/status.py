@@ -29,7 +29,7 @@ def status_of(
         region_states=list(attempt.progress or ()),
         restored=list(attempt.restored or ()),
         last_checkpoint=_last(last),
-        restarts=len(job.failed_at) - (job.status is JobStatus.FAILED),
+        restarts=job.failures - (job.status is JobStatus.FAILED),
         lag=largest_lag_ms(attempt.progress or ()),
     )
 

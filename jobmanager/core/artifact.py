@@ -5,7 +5,7 @@ content.
 import re
 import stat
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -30,6 +30,7 @@ MOST_MODULE_BYTES = 4 * MIB
 """Of the text of one module: what Python makes of it to read it is a hundred times as large."""
 MOST_SOURCE_BYTES = 64 * MIB
 """Of the text of all modules in a zip."""
+Unpack = Callable[[zipfile.ZipFile, zipfile.ZipInfo], bytes]
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,199}\.(py|zip|whl)")
 _ID = re.compile(r"[0-9a-f]{64}")
 _COMPILED = (".so", ".pyd", ".dylib")
@@ -122,11 +123,13 @@ def check_total(limits: UploadLimits, count: int, total: int, more: int) -> None
         )
 
 
-def read(name: str, content: IO[bytes]) -> Mapping[str, ModuleNames]:
-    """The modules in an artifact. Raises `InvalidArtifact` where jobs could not use it."""
+def read(name: str, content: IO[bytes], unpack: Unpack) -> Mapping[str, ModuleNames]:
+    """The modules in an artifact. Raises `InvalidArtifact` where jobs could not use it. `unpack`
+    returns an entry of a zip, and hardly more than the zip tells of its size.
+    """
     check_name(name)
     if not name.endswith(".py"):
-        return _of_zip(name, content)
+        return _of_zip(name, content, unpack)
     text = content.read(MOST_MODULE_BYTES + 1)
     if not text:
         raise InvalidArtifact(f"{name} is empty")
@@ -137,11 +140,11 @@ def read(name: str, content: IO[bytes]) -> Mapping[str, ModuleNames]:
     return {name.removesuffix(".py"): found}
 
 
-def _of_zip(name: str, content: IO[bytes]) -> Mapping[str, ModuleNames]:
+def _of_zip(name: str, content: IO[bytes], unpack: Unpack) -> Mapping[str, ModuleNames]:
     try:
         with zipfile.ZipFile(content) as archive:
             _check_entries(name, archive.infolist())
-            modules = dict(_modules(name, archive))
+            modules = dict(_modules(name, archive, unpack))
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
         raise InvalidArtifact(f"{name} is not a zip file that can be read: {error}") from error
     if not modules:
@@ -151,7 +154,9 @@ def _of_zip(name: str, content: IO[bytes]) -> Mapping[str, ModuleNames]:
     return modules
 
 
-def _modules(name: str, archive: zipfile.ZipFile) -> Iterator[tuple[str, ModuleNames]]:
+def _modules(
+    name: str, archive: zipfile.ZipFile, unpack: Unpack
+) -> Iterator[tuple[str, ModuleNames]]:
     size = 0
     for info in archive.infolist():
         path = PurePosixPath(info.filename)
@@ -168,7 +173,14 @@ def _modules(name: str, archive: zipfile.ZipFile) -> Iterator[tuple[str, ModuleN
             raise InvalidArtifact(f"{name} has more than {MOST_SOURCE_BYTES} bytes of Python text")
         parts = path.parts[:-1] if path.name == "__init__.py" else (*path.parts[:-1], path.stem)
         if parts and all(part.isidentifier() for part in parts):
-            yield ".".join(parts), names_in(archive.read(info))
+            yield ".".join(parts), names_in(_text_of(name, archive, info, unpack))
+
+
+def _text_of(name: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo, unpack: Unpack) -> bytes:
+    text = unpack(archive, info)
+    if len(text) != info.file_size:
+        raise InvalidArtifact(f"{info.filename} in {name} has another size than the zip tells")
+    return text
 
 
 def _check_entries(name: str, entries: list[zipfile.ZipInfo]) -> None:
@@ -194,6 +206,8 @@ def _entry_fault(info: zipfile.ZipInfo) -> str | None:
         return "leads out of the zip: pack it with relative names"
     if stat.S_ISLNK(info.external_attr >> 16):
         return "is a symbolic link: pack the file itself"
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return "is packed in a way that Python cannot import from: pack it with zip's own (deflate)"
     if info.file_size > MOST_SMALL_BYTES and info.file_size > MOST_RATIO * info.compress_size:
         return (
             f"is {info.file_size} bytes, packed into {info.compress_size}: more than {MOST_RATIO} "

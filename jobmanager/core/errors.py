@@ -13,9 +13,10 @@
         InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint (StateDoesNotFit), UpgradeRefused,
         InvalidStateKey, UnreadableState, NotAdoptable, InvalidArtifact, ArtifactTooLarge,
         ArtifactStoreFull,
-        UnusableScript, PathNotAllowed, InvalidToken
+        UnusableScript, PathNotAllowed, InvalidToken, InvalidLabels
       Malformed
-        MalformedRequest, BodyTooLarge, BodyTooSlow, UnsupportedContentType
+        MalformedRequest, BodyTooLarge, BodyTooSlow, HeadTooLarge, HeadTooSlow,
+        UnsupportedContentType
       Forbidden
         WrongRunnerToken (WrongAttemptToken), TokenNeeded, TokenRefused
       RoleTooSmall
@@ -23,7 +24,7 @@
         UnknownHost, CrossSiteRequest
       Unavailable
         StorageUnavailable (StorageBusy), StoreUnavailable, InspectorUnavailable, NotLeading,
-        TooBusy, TooManyStreams
+        TooBusy, TooManyStreams, TooManyConnections
 
 No HTTP in here: `jobmanager.api.problems` gives each family its status code.
 """
@@ -187,6 +188,10 @@ class InvalidToken(Rejected):
     title = "There cannot be such a token"
 
 
+class InvalidLabels(Rejected):
+    title = "A savepoint cannot have these labels"
+
+
 class UnsupportedRequest(Rejected):
     title = "This request is not supported"
 
@@ -238,6 +243,14 @@ class BodyTooLarge(Malformed):
 
 class BodyTooSlow(Malformed):
     title = "The request body arrived too slowly"
+
+
+class HeadTooLarge(Malformed):
+    title = "The head of the request is too large"
+
+
+class HeadTooSlow(Malformed):
+    title = "The head of the request arrived too slowly"
 
 
 class UnsupportedContentType(Malformed):
@@ -312,3 +325,7 @@ class TooBusy(Unavailable):
 
 class TooManyStreams(Unavailable):
     title = "Too many event streams are open"
+
+
+class TooManyConnections(Unavailable):
+    title = "Too many connections are open"

@@ -13,6 +13,7 @@ from jobmanager.core.errors import ArtifactTooLarge, StorageUnavailable
 from jobmanager.core.graph.module_names import ModuleNames
 from jobmanager.core.ids import ArtifactId
 from jobmanager.files.artifacts import ArtifactShelf
+from jobmanager.files.zip_entries import unpacked
 
 
 class SharedArtifactFiles:
@@ -47,7 +48,7 @@ class SharedArtifactFiles:
     ) -> Mapping[str, ModuleNames]:
         def look() -> Mapping[str, ModuleNames]:
             with Path(received.draft).open("rb") as file:
-                return read(name, file)
+                return read(name, file, unpacked)
 
         return await asyncio.to_thread(look)
 

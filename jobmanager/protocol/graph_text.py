@@ -1,12 +1,15 @@
 """Job graphs as text: YAML, which includes JSON."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
 
 _BOOL = "tag:yaml.org,2002:bool"
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
+MOST_PARTS = 200_000
+"""Keys, values and items of a document."""
 
 
 class NotYaml(ValueError):
@@ -25,11 +28,50 @@ GraphLoader.add_implicit_resolver(_BOOL, re.compile(r"^(?:true|false)$"), list("
 
 
 def parse_yaml(text: str | bytes) -> Any:
-    """Parse `text`. Raises `NotYaml`."""
+    """Parse `text`. Raises `NotYaml`, also where aliases make far more of the text than it is."""
     try:
-        return yaml.load(text, GraphLoader)
+        loader = GraphLoader(text)
+        try:
+            root = loader.get_single_node()
+            if root is None:
+                return None
+            _check_size(root)
+            return loader.construct_document(root)
+        finally:
+            loader.dispose()
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise NotYaml(_where(error)) from error
+
+
+def _check_size(root: yaml.Node) -> None:
+    """Raise `NotYaml` if the document has too many parts, each counted as often as aliases name it.
+    A few lines of aliases of aliases stand for more than any memory can hold.
+    """
+    sizes: dict[int, int] = {}
+    under_way: set[int] = set()
+
+    def size_of(node: yaml.Node) -> int:
+        key = id(node)
+        if key in under_way:
+            raise NotYaml("an alias names the part of the document that it is in")
+        if key not in sizes:
+            under_way.add(key)
+            sizes[key] = 1 + sum(size_of(part) for part in _parts(node))
+            under_way.remove(key)
+            if sizes[key] > MOST_PARTS:
+                raise NotYaml(f"with its aliases the document has more than {MOST_PARTS} parts")
+        return sizes[key]
+
+    size_of(root)
+
+
+def _parts(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.SequenceNode):
+        yield from node.value
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield key
+            yield value
 
 
 def _where(error: Exception) -> str:

@@ -55,6 +55,11 @@ _RECEIVED = object()
 """The validation context of a message from the other side."""
 
 
+Number = Annotated[int, Field(ge=-(2**62), le=2**62)]
+"""What runners say in numbers. Postgres could not store a greater one, and acks of several runners
+are stored together."""
+
+
 class Message(BaseModel):
     """A message is strict when it is made, and tolerant of what is newer when it is received."""
 
@@ -273,22 +278,22 @@ class Directives(Message):
 
 
 class RunnerMemory(Message):
-    resident_bytes: int
+    resident_bytes: Number
     """Memory of the runner's process and all processes it started."""
-    heap_used_bytes: int | None = None
-    heap_max_bytes: int | None = None
+    heap_used_bytes: Number | None = None
+    heap_max_bytes: Number | None = None
     """Memory of the JVM; None: there is no JVM."""
     java_version: str | None = None
-    slots: int | None = None
+    slots: Number | None = None
     """Tasks that Spark runs at the same time."""
 
 
 class Heartbeat(Message):
     job: UUID | None
-    attempt: int | None
+    attempt: Number | None
     regions: ReadableProgress
     memory: RunnerMemory | None = None
-    data_moved: int | None = None
+    data_moved: Number | None = None
     """While the attempt starts: how much data the runner's processes have read and written, in
     steps of 16 MiB. None: it runs, or there is no attempt."""
 
@@ -296,7 +301,7 @@ class Heartbeat(Message):
 class HeartbeatReply(Message):
     superseded: bool
     """True: this attempt was replaced. Stop at once, publish nothing."""
-    heartbeat_interval_ms: int | None = None
+    heartbeat_interval_ms: Number | None = None
     """How long to wait before the next heartbeat: longer if there are many runners."""
     urls: list[str] = []
     """The same as in `RunnerWelcome`, but up to date."""
@@ -305,14 +310,14 @@ class HeartbeatReply(Message):
 class SubtaskAck(Message):
     region: str
     vertex: str
-    subtask: int
+    subtask: Number
     kind: Literal["state", "offsets", "sink"]
     pointer: str | None = None
     """state: this subtask's newest state file, relative to the job's directory in storage."""
-    version: int | None = None
+    version: Number | None = None
     """state: Spark's state version. sink: the last batch it committed."""
-    bytes: int = 0
-    key_groups: list[int] = []
+    bytes: Number = 0
+    key_groups: list[Number] = []
     offsets: Any = None
     watermark: AwareDatetime | None = None
 
@@ -321,13 +326,13 @@ class BarrierAcks(Message):
     """All acks of one attempt for one barrier: sent when its manifest is durable."""
 
     job: UUID
-    attempt: int
-    checkpoint: int
+    attempt: Number
+    checkpoint: Number
     manifest: str
-    batches: dict[str, int | None]
+    batches: dict[str, Number | None]
     """By region, the batch whose commit was the barrier; None: no batch was committed yet."""
-    bytes: int
-    new_bytes: int
+    bytes: Number
+    new_bytes: Number
     """Bytes that this checkpoint added to the snapshot pool."""
     acks: list[SubtaskAck]
 
@@ -337,8 +342,8 @@ DeclineReason = Literal["not_running", "no_boundary_in_time", "storage", "supers
 
 class BarrierDecline(Message):
     job: UUID
-    attempt: int
-    checkpoint: int
+    attempt: Number
+    checkpoint: Number
     region: str | None
     reason: Annotated[DeclineReason, _unless_known(get_args(DeclineReason), "internal")]
     detail: str
@@ -366,11 +371,11 @@ class RepartitionedRegion(Message):
     """A region whose state Spark has rewritten for another parallelism."""
 
     region: str
-    from_parallelism: int
-    to_parallelism: int
-    batch: int
+    from_parallelism: Number
+    to_parallelism: Number
+    batch: Number
     """The batch as which Spark wrote the new state."""
-    duration_ms: int
+    duration_ms: Number
 
 
 class AttemptPrepared(Message):
@@ -445,7 +450,7 @@ def _known_report(value: Any) -> Any:
 
 class AttemptReport(Message):
     job: UUID
-    attempt: int
+    attempt: Number
     at: AwareDatetime
     body: Annotated[
         Annotated[ReportBody, Field(discriminator="event")], BeforeValidator(_known_report)

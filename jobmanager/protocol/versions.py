@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError
 
 from jobmanager.protocol.messages import PROTOCOL_VERSION, Directive, Message, RunnerHello
 
@@ -36,7 +37,10 @@ def written_for(version: int, message: Message) -> str:
         spoken = min(message.protocol, version)
         message = message.model_copy(update={"protocol": spoken})
     if version >= _TOLERANT_SINCE:
-        return message.model_dump_json()
+        try:
+            return message.model_dump_json()
+        except PydanticSerializationError:  # a text that is no Unicode, as of an undecodable path
+            return json.dumps(message.model_dump(mode="json"))
     return json.dumps(_for_version_1(message, message.model_dump(mode="json")))
 
 

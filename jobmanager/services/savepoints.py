@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import uuid4
 
-from jobmanager.core.errors import NothingToVerify
+from jobmanager.core.errors import InvalidLabels, NothingToVerify
 from jobmanager.core.ids import JobId, OperationId, SavepointId
 from jobmanager.core.life import disposal
 from jobmanager.core.life.effects import DisposeSavepoint
@@ -13,7 +13,7 @@ from jobmanager.core.life.events import SavepointRequested
 from jobmanager.core.life.operation import OperationKind
 from jobmanager.core.life.records import Savepoint, StoredOperation
 from jobmanager.core.life.request_rules import check_repetition
-from jobmanager.core.life.savepoint import SavepointStatus
+from jobmanager.core.life.savepoint import SavepointStatus, fault_of_labels
 from jobmanager.core.snapshots.layout import MANIFEST
 from jobmanager.core.snapshots.records import Verification
 from jobmanager.services import lives
@@ -57,10 +57,12 @@ async def trigger(
 async def label(
     uow: UnitOfWork, savepoint_id: SavepointId, labels: Mapping[str, str | None]
 ) -> Savepoint:
-    """Add and change labels; None removes a label."""
+    """Add and change labels; None removes a label. Raises `InvalidLabels`."""
     async with uow:
         savepoint = await uow.savepoints.get(savepoint_id)
         kept = {k: v for k, v in {**savepoint.labels, **labels}.items() if v is not None}
+        if fault := fault_of_labels(kept):
+            raise InvalidLabels(fault)
         savepoint = replace(savepoint, labels=kept)
         await uow.savepoints.save(savepoint)
         await uow.commit()

@@ -1,7 +1,7 @@
 """The embedded Postgres: a real server from PyPI, with its data in our data directory.
 
 `stop` ends it; if this process was killed instead, Postgres goes on, and the next start finds and
-uses it.
+uses it. If Postgres was killed, `keep_running` starts it again.
 
 Only a user who can read the server's own files can connect:
 
@@ -16,13 +16,25 @@ its next start. If root starts the server, Postgres runs as the system user `pgs
 Postgres refuses to run as root.
 """
 
+import asyncio
 import os
 import secrets
 from pathlib import Path
+from threading import Lock
+from typing import NoReturn
 from urllib.parse import quote
 
-from jobmanager.store.postgres_program import PORT, SUPERUSER, PostgresProgram, Postmaster
+import structlog
 
+from jobmanager.store.postgres_program import (
+    PORT,
+    SUPERUSER,
+    PostgresFailed,
+    PostgresProgram,
+    Postmaster,
+)
+
+_log = structlog.get_logger(__name__)
 _RULES = """\
 # Written by Headgate at its start: changes do not last. Who connects needs the password.
 local all all scram-sha-256
@@ -36,6 +48,9 @@ class EmbeddedPostgres:
         self._program = program
         self._password = password
         self._postmaster = postmaster
+        self._lock = Lock()
+        """Held while Postgres is started again or stopped."""
+        self._is_stopped = False
 
     @classmethod
     def start(cls, directory: Path) -> "EmbeddedPostgres":
@@ -61,8 +76,40 @@ class EmbeddedPostgres:
         user = f"{SUPERUSER}:{quote(self._password, safe='')}"
         return f"postgresql://{user}@/{SUPERUSER}?host={host}&port={PORT}"
 
+    @property
+    def is_running(self) -> bool:
+        return self._program.running() is not None
+
+    def start_again(self) -> None:
+        """Start Postgres after it has ended by itself, with the same URL. Raises `PostgresFailed`,
+        also as long as processes of the Postgres that ended are still there.
+        """
+        with self._lock:
+            if not self._is_stopped:
+                sockets = self._postmaster.socket_directory
+                self._postmaster = self._program.running() or self._program.start(sockets)
+
     def stop(self) -> None:
-        self._program.stop()
+        with self._lock:
+            self._is_stopped = True
+            self._program.stop()
+
+
+async def keep_running(postgres: EmbeddedPostgres, look_every: float = 1.0) -> NoReturn:
+    """Start the embedded Postgres again whenever it has ended: killed for want of memory, or by a
+    user. Without it the server could only answer 503 until it is restarted itself.
+    """
+    while True:
+        await asyncio.sleep(look_every)
+        if await asyncio.to_thread(lambda: postgres.is_running):
+            continue
+        _log.error("embedded_postgres_ended")
+        try:
+            await asyncio.to_thread(postgres.start_again)
+        except (OSError, PostgresFailed) as error:
+            _log.error("embedded_postgres_not_started", error=str(error))
+        else:
+            _log.info("embedded_postgres_started_again")
 
 
 def password_file(directory: Path) -> Path:

@@ -77,7 +77,8 @@ _SAVEPOINTS = f"""(
 # `restorable` is needed only when a checkpoint completes, and takes longest to read.
 LIVES = f"""
 SELECT j.id, j.graph::text AS graph, j.revision, j.parallelism, j.status, j.desired, j.reason,
-       j.since, j.attempt, j.failed_at, j.restart_at, j.submitted_at, j.ended_at, j.status_times,
+       j.since, j.attempt, j.failed_at, j.forgotten_failures, j.restart_at, j.submitted_at,
+       j.ended_at, j.status_times,
        j.next_checkpoint, j.next_checkpoint_at, j.failed_checkpoints, j.restore_point,
        j.base_attempt, j.streak, j.health, j.health_reason, j.health_since,
        {_ATTEMPTS} AS attempts, {_HAS_LIVE_RUNNER} AS has_live_runner,

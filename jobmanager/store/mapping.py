@@ -53,6 +53,7 @@ def job_values(stored: StoredJob) -> dict[str, Any]:
         "since": job.since,
         "attempt": job.attempt,
         "failed_at": [at.isoformat() for at in job.failed_at],
+        "forgotten_failures": job.forgotten_failures,
         "restart_at": job.restart_at,
         "submitted_at": stored.submitted_at,
         "ended_at": stored.ended_at,
@@ -80,6 +81,7 @@ def stored_job(row: Any, text: str | None = None) -> StoredJob:
         since=row.since,
         restart=graph.restart,
         failed_at=tuple(datetime.fromisoformat(at) for at in row.failed_at),
+        forgotten_failures=row.forgotten_failures,
         restart_at=row.restart_at,
         streak=Streak(**row.streak) if row.streak else None,
     )

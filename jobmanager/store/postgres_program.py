@@ -33,6 +33,7 @@ _LONGEST_SOCKET_PATH = 103
 _SOCKET_DIRECTORY = "headgate-pg-"
 _PATIENCE = 60
 _KILL_SECONDS = 5.0
+_BURIAL_SECONDS = 10.0
 
 
 class PostgresFailed(Exception):
@@ -112,9 +113,18 @@ class PostgresProgram:
         if "ERROR:" in said:
             raise PostgresFailed(f"the password was not set: {_brief(said, literal)}")
 
-    def start(self) -> Postmaster:
-        self._forget_socket_directory()
-        sockets = str(self._make_socket_directory()).replace('"', '""')
+    def start(self, socket_directory: Path | None = None) -> Postmaster:
+        """`socket_directory`: that of a Postgres that ended without being stopped, whose URL is to
+        stay the same.
+        """
+        self._bury_predecessor()
+        if socket_directory is None:
+            self._forget_socket_directory()
+            socket_directory = self._make_socket_directory()
+        elif not socket_directory.exists():
+            socket_directory.mkdir(mode=0o700)
+            self._give_away(socket_directory)
+        sockets = str(socket_directory).replace('"', '""')
         options = ["-p", str(PORT), "-c", "listen_addresses=", "-c", "unix_socket_permissions=0700"]
         options += ["-c", f'unix_socket_directories="{sockets}"']
         self._run(
@@ -171,14 +181,30 @@ class PostgresProgram:
             if not _fits(made):
                 made.rmdir()
                 continue
-            if self._owner is not None:
-                os.chown(made, self._owner.pw_uid, self._owner.pw_gid)
-                _let_through(made)
+            self._give_away(made)
             return made
         raise PostgresFailed(
             f"no path is short enough for a socket: {self._directory} and {parent} are too long; "
             "choose a shorter data directory"
         )
+
+    def _bury_predecessor(self) -> None:
+        """Waits until a postmaster that was killed is out of the table of processes: as long as its
+        number is there, Postgres takes it for alive. In a container it may be a child of this
+        process by now, which then has to collect it.
+        """
+        lines = self._postmaster_file()
+        deadline = time.monotonic() + _BURIAL_SECONDS
+        while lines and _is_zombie(lines[0]) and time.monotonic() < deadline:
+            with suppress(ChildProcessError):
+                os.waitpid(int(lines[0]), os.WNOHANG)
+            time.sleep(0.05)
+
+    def _give_away(self, directory: Path) -> None:
+        """Makes the user that Postgres runs as the owner of a directory."""
+        if self._owner is not None:
+            os.chown(directory, self._owner.pw_uid, self._owner.pw_gid)
+            _let_through(directory)
 
     def _forget_socket_directory(self) -> None:
         """Of a Postgres that could not tidy up."""
@@ -265,6 +291,12 @@ def _remove_socket_directory(directory: Path) -> None:
     """Only such a one as `PostgresProgram` makes."""
     if directory.name.startswith(_SOCKET_DIRECTORY):
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _is_zombie(pid: str) -> bool:
+    with suppress(psutil.Error, ValueError):
+        return bool(psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE)
+    return False
 
 
 def _end(process: psutil.Process) -> None:

@@ -80,6 +80,9 @@ class JobRow(Table):
     since: Mapped[datetime]
     attempt: Mapped[int]
     failed_at: Mapped[list[Any]]
+    """The last failures."""
+    forgotten_failures: Mapped[int] = mapped_column(INTEGER, server_default=text("0"))
+    """The number of failures before those in `failed_at`."""
     restart_at: Mapped[datetime | None]
     submitted_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
@@ -103,8 +106,10 @@ class JobRow(Table):
     health_reason: Mapped[str | None]
     health_since: Mapped[datetime | None]
     failures: Mapped[int] = mapped_column(
-        INTEGER, Computed("jsonb_array_length(failed_at)", persisted=True)
+        INTEGER,
+        Computed("forgotten_failures + jsonb_array_length(failed_at)", persisted=True),
     )
+    """All of them."""
     pruned_checkpoints: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'"))
     """Number of checkpoints in each status whose rows were deleted."""
 

@@ -14,7 +14,7 @@ import httpx
 from pydantic import ValidationError
 
 from jobmanager.core.ids import RunnerId
-from jobmanager.core.json_text import without_nul
+from jobmanager.core.json_text import storable
 from jobmanager.protocol.messages import (
     ATTEMPT_TOKEN,
     PROTOCOL_HEADER,
@@ -154,7 +154,7 @@ class JobManagerClient:
         pause = _FIRST_PAUSE
         while True:
             url, version = None, self._server_version
-            content = None if body is None else without_nul(written_for(version, body))
+            content = None if body is None else storable(written_for(version, body))
             try:
                 url = self._address()
                 url_of_call = url + self._path + path

@@ -17,7 +17,8 @@ from jobmanager.core.snapshots import manifest as manifests
 from jobmanager.core.snapshots.layout import LINEAGE
 from jobmanager.core.snapshots.manifest import Ancestor
 from taskrunner.core.continuation import Branch, last_kept
-from taskrunner.sinks.directory import Guard, SinkDirectory, private_directory
+from taskrunner.sinks.directory import Guard, SinkDirectory
+from taskrunner.sinks.private_directory import private_directory
 from taskrunner.snapshots import durable
 
 

@@ -6,17 +6,18 @@ can be renamed into it from there, and the private directory is inside. Then one
 atomically, commits the batch; then the files are renamed into place, each in one step; then the
 record is renamed from `pending` to done. A process that finds a record completes the publication.
 A batch whose files do not hold the rows that Spark counted is not committed, and a file whose size
-differs from the record is not published.
+differs from the record is not published. Records of older batches are folded into segments, each
+with many batches (`record_segments.py`, ADR 22).
 
     <parent>/<name>/<job>-<sink>-<batch>-<part>.parquet       what readers see
     <parent>/.<name>.headgate/<job>/<sink>/<batch>.json       published
                                              <batch>.pending.json
                                              <batch>.held.json
+                                             segments/…          older batches
                                              staging/<attempt>-<batch>-<id>/…
     <parent>/<name>/.headgate/<job>/…                         the same, in a mount point
 """
 
-import errno
 import json
 import re
 import shutil
@@ -28,6 +29,8 @@ from threading import RLock
 from uuid import uuid4
 
 from jobmanager.core.ids import AttemptNumber, JobId, VertexId
+from jobmanager.core.snapshots import layout
+from taskrunner import logs
 from taskrunner.core.sink_records import (
     OutputFile,
     Record,
@@ -37,6 +40,7 @@ from taskrunner.core.sink_records import (
     final_prefix,
     recoveries,
 )
+from taskrunner.core.sink_segments import Batches, FoldingLimits, Segment, folded
 from taskrunner.core.staged_rows import (
     BatchCount,
     BatchIncomplete,
@@ -44,36 +48,15 @@ from taskrunner.core.staged_rows import (
     StagedFile,
     contradiction,
 )
+from taskrunner.sinks.private_directory import private_directory
+from taskrunner.sinks.record_segments import RecordSegments
 from taskrunner.snapshots import durable
 
-_INSIDE = ".headgate"
-_NO_RENAME = (errno.EXDEV, errno.EACCES, errno.EPERM, errno.EROFS)
+log = logs.get("sink")
 _RECORD = re.compile(r"(\d+)(?:\.(held|pending|withdrawn))?\.json")
 
 Guard = Callable[[], AbstractContextManager[None]]
 """Keeps newer attempts out during a block, or raises `Superseded`."""
-
-
-def private_directory(directory: Path) -> Path:
-    """The directory with the records of all jobs that write into `directory`."""
-    inside = directory / _INSIDE
-    return inside if inside.is_dir() else directory.parent / f".{directory.name}{_INSIDE}"
-
-
-def make_private_directory(directory: Path) -> Path:
-    """Makes the private directory before a job first writes into `directory`: next to it, or inside
-    it if files cannot be renamed from its parent. Later jobs use the same private directory.
-    """
-    found = private_directory(directory)
-    if not found.is_dir():
-        if directory.is_dir() and not _can_rename_into(directory):
-            found = directory / _INSIDE
-        durable.make_directory(found)
-    return found
-
-
-def is_inside(directory: Path, private: Path) -> bool:
-    return private == directory / _INSIDE
 
 
 class SinkDirectory:
@@ -87,6 +70,7 @@ class SinkDirectory:
         attempt: AttemptNumber,
         guard: Guard,
         after_step: Callable[[str], None] = lambda step: None,
+        folding: FoldingLimits = FoldingLimits(),  # noqa: B008 (it is immutable)
     ) -> None:
         self._directory = directory
         self._private = private_directory(directory) / job.hex / sink
@@ -97,10 +81,18 @@ class SinkDirectory:
         self._after_step = after_step
         """Called after each step after which a crash may happen (tests use it)."""
         self._lock = RLock()
+        self._segments = RecordSegments(
+            self._private / "segments", directory, job, sink, after_step
+        )
+        self._folding = folding
+        self._unfolded: set[int] | None = None
+        """Published batches with a record of their own, once they have been listed. Some may have
+        none any more.
+        """
 
     def state_of(self, batch: int) -> RecordState | None:
         """The state of a batch's record; None: there is no record yet."""
-        return next((s for s in RecordState if self._path(batch, s).exists()), None)
+        return self._own_record_of(batch) or self._segments.state_of(batch)
 
     def stage(self, batch: int) -> Path:
         """A new path for a batch's files, hidden from readers; it does not exist yet."""
@@ -133,12 +125,14 @@ class SinkDirectory:
                 self._after_step("decided")
             if not held:
                 self._publish(batch)
+                self._fold(batch)
 
     def finish(self, batch: int) -> None:
         """Completes the publication that the record of a replayed batch describes."""
         with self._lock, self._guard():
             if self.state_of(batch) is RecordState.PENDING:
                 self._publish(batch)
+                self._fold(batch)
 
     def show_up_to(self, batch: int) -> None:
         """Publishes the output that was held for a checkpoint at `batch`."""
@@ -146,6 +140,7 @@ class SinkDirectory:
             for one, state in sorted(self._records().items()):
                 if one <= batch and state in (RecordState.HELD, RecordState.PENDING):
                     self._publish(one)
+                    self._fold(one)
 
     def lost_batches(self) -> dict[int, str]:
         """Batches that are committed and cannot be published, with the reason: they have to be run
@@ -163,6 +158,7 @@ class SinkDirectory:
     def recover(self, last_kept: int, last_visible: int | None) -> None:
         """Brings the directory in line with the restored state, before an attempt starts."""
         with self._lock, self._guard():
+            self._withdraw_segments(lambda one: one.after(last_kept), after=last_kept)
             for batch, recovery in recoveries(self._records(), last_kept, last_visible).items():
                 match recovery:
                     case Recovery.WITHDRAW:
@@ -176,6 +172,7 @@ class SinkDirectory:
     def withdraw_after(self, attempt: AttemptNumber) -> None:
         """Withdraws the output of later attempts."""
         with self._lock, self._guard():
+            self._withdraw_segments(lambda one: one.of_attempts_after(attempt))
             for batch, state in sorted(self._records().items()):
                 if self._read(batch, state).attempt > attempt:
                     self._withdraw(batch)
@@ -195,7 +192,11 @@ class SinkDirectory:
     def _staging(self) -> Path:
         return self._private / "staging"
 
+    def _own_record_of(self, batch: int) -> RecordState | None:
+        return next((s for s in RecordState if self._path(batch, s).exists()), None)
+
     def _records(self) -> dict[int, RecordState]:
+        """The batches that have a record of their own."""
         if not self._private.exists():
             return {}
         matches = [_RECORD.fullmatch(path.name) for path in self._private.iterdir()]
@@ -244,7 +245,7 @@ class SinkDirectory:
                 )
 
     def _publish(self, batch: int) -> None:
-        is_held = self.state_of(batch) is RecordState.HELD
+        is_held = self._own_record_of(batch) is RecordState.HELD
         record = self._read(batch, RecordState.HELD if is_held else RecordState.PENDING)
         self._check_sizes(record)
         if is_held:
@@ -263,8 +264,60 @@ class SinkDirectory:
         self._move(batch, RecordState.PENDING, RecordState.PUBLISHED)
         self._delete_staged(record)
 
+    def _fold(self, published: int) -> None:
+        """Folds the oldest records into a segment when there are many. If that fails, the records
+        stay, and the next batch tries again.
+        """
+        if self._unfolded is None:
+            found = self._records().items()
+            self._unfolded = {one for one, state in found if state is RecordState.PUBLISHED}
+        self._unfolded.add(published)
+        if len(self._unfolded) < self._folding.kept + self._folding.at_once:
+            return
+        oldest = sorted(self._unfolded)[: self._folding.at_once]
+        try:
+            self._fold_records(oldest)
+        except OSError as error:
+            log.warning("records_not_folded", sink=self._sink, error=str(error))
+        else:
+            self._unfolded.difference_update(oldest)
+
+    def _fold_records(self, batches: Sequence[int]) -> None:
+        records = []
+        for batch in batches:
+            # A damaged record stays as it is, and is withdrawn by the names of its files.
+            with suppress(OutputFileChanged, FileNotFoundError):
+                records.append(self._read(batch, RecordState.PUBLISHED))
+        segment = folded(self._job, self._sink, records)
+        if not segment:
+            return
+        self._segments.add(segment)
+        for batch in segment.batches:
+            self._path(batch, RecordState.PUBLISHED).unlink()
+            self._after_step("record deleted")
+        durable.sync(self._private)
+
+    def _withdraw_segments(self, doomed: Callable[[Segment], Segment], after: int = -1) -> None:
+        """Withdraws the `doomed` part of the segments. A batch that has a record of its own too is
+        decided by that record.
+        """
+        self._unfolded = None
+        if not (taken := self._segments.take_out(doomed, after)):
+            return
+        taken = taken.without(Batches.of(self._records()))
+        parents = set()
+        for name in taken.finals(self._job, self._sink):
+            final = self._directory / name
+            final.unlink(missing_ok=True)
+            self._after_step("unlinked")
+            parents.add(final.parent)
+        for parent in parents:
+            if parent.exists():
+                durable.sync(parent)
+        self._segments.forget_withdrawn()
+
     def _withdraw(self, batch: int) -> None:
-        state = self.state_of(batch)
+        state = self._own_record_of(batch)
         if state is not None and state is not RecordState.WITHDRAWN:
             self._move(batch, state, RecordState.WITHDRAWN)
         finals, staged = self._places_of(batch)
@@ -314,7 +367,12 @@ class SinkDirectory:
             self.discard(directory)
 
     def _delete_orphans(self) -> None:
-        """Deletes staged files that no record names: their batch was never committed."""
+        """Deletes staged files that no record names, since their batch was never committed; and
+        records that a crash left half written.
+        """
+        for directory in (self._private, self._private / "segments"):
+            for unfinished in directory.glob(layout.temporary_name("*", "*")):
+                unfinished.unlink()
         if not self._staging.exists():
             return
         named = {
@@ -341,21 +399,3 @@ def _size(path: Path) -> int | None:
 
 def _found(size: int | None) -> str:
     return "the file is not there" if size is None else f"the file has {size} bytes"
-
-
-def _can_rename_into(directory: Path) -> bool:
-    """Tests it with a file: two mounts of one device have the same device number."""
-    name = f"{_INSIDE}-{uuid4().hex}"
-    beside, inside = directory.parent / name, directory / name
-    try:
-        beside.touch()
-        beside.rename(inside)
-    except OSError as error:
-        if error.errno not in _NO_RENAME:
-            raise
-        return False
-    finally:
-        for one in (beside, inside):
-            with suppress(OSError):
-                one.unlink(missing_ok=True)
-    return True

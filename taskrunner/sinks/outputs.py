@@ -13,9 +13,8 @@ from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.graph.sinks import FilesSink, Sink
 from jobmanager.core.ids import AttemptNumber, JobId, VertexId
 from jobmanager.core.snapshots.layout import OUTPUTS
-from taskrunner.sinks.directory import (
-    Guard,
-    SinkDirectory,
+from taskrunner.sinks.directory import Guard, SinkDirectory
+from taskrunner.sinks.private_directory import (
     is_inside,
     make_private_directory,
     private_directory,

@@ -9,6 +9,7 @@ from tests.browser.dashboard import Dashboard
 from tests.support.renewed import Renewed, renewed
 from tests.support.server import ServerProcess, a_server
 
+_START_MS = 120_000
 _FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -49,7 +50,7 @@ def browsers(playwright: Playwright) -> Iterator[Renewed[Browser]]:
 
     @contextmanager
     def make() -> Iterator[Browser]:
-        browser = playwright.chromium.launch(executable_path=found, args=_FLAGS)
+        browser = playwright.chromium.launch(executable_path=found, args=_FLAGS, timeout=_START_MS)
         yield browser
         browser.close()
 

@@ -7,17 +7,22 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from datetime import timedelta
 
 import httpx
 import psutil
 
 from jobmanager.store.embedded import EmbeddedPostgres
+from tests.chaos import invariants, server_clock, verdict
+from tests.chaos.disk import ImageDisk, Losses
+from tests.chaos.load import Load
 from tests.chaos.relay import Manner, count_completion
 from tests.chaos.schedule import Fault, Request, Schedule, Step
 from tests.chaos.world import World
-from tests.support.server import ServerProcess, eventually, processes_of
+from tests.support.server import ServerProcess, eventually, freeze_all, processes_of
 
+HOURS = {1: 5, 2: -5, 3: 1, 4: -1}
+"""By how much a clock is stepped, for the number of a step."""
 _LEGAL_TO_REPEAT = {200, 400, 401, 404, 409, 502, 503}
 
 
@@ -26,6 +31,8 @@ class Harm:
         self._world = world
         self.notes: list[str] = []
         """What was really done."""
+        self.left_out: list[str] = []
+        """What could not be done here, each with the reason."""
         self._began = time.monotonic()
 
     def carry_out(self, schedule: Schedule) -> None:
@@ -38,11 +45,14 @@ class Harm:
             if step.settles:
                 self._world.recover()
                 self._note("   recovered")
+                verdict.check_meanwhile(self._world)
 
     def heal(self) -> None:
         """Everything is there again: what was asked for comes to an end by itself."""
         for relay in self._world.relays:
             relay.manner = Manner.HONEST
+        for to_postgres in self._world.database_relays:
+            to_postgres.heal()
         for server in self._world.servers:
             if not server.is_running:
                 server.start()
@@ -59,12 +69,20 @@ class Harm:
                 self._kill_server(step.seconds, leads=step.fault is Fault.KILL_LEADER)
             case Fault.FREEZE_LEADER:
                 self._freeze_leader(step.seconds)
-            case Fault.CRASH_POSTGRES:
-                self._crash_postgres(step.seconds)
+            case Fault.KILL_POSTGRES:
+                self.kill_postgres(step.seconds)
             case Fault.FILL_DISK:
-                self._fill_disk(step.seconds)
+                self.fill_disk(step.seconds)
+            case Fault.POWER_CUT:
+                self.cut_power(step.seconds)
+            case Fault.STEP_CLOCK:
+                self.step_clock(HOURS[step.number], step.seconds)
             case Fault.CUT_OFF:
                 self._behave(Manner.REFUSES, step.seconds)
+            case Fault.CUT_SERVERS:
+                self._behave(Manner.APART, step.seconds)
+            case Fault.CUT_DATABASE:
+                self.cut_database(step.seconds)
             case Fault.DOUBLE_ACKS:
                 self._behave(Manner.DOUBLES, step.seconds + 2)
             case Fault.DELAY_ACKS:
@@ -124,27 +142,73 @@ class Harm:
         self._note(f"   {leader.directory.name} leads")
         return next(one for one in self._world.servers if (one is leader) == leads)
 
-    def _crash_postgres(self, seconds: float) -> None:
-        directory = self._world.postgres_directory
-        pid = int((directory / "postmaster.pid").read_text().split()[0])
-        os.kill(pid, signal.SIGQUIT)  # "immediate": as good as a power cut for whoever is connected
-        eventually(lambda: not _runs(pid), within=30)
-        time.sleep(seconds)
-        self._world.postgres = EmbeddedPostgres.start(directory)
+    def kill_postgres(self, seconds: float) -> None:
+        """Whatever a server has accepted is in Postgres before it answers."""
+        world = self._world
+        pid = int((world.postgres_directory / "postmaster.pid").read_text().split()[0])
+        with Load(world) as load:
+            time.sleep(1)
+            killed = kill_with_children(pid)
+            time.sleep(seconds)
+            world.postgres = EmbeddedPostgres.start(world.postgres_directory)
+        self._note(f"   killed {len(killed)} processes after {load.answers} answers")
+        invariants.read_everything(world.postgres.url)
+        for number in sorted(load.accepted):
+            world.get(f"/v1/jobs/{world.job}/checkpoints/{number}")
 
-    def _fill_disk(self, seconds: float) -> None:
-        if not self._world.has_small_disk:
-            self._note("   left out: no file system can be mounted here")
+    def fill_disk(self, seconds: float) -> None:
+        disk = self._world.disk
+        if not disk.can_be_filled:
+            self._leave_out("no file system can be mounted here")
             return
-        ballast = self._world.storage / "ballast"
         try:
-            _fill(ballast)
             deadline = time.monotonic() + seconds
             while time.monotonic() < deadline:
+                disk.fill()  # also what others gave back meanwhile
                 time.sleep(0.2)
-                _fill(ballast)  # what others gave back meanwhile
         finally:
-            ballast.unlink()
+            disk.free()
+
+    def cut_power(self, seconds: float) -> Losses | None:
+        """Of the machine with all servers and runners; that of Postgres is another."""
+        world, disk = self._world, self._world.disk
+        if not isinstance(disk, ImageDisk):
+            self._leave_out("no ext4 file system can be mounted here")
+            return None
+        servers = [one for one in world.servers if one.is_running]
+        frozen = freeze_all(lambda: [one.pid for one in servers] + world.processes())
+        disk.lose_power()
+        for pid in frozen:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for server in servers:
+            server.stop(signal.SIGKILL)
+        eventually(lambda: not any(map(_runs, frozen)), within=30)
+        losses = disk.find_again()
+        self._note(f"   {losses}")
+        time.sleep(seconds)
+        for server in servers:
+            server.start()
+        return losses
+
+    def step_clock(self, hours: float, seconds: float) -> None:
+        file = self._world.clock_step_file
+        server_clock.step(file, timedelta(hours=hours))
+        self._note(f"   the servers' wall clock is wrong by {hours} h")
+        time.sleep(seconds)
+        server_clock.step(file, timedelta())
+
+    def cut_database(self, seconds: float) -> None:
+        """From the leader only: the other server takes over, if it is for long enough."""
+        leader = self._server(leads=True)
+        relay = self._world.database_relays[self._world.servers.index(leader)]
+        relay.cut()
+        time.sleep(seconds)
+        relay.heal()
+
+    def _leave_out(self, why: str) -> None:
+        self.left_out.append(why)
+        self._note(f"   left out: {why}")
 
     def _behave(self, manner: Manner, seconds: float, delay: float = 0.0) -> None:
         for relay in self._world.relays:
@@ -186,18 +250,21 @@ def _stopped(pids: list[int]) -> Iterator[None]:
                 os.kill(pid, signal.SIGCONT)
 
 
-def _fill(ballast: Path) -> None:
-    """Takes every byte that is free."""
-    with ballast.open("ab") as file:
-        free = os.statvfs(ballast)
-        wanted = free.f_bavail * free.f_frsize
-        while wanted > 0:
-            try:
-                os.posix_fallocate(file.fileno(), file.tell(), wanted)
-                file.seek(0, os.SEEK_END)
-                return
-            except OSError:
-                wanted //= 2
+def kill_with_children(pid: int) -> list[int]:
+    """kill -9 of a process and its descendants at once; returns when they are dead."""
+    killed = freeze_all(lambda: _with_children(pid))
+    for one in killed:
+        os.kill(one, signal.SIGKILL)
+    eventually(lambda: not any(map(_runs, killed)), within=30)
+    return killed
+
+
+def _with_children(pid: int) -> list[int]:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        found = [process, *process.children(recursive=True)]
+        return sorted(one.pid for one in found if _runs(one.pid))
+    return []
 
 
 def _runs(pid: int) -> bool:

@@ -100,3 +100,11 @@ def broken(database_url: str, *, has_ended: bool) -> dict[str, list[dict[str, An
     with psycopg.connect(database_url, row_factory=dict_row) as connection:
         found = {name: connection.execute(query).fetchall() for name, query in asked.items()}
     return {name: rows for name, rows in found.items() if rows}
+
+
+def read_everything(database_url: str) -> None:
+    """Reads every row of every table: Postgres raises an error for a page that was torn."""
+    tables = "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables"
+    with psycopg.connect(database_url) as connection:
+        for (table,) in connection.execute(tables).fetchall():
+            connection.execute(f"SELECT * FROM {table}".encode()).fetchall()

@@ -1,7 +1,8 @@
 """A relay in front of one server: all that runners say goes through it, as long as it is kind.
 
 It remembers what they said of checkpoints and attempts, token included, so that it can be said
-again; and it can deliver twice, late, or not at all.
+again; and it can deliver twice, late, or not at all. What one server says to the other goes
+through the other's relay as well, and can be lost.
 """
 
 import threading
@@ -28,6 +29,12 @@ class Manner(StrEnum):
     DELAYS = "delays"
     REFUSES = "refuses"
     """What runners say; everybody else is served."""
+    APART = "apart"
+    """What the other server says is lost: no answer comes, until the connection ends."""
+
+
+class Lost(Exception):
+    """The network lost a request, and its connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,8 @@ class Relay:
         self._said = said
         self.manner = Manner.HONEST
         self.delay = 0.0
+        self.lost = 0
+        """Requests of the other server."""
         self._http = httpx.Client(timeout=httpx.Timeout(5, read=20), trust_env=False)
         self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -75,13 +84,18 @@ class Relay:
     def pass_on(
         self, method: str, path: str, headers: dict[str, str], body: bytes
     ) -> httpx.Response | None:
-        """The server's answer; None: it cannot be had."""
+        """The server's answer; None: it cannot be had. Raises `Lost`."""
         is_runners = path.startswith("/v1/runners/")
         # a server that passes it on comes through the other's relay: it was heard already
         is_first_hand = FORWARDED_BY.lower() not in headers
         matters = is_runners and path.endswith(_OF_RUNNERS) and is_first_hand
         if is_runners and self.manner is Manner.REFUSES:
             return None
+        if not is_first_hand and self.manner is Manner.APART:
+            self.lost += 1
+            while self.manner is Manner.APART:
+                time.sleep(0.05)
+            raise Lost
         if matters:
             shown = {one: headers[one] for one in _CREDENTIALS if one in headers}
             self._said.messages.append(Message(path, shown, body))
@@ -128,7 +142,11 @@ def _handler(relay: Relay) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             headers = {k.lower(): v for k, v in self.headers.items()}
             kept = {k: v for k, v in headers.items() if k not in _HOP_BY_HOP}
-            answer = relay.pass_on(self.command, self.path, kept, body)
+            try:
+                answer = relay.pass_on(self.command, self.path, kept, body)
+            except Lost:
+                self.close_connection = True
+                return
             if answer is None:
                 self._say(502, {}, b"")
             else:

@@ -24,12 +24,20 @@ class Fault(StrEnum):
     KILL_FOLLOWER = "kill_follower"
     FREEZE_LEADER = "freeze_leader"
     """SIGSTOP; for longer than its lease."""
-    CRASH_POSTGRES = "crash_postgres"
-    """Ends at once, without a word; starts again after a while."""
+    KILL_POSTGRES = "kill_postgres"
+    """kill -9 of all its processes, under load; it starts again after a while."""
     FILL_DISK = "fill_disk"
-    """No byte is free where state, checkpoints and output are."""
+    """No byte is free where state, checkpoints, output and the servers' own files are."""
+    POWER_CUT = "power_cut"
+    """kill -9 of servers and runners, and what was not synced to disk is lost."""
+    STEP_CLOCK = "step_clock"
+    """The wall clock of the servers is wrong by hours, for a while."""
     CUT_OFF = "cut_off"
     """Runners reach no server."""
+    CUT_SERVERS = "cut_servers"
+    """The servers do not reach each other."""
+    CUT_DATABASE = "cut_database"
+    """The leader hears nothing of Postgres; the follower does."""
     DOUBLE_ACKS = "double_acks"
     """Whatever a runner says of a checkpoint or an attempt is delivered twice."""
     DELAY_ACKS = "delay_acks"
@@ -60,7 +68,7 @@ class Step:
     pause: float
     """Between the request and the fault."""
     number: int
-    """For whatever needs one: a parallelism, an order."""
+    """For whatever needs one: a parallelism, an order, the size of a step."""
     settles: bool
     """The next step waits until the job has recovered."""
 
@@ -121,8 +129,10 @@ def _seconds(fault: Fault, limits: Limits, chance: random.Random) -> float:
             low, high = 0.2, limits.heartbeat_timeout / 3
         case Fault.FREEZE_LEADER:
             low, high = limits.lease / 2, limits.lease * 2
-        case Fault.FILL_DISK | Fault.CRASH_POSTGRES:
+        case Fault.FILL_DISK | Fault.KILL_POSTGRES | Fault.STEP_CLOCK:
             low, high = 1.0, 3.0
+        case Fault.CUT_SERVERS | Fault.CUT_DATABASE:
+            low, high = limits.lease / 2, limits.lease * 3
         case Fault.CUT_OFF:
             low, high = 1.0, limits.heartbeat_timeout + 2
         case _:

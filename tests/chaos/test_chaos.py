@@ -2,7 +2,9 @@
 
 HEADGATE_CHAOS_SEED=n replays the schedule of a seed, HEADGATE_CHAOS_STEPS says how long it is,
 HEADGATE_CHAOS_MINUTES how long the long test goes on with one seed after the other. Of a run that
-failed HEADGATE_CHAOS_KEEP=directory keeps all files.
+failed HEADGATE_CHAOS_KEEP=directory keeps all files. On a machine that has much else to do,
+HEADGATE_CHAOS_SLOWER=3 makes leases and heartbeat timeouts, and the faults that are measured by
+them, three times as long.
 """
 
 import os
@@ -20,14 +22,14 @@ from tests.chaos.harm import Harm
 from tests.chaos.schedule import Schedule, make
 from tests.chaos.world import LIMITS, World, a_world
 
-ALWAYS = 28
-"""The seed of `make test`, which is to say the same each time. `make chaos` draws new ones, and the
-simulation has ten thousand."""
+ALWAYS = 3843
+"""The seed of the short run, unless another is named. The long run draws new seeds."""
 SHORT, LONG = 3, 12
 """Steps."""
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.long
 def test_a_short_run() -> None:
     seed = int(os.environ.get("HEADGATE_CHAOS_SEED", ALWAYS))
     length = int(os.environ.get("HEADGATE_CHAOS_STEPS", SHORT))

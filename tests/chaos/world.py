@@ -1,5 +1,8 @@
 """A small world of real processes to do harm to: Postgres, two servers, relays, a disk, a job.
 
+Whatever servers and runners write is on one disk (`disk.py`); Postgres has another. All that a
+server hears, of runners, of the other server and of Postgres, comes through a relay.
+
 Each server is on a machine of its own by name (`--node`), so that one that leads can reach the
 runners it has started itself and no others.
 """
@@ -8,7 +11,6 @@ import contextlib
 import os
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,23 +22,36 @@ from typing import Any
 import httpx
 
 from jobmanager.store.embedded import EmbeddedPostgres
+from tests.chaos import server_clock
+from tests.chaos.disk import Disk, a_disk
+from tests.chaos.postgres_relay import PostgresRelay
 from tests.chaos.relay import Relay, Said
 from tests.chaos.schedule import Limits
 from tests.e2e.test_exactly_once import a_bounded_job
 from tests.support.oracle import generator_started_at
 from tests.support.server import ServerProcess, eventually, processes_of
 
-LIMITS = Limits(heartbeat_timeout=9.0, lease=3.0)
-DISK_BYTES = 256 * 1024 * 1024
+_SLOWER = float(os.environ.get("HEADGATE_CHAOS_SLOWER", "1"))
+LIMITS = Limits(heartbeat_timeout=9.0 * _SLOWER, lease=3.0 * _SLOWER)
 _ENVIRONMENT = {
     "HEADGATE_HEARTBEAT_TIMEOUT": f"PT{LIMITS.heartbeat_timeout:g}S",
     "HEADGATE_LEASE": f"PT{LIMITS.lease:g}S",
-    "HEADGATE_LEASE_RENEWAL": "PT1S",
+    "HEADGATE_LEASE_RENEWAL": f"PT{LIMITS.lease / 3:g}S",
     # many JVMs that live for a minute: less is spent on making them fast
     "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 _PATIENCE = 300.0
 """Seconds for whatever comes by itself, on a machine that has much else to do."""
+
+
+class SteppedServer(ServerProcess):
+    """A server whose clock can be stepped. Its log is not on the disk that is done harm to."""
+
+    module = "tests.chaos.server_clock"
+
+    @property
+    def log(self) -> Path:
+        return self.directory.parents[1] / f"{self.directory.name}.log"
 
 
 @dataclass
@@ -45,8 +60,10 @@ class World:
     postgres: EmbeddedPostgres
     servers: list[ServerProcess]
     relays: list[Relay]
+    database_relays: list[PostgresRelay]
+    """In the order of the servers, as the relays."""
     said: Said
-    has_small_disk: bool
+    disk: Disk
     job: str = ""
     began_ms: int = 0
     runners: set[str] = field(default_factory=set)
@@ -54,7 +71,7 @@ class World:
 
     @property
     def storage(self) -> Path:
-        return self.directory / "storage"
+        return self.disk.path / "storage"
 
     @property
     def output(self) -> Path:
@@ -63,6 +80,10 @@ class World:
     @property
     def postgres_directory(self) -> Path:
         return self.directory / "pg"
+
+    @property
+    def clock_step_file(self) -> Path:
+        return self.directory / "clock-step"
 
     def ask(self, method: str, path: str, within: float = _PATIENCE, **more: Any) -> httpx.Response:
         """The answer of whoever has one that is not "come back later"."""
@@ -150,27 +171,35 @@ def a_job(visibility: str) -> dict[str, Any]:
 def a_world(directory: Path, warm_runners: int) -> Iterator[World]:
     """Nothing of it is left afterwards, whatever was done to it."""
     with ExitStack() as stack:
-        storage = directory / "storage"
-        storage.mkdir(parents=True)
-        has_small_disk = stack.enter_context(_small_disk(storage))
+        disk = stack.enter_context(a_disk(directory / "disk", directory / "disk.image"))
+        storage = disk.path / "storage"
+        storage.mkdir()
         postgres = EmbeddedPostgres.start(directory / "pg")
         stack.callback(lambda: EmbeddedPostgres.start(directory / "pg").stop())
-        said, relays, servers = Said(), [], []
+        world = World(directory, postgres, [], [], [], Said(), disk)
         for name in ("one", "two"):
             port = _free_port()
-            relay = Relay(f"http://127.0.0.1:{port}", said)
+            relay = Relay(f"http://127.0.0.1:{port}", world.said)
             stack.callback(relay.close)
-            server = ServerProcess(
-                directory / name,
-                *("--port", str(port), "--node", name, "--database-url", postgres.url),
+            to_postgres = PostgresRelay(directory / f"pg-{name}", directory / "pg")
+            stack.callback(to_postgres.close)
+            server = SteppedServer(
+                disk.path / name,
+                *("--port", str(port), "--node", name),
+                *("--database-url", to_postgres.url(postgres.url)),
                 *("--storage", storage.as_uri(), "--warm-runners", str(warm_runners)),
-                environment={**_ENVIRONMENT, "HEADGATE_ADVERTISE": relay.url},
+                environment={
+                    **_ENVIRONMENT,
+                    "HEADGATE_ADVERTISE": relay.url,
+                    server_clock.STEP_FILE: str(world.clock_step_file),
+                },
             )
-            relays.append(relay)
-            servers.append(server)
+            world.relays.append(relay)
+            world.database_relays.append(to_postgres)
+            world.servers.append(server)
             stack.callback(_end, server)
             server.start()
-        yield World(directory, postgres, servers, relays, said, has_small_disk)
+        yield world
 
 
 def _end(server: ServerProcess) -> None:
@@ -178,20 +207,6 @@ def _end(server: ServerProcess) -> None:
         os.kill(server.pid, signal.SIGCONT)
     server.clean_up()
     server.http.close()
-
-
-@contextmanager
-def _small_disk(path: Path) -> Iterator[bool]:
-    """A file system of its own that can be filled; False: this user may not mount one."""
-    options = ["-t", "tmpfs", "-o", f"size={DISK_BYTES}", "headgate-chaos", str(path)]
-    mounted = subprocess.run(["mount", *options], capture_output=True, check=False)
-    if mounted.returncode != 0:
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        subprocess.run(["umount", "--lazy", str(path)], capture_output=True, check=False)
 
 
 def _free_port() -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 
 from tests.support.server import ServerProcess, eventually
 
@@ -68,6 +69,7 @@ def read_sliding(directory: Path) -> list[tuple[str, int, int, int]]:
     ).fetchall()
 
 
+@pytest.mark.long
 def test_a_bounded_stream_emits_every_window_and_finishes(server: ServerProcess) -> None:
     """Two regions: windows in one file, running totals with a union in the other."""
     job = server.submit(
@@ -124,6 +126,7 @@ def test_a_batch_job_gives_the_same_result(server: ServerProcess) -> None:
     assert server.get(f"/v1/jobs/{job}")["job-type"] == "BATCH"
 
 
+@pytest.mark.long
 def test_an_expression_spark_refuses_fails_the_job_at_once_with_the_vertex(
     server: ServerProcess,
 ) -> None:

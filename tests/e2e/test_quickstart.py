@@ -55,6 +55,7 @@ def state_partitions(spark_checkpoint_dir: Path, batch: int) -> list[dict[str, i
     ]
 
 
+@pytest.mark.long
 def test_quickstart_from_submission_to_cancellation(embedded: ServerProcess) -> None:
     server = embedded
     job = server.submit(quickstart())

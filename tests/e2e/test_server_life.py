@@ -81,6 +81,7 @@ def runs_past(server: ServerProcess, job: str, batch: int) -> bool:
     return last_commit(server, job) > batch
 
 
+@pytest.mark.long  # test_failover kills a server, too
 def test_jobs_outlive_their_server_and_are_adopted_by_the_next(restarting: ServerProcess) -> None:
     server = restarting.start()
     job = server.submit(JOB)

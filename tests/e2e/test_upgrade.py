@@ -57,7 +57,9 @@ def test_a_job_goes_on_from_an_old_leader_to_a_new_one(
     asked = new.http.post(f"/v1/jobs/{job}/checkpoints")  # forwarded by the new to the old
     assert asked.status_code == 202, asked.text
 
-    # the old leader dies, and the new one takes over the old runner
+    # the old leader dies, and the new one takes over the old runner, which has heard of it
+    addresses = old.directory / "address.json"
+    eventually(lambda: new.url.rstrip("/") in addresses.read_text(), within=10)
     old.stop(signal.SIGKILL)
     eventually(lambda: leads(new), within=30)
     last = new.status(job)["last_checkpoint"]["number"]

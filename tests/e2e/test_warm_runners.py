@@ -51,6 +51,7 @@ def history(server: ServerProcess, job: str, kind: str) -> list[dict[str, Any]]:
     return [one for one in items if one["kind"] == kind]
 
 
+@pytest.mark.long
 def test_a_job_and_its_restart_take_warm_processes(server: ServerProcess) -> None:
     [home] = eventually(lambda: waiting(server) or None, within=280)
     [archive] = archives_of(server)

@@ -67,7 +67,9 @@ class _Book:
     first_row: dict[RegionId, int] = field(default_factory=dict)
     """Where a job that was started from another's checkpoint begins."""
     visible_batch: dict[RegionId, int] = field(default_factory=dict)
-    """The last batch that a completed checkpoint covers, or the savepoint of a stop or a change."""
+    """The last batch that a completed checkpoint covers, or the savepoint of a stop or a change, or
+    the savepoint from which another job went on with the output.
+    """
 
 
 class Invariants:
@@ -162,6 +164,19 @@ class Invariants:
         for region in manifest.regions:
             found = snapshots.state_in(manifest, files, region)
             book.safe_rows[region] = book.first_row[region] = found[1] if found else 0
+        self._output_continued(life.job.id, manifest)
+
+    def _output_continued(self, job: JobId, manifest: Manifest) -> None:
+        """A job that goes on with the output of jobs that have ended shows what they held back, up
+        to the savepoint that it was started from: its recoveries do not go back behind that.
+        """
+        storage = self._world.storage
+        for ancestor in manifest.lineage:
+            if storage.of(ancestor.job).output_root == storage.of(job).output_root:
+                covered = self._book(ancestor.job).visible_batch
+                for sink, batch in ancestor.batches.items():
+                    last = -1 if batch is None else batch
+                    covered[RegionId(sink)] = max(covered.get(RegionId(sink), -1), last)
 
     def _check_job(self, before: Life, life: Life) -> None:
         old, new = before.job.job, life.job.job
@@ -260,7 +275,8 @@ class Invariants:
             self._check_map(life, checkpoint, region_id, state)
             if _is_gone_back_to(life, checkpoint):
                 book.safe_rows[region_id] = max(book.safe_rows.get(region_id, 0), rows)
-                covered = max(book.visible_batch.get(region_id, -1), batch or 0)
+                last = -1 if batch is None else batch
+                covered = max(book.visible_batch.get(region_id, -1), last)
                 book.visible_batch[region_id] = covered
 
     def _files_of(

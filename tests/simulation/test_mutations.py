@@ -10,7 +10,7 @@ from tests.simulation import schedule
 from tests.simulation.mutation_table import schedules_until_found
 from tests.simulation.mutations import MUTATIONS, Mutation
 
-MOST_SCHEDULES = 3_000
+MOST_SCHEDULES = 4_000
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: one.name)

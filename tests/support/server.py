@@ -30,6 +30,8 @@ class ServerProcess:
     The value of an option `--database-url` has a password: it goes into the environment.
     """
 
+    module = "jobmanager"
+
     def __init__(
         self, directory: Path, *options: str, environment: Mapping[str, str] | None = None
     ) -> None:
@@ -40,7 +42,7 @@ class ServerProcess:
         self.http = httpx.Client()
 
     def start(self, *more: str) -> "ServerProcess":
-        command = [sys.executable, "-m", "jobmanager", "serve", "--port", "0"]
+        command = [sys.executable, "-m", self.module, "serve", "--port", "0"]
         command += ["--data-dir", str(self.directory), *self.options, *more]
         self.directory.mkdir(parents=True, exist_ok=True)
         with self.log.open("a") as log:

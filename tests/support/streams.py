@@ -4,12 +4,11 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
-import uvicorn
 from fastapi import FastAPI
 
 from jobmanager.api.context import ApiContext
@@ -24,22 +23,14 @@ from tests.support.contract import check_event
 CHANNELS = (HISTORY_CHANNEL, LIVE_CHANNEL)
 
 
-class _Http(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 @asynccontextmanager
 async def served(app: FastAPI, settings: Settings | None = None) -> AsyncIterator[str]:
-    """The application on a port of its own; its URL. With settings: as a real server serves it."""
+    """The application on a port of its own, as a real server serves it; its URL."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()  # whoever has the URL is not refused
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1
-    )
-    server = http_server(app, settings) if settings else _Http(config)
+    server = http_server(app, settings or Settings())
+    server.config.timeout_graceful_shutdown = 1
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -30,6 +30,7 @@ from jobmanager.core.graph.vertex import Vertex
 MOST_KEY_GROUPS = 32_768
 MOST_VERTICES = 500
 MOST_ARTIFACTS = 100
+MOST_NAME = 255
 _STAND_IN = timedelta(seconds=1)
 
 
@@ -49,7 +50,7 @@ def parse(document: Mapping[str, Any]) -> JobGraph:
     """Read the graph in `document`. Raises `InvalidJobGraph` with every fault."""
     faults = Faults()
     fields = Fields(document, faults, vertex=None)
-    name = fields.text("name")
+    name = _name(fields)
     mode = fields.choice("mode", Mode, Mode.STREAMING)
     parallelism, max_parallelism = _parallelism(fields)
     graph = JobGraph(
@@ -68,6 +69,15 @@ def parse(document: Mapping[str, Any]) -> JobGraph:
     if faults.found:
         raise InvalidJobGraph(faults.found)
     return graph
+
+
+def _name(fields: Fields) -> str:
+    name = fields.text("name")
+    if len(name) > MOST_NAME:
+        fields.fault("name", f"{len(name)} characters are too many: {MOST_NAME} at most")
+    if any(ord(one) < ord(" ") or one == "\x7f" for one in name):
+        fields.fault("name", f"{name[:MOST_NAME]!r} contains control characters: leave them out")
+    return name
 
 
 def parallelism_fault(parallelism: int, max_parallelism: int) -> str | None:

@@ -22,9 +22,12 @@ class ModuleNames:
 def names_in(text: str | bytes) -> ModuleNames:
     """Return the names that a module's text binds at its top level, under any condition."""
     try:
-        tree = ast.parse(text)
+        return _names_of(ast.parse(text))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return ModuleNames(error=_in_one_line(error))
+
+
+def _names_of(tree: ast.Module) -> ModuleNames:
     names: set[str] = set()
     is_open = False
     for statement in _statements(tree.body):

@@ -27,7 +27,7 @@ from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.life import circuit_breaker
 from jobmanager.core.life.attempt import Attempt, AttemptStatus
 from jobmanager.core.life.circuit_breaker import Streak
-from jobmanager.core.life.restart import GiveUp, decide
+from jobmanager.core.life.restart import GiveUp, decide, remembered
 
 
 class JobStatus(StrEnum):
@@ -60,10 +60,17 @@ class Job:
     since: datetime
     restart: RestartStrategy
     failed_at: tuple[datetime, ...] = ()
+    """The last failures: as many as the restart strategy may ask for."""
+    forgotten_failures: int = 0
+    """The number of failures before those."""
     restart_at: datetime | None = None
     """Restarting only."""
     streak: Streak | None = None
     """The last failures, between which no batch was committed."""
+
+    @property
+    def failures(self) -> int:
+        return self.forgotten_failures + len(self.failed_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,17 +164,22 @@ def _fail(job: Job, event: AttemptMoved) -> Job:
     streak = circuit_breaker.extended(
         job.streak, failure, event.committed, _ran_for(event.attempt, at)
     )
-    failed = replace(job, failed_at=(*job.failed_at, at), streak=streak)
+    failed = replace(_with_failure(job, at), streak=streak)
     if not failure.is_restartable:
         reason = f"{failure.message} (a restart would not help: {failure.kind.replace('_', ' ')})"
         return _move(failed, JobStatus.FAILED, reason, at)
     if objection := circuit_breaker.objection(streak, failure):
         return _move(failed, JobStatus.FAILED, objection, at)
-    decision = decide(job.restart, failed.failed_at)
+    decision = decide(job.restart, failed.failed_at, failed.forgotten_failures)
     if isinstance(decision, GiveUp):
         return _move(failed, JobStatus.FAILED, f"{failure.message} ({decision.reason})", at)
     restarting = _move(failed, JobStatus.RESTARTING, failure.message, at)
     return replace(restarting, restart_at=at + decision.delay)
+
+
+def _with_failure(job: Job, at: datetime) -> Job:
+    kept = tuple(remembered(job.restart, (*job.failed_at, at)))
+    return replace(job, failed_at=kept, forgotten_failures=job.failures + 1 - len(kept))
 
 
 def _ran_for(attempt: Attempt, until: datetime) -> timedelta:

@@ -25,13 +25,24 @@ class GiveUp:
     reason: str
 
 
-def decide(strategy: RestartStrategy, failed_at: Sequence[datetime]) -> RestartAfter | GiveUp:
-    """Decide what follows the last failure in `failed_at`, which ascends and is not empty."""
+_MOST_DOUBLINGS = 40
+_KEPT_FAILURES = 50
+"""How many failures a job remembers with their times, at least. An upgrade of the job may
+bring a strategy that looks further back than the strategy before.
+"""
+
+
+def decide(
+    strategy: RestartStrategy, failed_at: Sequence[datetime], forgotten: int = 0
+) -> RestartAfter | GiveUp:
+    """Decide what follows the last failure in `failed_at`, which ascends and is not empty.
+    `forgotten` is the number of failures before those.
+    """
     match strategy:
         case NoRestart():
             return GiveUp("restart strategy 'none'")
         case FixedDelay():
-            if len(failed_at) > strategy.attempts:
+            if forgotten + len(failed_at) > strategy.attempts:
                 return GiveUp(f"failed again after {strategy.attempts} restarts")
             return RestartAfter(strategy.delay)
         case FailureRate():
@@ -43,8 +54,25 @@ def decide(strategy: RestartStrategy, failed_at: Sequence[datetime]) -> RestartA
             in_a_row = _in_a_row(failed_at, strategy.reset_after)
             if strategy.max_attempts is not None and in_a_row > strategy.max_attempts:
                 return GiveUp(f"failed again after {strategy.max_attempts} restarts in a row")
-            doublings = min(in_a_row - 1, 40)
+            doublings = min(in_a_row - 1, _MOST_DOUBLINGS)
             return RestartAfter(min(strategy.initial_delay * 2**doublings, strategy.max_delay))
+        case _:
+            assert_never(strategy)
+
+
+def remembered(strategy: RestartStrategy, failed_at: Sequence[datetime]) -> Sequence[datetime]:
+    """Return the last failures of `failed_at`: enough of them for every later decision."""
+    return failed_at[-max(_KEPT_FAILURES, _needed(strategy)) :]
+
+
+def _needed(strategy: RestartStrategy) -> int:
+    match strategy:
+        case NoRestart() | FixedDelay():
+            return 1
+        case FailureRate():
+            return strategy.max_failures + 1
+        case ExponentialDelay():
+            return max(_MOST_DOUBLINGS, strategy.max_attempts or 0) + 1
         case _:
             assert_never(strategy)
 

@@ -276,6 +276,12 @@ async def test_a_log_is_cut_and_searched(cluster: Cluster, tmp_path: Path) -> No
     assert len(all_odd.splitlines()) == 50
     assert len((await cluster.http.get(path)).text.splitlines()) == 100
 
+    log.write_bytes(b"x" * 3_000_000 + b" here\nlast\nunfinished")
+    assert (await cluster.http.get(path, params={"tail": 1})).text == "last\nunfinished"
+    found = (await cluster.http.get(path, params={"search": "here"})).content
+    assert len(found) < 1_200_000  # a line without an end is taken piece by piece
+    assert found.endswith(b" here\n")
+
 
 async def test_history_can_be_read_from_its_end(cluster: Cluster) -> None:
     job, _ = await cluster.running(a_document(name="told"))

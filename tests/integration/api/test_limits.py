@@ -5,15 +5,18 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from uuid import uuid4
 
 import httpx
 import pytest
-import uvicorn
 from fastapi import FastAPI
 from sqlalchemy import text
 
 from jobmanager.api.app import make_app
 from jobmanager.api.limits import Lane
+from jobmanager.server import http_server
+from jobmanager.settings import Settings
+from tests.support import streams
 from tests.support.builders import a_document
 from tests.support.cluster import Cluster
 
@@ -36,7 +39,7 @@ async def served(cluster: Cluster) -> AsyncIterator[str]:
     )
     app.state.context = cluster.app.state.context
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
+        server = http_server(app, Settings())
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         server.should_exit = True
@@ -139,6 +142,56 @@ async def test_a_body_that_is_too_large_is_refused_with_and_without_a_length(
 
     assert [told.status_code, found_out.status_code] == [413, 413]
     assert told.json()["type"] == found_out.json()["type"] == "/problems/BodyTooLarge"
+
+
+def chunks_of(size: int) -> AsyncIterator[bytes]:
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(size // 32_768):
+            yield b" " * 32_768
+
+    return chunks()
+
+
+async def test_a_body_that_nobody_asked_for_is_refused(cluster: Cluster, served: str) -> None:
+    """Open routes ask nobody for a token: a stranger could fill what bodies may take together."""
+    async with httpx.AsyncClient(base_url=served, timeout=20) as http:
+        for path in ("/healthz", "/openapi.json", "/v1/jobs"):
+            answer = await http.request("GET", path, content=chunks_of(2**20))
+            assert answer.status_code == 413, answer.text
+
+
+async def test_a_large_body_is_taken_only_from_a_runner_that_is_known(
+    cluster: Cluster, served: str
+) -> None:
+    _, runner = await cluster.running(a_document())
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {runner.secret}"}
+    wrong = {**headers, "Authorization": "Bearer wrong"}
+    path = f"/v1/runners/{runner.id}/acks"
+    async with httpx.AsyncClient(base_url=served, timeout=20) as http:
+        known = await http.post(path, content=chunks_of(2**20), headers=headers)
+        stranger = await http.post(path, content=chunks_of(2**20), headers=wrong)
+        nobody = await http.post(
+            f"/v1/runners/{uuid4()}/acks", content=chunks_of(2**20), headers=wrong
+        )
+
+    assert (known.status_code, "JSON" in known.text) == (400, True), known.text
+    assert (stranger.status_code, nobody.status_code) == (401, 404), nobody.text
+    assert stranger.headers["connection"] == "close"
+
+
+async def test_a_body_of_which_nothing_arrives_is_given_up_early(
+    cluster: Cluster, served: str
+) -> None:
+    app = make_app(body_within=60.0, body_idle=0.3)
+    app.state.context = cluster.app.state.context
+    async with streams.served(app, Settings()) as url:
+        reader, writer = await slowly(url, "/v1/jobs", b"{}" * 100)
+        async with asyncio.timeout(30):
+            answer = await reader.read()
+        writer.close()
+
+    assert b" 408 " in answer
+    assert b"nothing of the body arrived for 0.3 s" in answer
 
 
 async def test_an_address_that_postgres_cannot_hold_is_refused(served: str) -> None:

@@ -1,13 +1,15 @@
 """Figures for Prometheus: true, cheap, and never more of them than there are live jobs."""
 
 import asyncio
+from uuid import UUID
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from sqlalchemy import event
+from sqlalchemy import event, text
 
+from jobmanager.store.database import Database
 from tests.integration.api.test_changes import rescale
-from tests.support.builders import a_document
+from tests.support.builders import NOW, a_document
 from tests.support.cluster import EVERYONE, Cluster
 from tests.support.streams import context_of
 
@@ -61,6 +63,39 @@ async def test_jobs_are_counted_by_the_state_they_are_shown_in(cluster: Cluster)
     assert grown == {"starting": 1, "running": 0, "stalled": 1, "restarting": 1, "failed": 0}
     restarts = [one.value("headgate_restarts_total") or 0 for one in (before, after)]
     assert restarts[1] - restarts[0] == 1
+
+
+async def test_restarts_that_a_job_has_forgotten_are_counted(
+    cluster: Cluster, database: Database
+) -> None:
+    # Given a job whose failures were all written down by a server of the version before
+    job, runner = await cluster.running(a_document())
+    before = await scrape(cluster)
+    async with database.engine.begin() as connection:
+        await connection.execute(
+            text("""UPDATE jobs SET failed_at = (
+                        SELECT jsonb_agg(to_jsonb(CAST(:at AS timestamptz) - n * interval '1 day')
+                            ORDER BY n DESC)
+                        FROM generate_series(1, 70) AS n)
+                    WHERE id = :job"""),
+            {"job": UUID(job), "at": NOW},
+        )
+    # When it fails again
+    await runner.fail()
+    # Then the last failures are remembered, and all of them are counted, wherever they are shown
+    async with database.engine.connect() as connection:
+        kept = await connection.execute(
+            text("""SELECT jsonb_array_length(failed_at), forgotten_failures, failures
+                    FROM jobs WHERE id = :job"""),
+            {"job": UUID(job)},
+        )
+    assert tuple(kept.one()) == (50, 21, 71)
+    scraped = await scrape(cluster)
+    restarts = [one.value("headgate_restarts_total") or 0 for one in (before, scraped)]
+    assert restarts[1] - restarts[0] == 71
+    assert (await cluster.get(f"/v1/jobs/{job}/status"))["restarts"] == 71
+    [line] = (await cluster.get(f"/v1/jobs/summary?job={job}"))["items"]
+    assert line["restarts"] == 71
 
 
 async def test_a_job_has_its_gauges_until_it_ends(cluster: Cluster) -> None:

@@ -124,8 +124,8 @@ def _files(directory: Path) -> dict[str, tuple[int, int]]:
     ("provider", "version", "partitions", "is_rewritten"),
     [
         (HDFS_BACKED, 1, 5, True),
-        (ROCKSDB, 1, 2, True),
-        (ROCKSDB, 2, 5, True),
+        pytest.param(ROCKSDB, 1, 2, True, marks=pytest.mark.long),
+        pytest.param(ROCKSDB, 2, 5, True, marks=pytest.mark.long),
         (ROCKSDB, 2, 2, False),
     ],
 )

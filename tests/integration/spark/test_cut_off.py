@@ -72,6 +72,7 @@ def eventually(is_so: Callable[[], bool], within: float = 90) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.long
 def test_a_runner_that_is_cut_off_stops_by_itself_and_says_so_later(site: Site) -> None:
     runner = a_running_attempt(site, 1, FENCE_AFTER_MS)
     before = len(written(site))

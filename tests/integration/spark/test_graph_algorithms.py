@@ -127,7 +127,14 @@ def check_labels(job: JobUnderTest, edges: list[Edge], rounds: int = 3) -> None:
     assert found == labels
 
 
-CHECKS = [check_page_rank, check_components, check_shortest_paths, check_triangles, check_labels]
+CHECKS = [
+    check_page_rank,
+    check_shortest_paths,
+    *(
+        pytest.param(check, marks=pytest.mark.long)
+        for check in (check_components, check_triangles, check_labels)
+    ),
+]
 
 
 @pytest.mark.parametrize("check", CHECKS)

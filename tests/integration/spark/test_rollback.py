@@ -144,6 +144,7 @@ def planned_with(job: JobUnderTest) -> str:
     return str(job.log().offsets(batch).metadata["conf"]["spark.sql.shuffle.partitions"])
 
 
+@pytest.mark.long
 def test_rescaled_at_once_again_with_nothing_read_in_between(job: JobUnderTest) -> None:
     feed(job, 0, 1)
     named = {"id": "named", "op": "map", "inputs": ["all"], "add": {"k": "'all'"}}

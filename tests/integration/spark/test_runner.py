@@ -131,6 +131,7 @@ def test_a_savepoint_that_is_not_whole_is_refused_before_spark_starts(site: Site
     assert not psutil.Process(runner.process.pid).children()
 
 
+@pytest.mark.long
 def test_a_superseded_runner_ends_without_a_word(site: Site) -> None:
     runner = site.launch()
     runner.run(1, a_graph())

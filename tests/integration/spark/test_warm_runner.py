@@ -28,6 +28,7 @@ def go_on(site: Site, runner: Process, attempt: int, graph: dict[str, Any], **fi
     runner.run(attempt, graph, restore_point=point, base_attempt=attempt, **fields)
 
 
+@pytest.mark.long  # tests/e2e/test_changes.py rescales in one JVM
 def test_a_kept_runner_goes_on_at_another_parallelism_in_the_same_jvm(site: Site) -> None:
     # Given a runner whose attempt was stopped, and which was to stay
     runner = site.launch()

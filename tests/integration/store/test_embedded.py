@@ -1,17 +1,25 @@
-"""The embedded Postgres: who gets in, and that a data directory of an older version is locked."""
+"""The embedded Postgres: who gets in, that a data directory of an older version is locked, and that
+it is started again after it was killed.
+"""
 
+import asyncio
+import ctypes
+import os
+import signal
 import stat
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from jobmanager.store.embedded import EmbeddedPostgres, password_file
+from jobmanager.store.embedded import EmbeddedPostgres, keep_running, password_file
+from tests.support.server import eventually
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -131,3 +139,68 @@ def test_a_lost_password_is_replaced_and_rules_that_were_loosened_are_restored(
         assert third.url == second.url
         assert "no password supplied" in refusal_without_password(directory / "pg")
         assert is_private(password_file(directory / "pg"))
+
+
+def kill(data: Path, *, with_children: bool) -> None:
+    pid = int((data / "postmaster.pid").read_text().split()[0])
+    found = [psutil.Process(pid)]
+    found += found[0].children(recursive=True) if with_children else []
+    for process in found:
+        os.kill(process.pid, signal.SIGKILL)
+    eventually(lambda: not any(map(runs, found)), within=30)
+
+
+def runs(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("path", "with_children"),
+    [(Path("pg"), False), (TOO_LONG / "pg", True)],
+    ids=["postmaster", "all, long path"],
+)
+async def test_a_killed_postgres_is_started_again_with_its_url_and_its_data(
+    directory: Path, path: Path, with_children: bool
+) -> None:
+    (directory / path).parent.mkdir(parents=True, exist_ok=True)
+    with started(directory / path) as postgres:
+        url = postgres.url
+        with psycopg.connect(url) as connection:
+            connection.execute("CREATE TABLE kept AS SELECT 42 AS n")
+        keeping = asyncio.create_task(keep_running(postgres, look_every=0.1))
+        try:
+            kill(directory / path, with_children=with_children)
+            await asyncio.to_thread(eventually, lambda: postgres.is_running, 60)
+        finally:
+            keeping.cancel()
+            await asyncio.wait([keeping])
+
+        assert postgres.url == url
+        assert ask(url, "SELECT n FROM kept") == 42
+
+
+@contextmanager
+def inheriting_orphans() -> Iterator[None]:
+    """This process becomes the parent of orphaned descendants, as the first process of a container
+    is.
+    """
+    prctl, be_subreaper = ctypes.CDLL(None, use_errno=True).prctl, 36
+    assert prctl(be_subreaper, 1, 0, 0, 0) == 0, os.strerror(ctypes.get_errno())
+    try:
+        yield
+    finally:
+        prctl(be_subreaper, 0, 0, 0, 0)
+
+
+def test_in_a_container_a_killed_postgres_is_collected_and_started_again(directory: Path) -> None:
+    with inheriting_orphans(), started(directory / "pg") as postgres:
+        pid = int((directory / "pg" / "postmaster.pid").read_text().split()[0])
+        assert psutil.Process(pid).ppid() == os.getpid()
+        kill(directory / "pg", with_children=True)
+
+        postgres.start_again()
+
+        assert ask(postgres.url, "SELECT 1") == 1

@@ -2,8 +2,11 @@
 
 import io
 import stat
+import tracemalloc
 import zipfile
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import IO
 
 import pytest
 
@@ -17,7 +20,13 @@ from jobmanager.core.graph.module_names import ModuleNames, names_in
 from jobmanager.core.graph.process_functions import Python
 from jobmanager.core.graph.sources import PythonSource, Source
 from jobmanager.core.ids import VertexId
+from jobmanager.files.zip_entries import unpacked
 from tests.support.builders import a_document
+
+
+def read(name: str, content: IO[bytes]) -> Mapping[str, ModuleNames]:
+    return artifact.read(name, content, unpacked)
+
 
 _MODULE = b"""
 import os, json as j
@@ -69,7 +78,7 @@ def test_a_text_that_is_no_python_says_where() -> None:
 def test_modules_of_a_zip_have_dotted_names() -> None:
     content = _zip({"top.py": "A = 1", "pkg/__init__.py": "", "pkg/sub.py": "def f(): ..."})
 
-    found = artifact.read("lib.zip", io.BytesIO(content))
+    found = read("lib.zip", io.BytesIO(content))
 
     assert set(found) == {"top", "pkg", "pkg.sub"}
     assert found["pkg.sub"].names == {"f"}
@@ -88,17 +97,17 @@ def test_modules_of_a_zip_have_dotted_names() -> None:
 )
 def test_what_no_job_could_use_is_refused(name: str, content: bytes, told: str) -> None:
     with pytest.raises(InvalidArtifact, match=told):
-        artifact.read(name, io.BytesIO(content))
+        read(name, io.BytesIO(content))
 
 
 def test_a_wheel_with_compiled_code_is_refused() -> None:
     with pytest.raises(InvalidArtifact, match=r"fast\.so"):
-        artifact.read("a-1.0-py3-none-any.whl", io.BytesIO(_zip({"a.py": "", "fast.so": ""})))
+        read("a-1.0-py3-none-any.whl", io.BytesIO(_zip({"a.py": "", "fast.so": ""})))
 
 
 def test_a_zip_without_modules_at_its_top_is_refused() -> None:
     with pytest.raises(InvalidArtifact, match="has no Python module"):
-        artifact.read("a.zip", io.BytesIO(_zip({"my-project/a.py": ""})))
+        read("a.zip", io.BytesIO(_zip({"my-project/a.py": ""})))
 
 
 def a_function(name: str, reference: str) -> Python:
@@ -149,7 +158,7 @@ def _refused(files: dict[str, str | zipfile.ZipInfo]) -> str:
         for name, held in files.items():
             archive.writestr(held if isinstance(held, zipfile.ZipInfo) else name, str(held))
     with pytest.raises(InvalidArtifact) as raised:
-        artifact.read("a.zip", made)
+        read("a.zip", made)
     return str(raised.value)
 
 
@@ -182,7 +191,7 @@ def test_a_module_or_text_that_would_cost_too_much_to_read_is_refused(
 ) -> None:
     monkeypatch.setattr(artifact, "MOST_MODULE_BYTES", 100)
     with pytest.raises(InvalidArtifact, match=r"a\.py is a Python module of more than 100 bytes"):
-        artifact.read("a.py", io.BytesIO(b"#" * 101))
+        read("a.py", io.BytesIO(b"#" * 101))
     assert "big.py in a.zip is a Python module of more than" in _refused({"big.py": "#" * 101})
 
     monkeypatch.setattr(artifact, "MOST_SOURCE_BYTES", 150)
@@ -196,7 +205,44 @@ def test_a_size_that_a_zip_does_not_tell_is_not_unpacked() -> None:
     made[at + 24 : at + 28] = (10).to_bytes(4, "little")  # 10 bytes, says the directory
 
     with pytest.raises(InvalidArtifact):
-        artifact.read("a.zip", io.BytesIO(bytes(made)))
+        read("a.zip", io.BytesIO(bytes(made)))
+
+
+def test_no_more_is_unpacked_than_a_zip_tells() -> None:
+    """`ZipFile.read` would unpack all 100 MB of it before it compares the sizes."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("bomb.py", b"#" * 100_000_000)
+    lying = bytearray(packed.getvalue())
+    for signature, offset in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        at = lying.index(signature) + offset
+        lying[at : at + 4] = (1000).to_bytes(4, "little")
+
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidArtifact):
+            read("bomb.zip", io.BytesIO(lying))
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_is_packed_as_python_imports_it(kind: int) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", kind) as archive:
+        archive.writestr("module.py", b"A = 1\n")
+
+    with pytest.raises(InvalidArtifact, match="deflate"):
+        read("module.zip", packed)
+
+
+@pytest.mark.parametrize("count", [500, 1_500, 20_000])
+def test_a_module_of_any_depth_is_read_or_refused(count: int) -> None:
+    middle = "".join(f"elif x == {n}:\n    y = {n}\n" for n in range(count))
+    found = names_in(f"x = 1\nif x:\n    y = 1\n{middle}")
+
+    assert found.names == {"x", "y"} or found.error is not None
 
 
 def test_a_server_keeps_so_many_artifacts_of_so_many_bytes() -> None:

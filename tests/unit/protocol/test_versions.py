@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from jobmanager.core.json_text import storable
 from jobmanager.core.progress import RegionProgress
 from jobmanager.protocol import versions
 from jobmanager.protocol.messages import (
@@ -88,3 +89,12 @@ def test_a_hello_names_the_version_that_both_speak() -> None:
     said = [json.loads(versions.written_for(one, hello))["protocol"] for one in (1, 2, 3)]
 
     assert said == [1, 2, 2]
+
+
+def test_a_text_that_is_no_unicode_is_written_too() -> None:
+    """As in a message of user's code about a file whose name cannot be decoded."""
+    hello = RunnerHello(protocol=2, host="caf\udce9", pid=1, spark_version="4.3.0")
+
+    written = storable(versions.written_for(PROTOCOL_VERSION, hello))
+
+    assert json.loads(written)["host"] == "caf\ufffd"

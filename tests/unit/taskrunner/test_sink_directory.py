@@ -11,6 +11,7 @@ import pytest
 from jobmanager.core.graph.file_format import FileFormat
 from jobmanager.core.ids import AttemptNumber
 from taskrunner.core.sink_records import RecordState, final_name
+from taskrunner.core.sink_segments import FoldingLimits
 from taskrunner.core.staged_rows import (
     BatchCount,
     BatchIncomplete,
@@ -39,10 +40,19 @@ def crash_after(steps: int) -> Callable[[str], None]:
 
 
 def a_sink(
-    root: Path, attempt: int = 1, after_step: Callable[[str], None] = lambda step: None
+    root: Path,
+    attempt: int = 1,
+    after_step: Callable[[str], None] = lambda step: None,
+    folding: FoldingLimits | None = None,
 ) -> SinkDirectory:
     return SinkDirectory(
-        root / "sink", JOB, SINK, AttemptNumber(attempt), nullcontext, after_step=after_step
+        root / "sink",
+        JOB,
+        SINK,
+        AttemptNumber(attempt),
+        nullcontext,
+        after_step=after_step,
+        folding=folding or FoldingLimits(),
     )
 
 

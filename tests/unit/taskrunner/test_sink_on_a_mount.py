@@ -20,12 +20,9 @@ from jobmanager.core.snapshots.manifest import Ancestor
 from jobmanager.files import durable
 from taskrunner.core.restore import FromAttempt
 from taskrunner.sinks.continuation import continue_output
-from taskrunner.sinks.directory import (
-    SinkDirectory,
-    make_private_directory,
-    private_directory,
-)
+from taskrunner.sinks.directory import SinkDirectory
 from taskrunner.sinks.outputs import OutputNotMounted, note_outputs, prepare_outputs
+from taskrunner.sinks.private_directory import make_private_directory, private_directory
 from taskrunner.snapshots.clone import Clones, Past
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.snapshots.spark_log import SparkLog

@@ -10,11 +10,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from jobmanager.core.ids import AttemptNumber
+from taskrunner.core.sink_segments import FoldingLimits
 from taskrunner.sinks.directory import SinkDirectory
 from tests.unit.taskrunner.test_sink_directory import Crash, a_sink, crash_after, rows, write
 
 NEVER = 1_000
-STEPS = st.one_of(st.just(NEVER), st.integers(1, 9))
+STEPS = st.one_of(st.just(NEVER), st.integers(1, 9), st.integers(1, 60))
+
+FOLDING = st.builds(FoldingLimits, kept=st.integers(0, 6), at_once=st.integers(1, 3))
 
 
 class SinkUnderFire(RuleBasedStateMachine):
@@ -31,15 +35,24 @@ class SinkUnderFire(RuleBasedStateMachine):
     def teardown(self) -> None:
         shutil.rmtree(self.root)
 
-    @initialize(held=st.booleans())
-    def choose_visibility(self, held: bool) -> None:
+    @initialize(held=st.booleans(), folding=FOLDING)
+    def choose_visibility(self, held: bool, folding: FoldingLimits) -> None:
         self.held = held
+        self.folding = folding
+
+    @rule(batches=st.integers(2, 12))
+    def run_many(self, batches: int) -> None:
+        sink = self.sink(NEVER)
+        for _ in range(batches):
+            self.begun = self.committed = self.committed + 1
+            write(sink, self.committed, parts_of(self.committed), held=self.held)
+        self.check_settled()
 
     @rule(steps=STEPS)
     def run_batch(self, steps: int) -> None:
         batch = self.begun = self.committed + 1
         try:
-            write(self.sink(steps), batch, held=self.held)
+            write(self.sink(steps), batch, parts_of(batch), held=self.held)
         except Crash:
             self.restart_from_attempt(NEVER)
         else:
@@ -50,14 +63,17 @@ class SinkUnderFire(RuleBasedStateMachine):
     def publish_and_die_before_spark_commits(self, steps: int) -> None:
         self.begun = self.committed + 1
         with contextlib.suppress(Crash):
-            write(self.sink(steps), self.begun, held=self.held)
+            write(self.sink(steps), self.begun, parts_of(self.begun), held=self.held)
         self.restart_from_attempt(NEVER)
 
-    @rule()
-    def complete_checkpoint(self) -> None:
+    @rule(steps=STEPS)
+    def complete_checkpoint(self, steps: int) -> None:
         self.checkpoint = self.committed
         if self.held:
-            self.sink(NEVER).show_up_to(self.checkpoint)
+            try:
+                self.sink(steps).show_up_to(self.checkpoint)
+            except Crash:
+                self.restart_from_attempt(NEVER)
             self.check_settled()
 
     @rule(steps=STEPS)
@@ -69,6 +85,38 @@ class SinkUnderFire(RuleBasedStateMachine):
         self.begun = self.committed = self.checkpoint
         self.recover(last_kept=self.checkpoint, steps=steps)
         self.check_settled()
+
+    @rule(share=st.floats(0, 1), steps=STEPS)
+    def restore_an_old_savepoint(self, share: float, steps: int) -> None:
+        self.begun = self.committed = self.checkpoint = round(share * (self.committed + 1)) - 1
+        self.recover(last_kept=self.checkpoint, steps=steps)
+        self.check_settled()
+
+    @rule(batches=st.integers(1, 5), steps=STEPS)
+    def roll_back_another_attempt(self, batches: int, steps: int) -> None:
+        """A later attempt writes, and all that it wrote is withdrawn."""
+        before = self.attempt
+        self.restart_from_attempt(NEVER)
+        self.begun = self.committed
+        kept = self.committed
+        self.recover(last_kept=kept, steps=NEVER)
+        later = self.attempt
+        for _ in range(batches):
+            self.begun = self.committed = self.committed + 1
+            write(self.sink(NEVER), self.committed, parts_of(self.committed), held=self.held)
+        self.begun = self.committed = kept
+        try:
+            self.sink(steps).withdraw_after(AttemptNumber(later - 1))
+        except Crash:
+            self.sink(NEVER).withdraw_after(AttemptNumber(later - 1))
+        assert later > before
+        self.check_settled()
+
+    @invariant()
+    def every_committed_batch_has_a_record_and_no_other_has(self) -> None:
+        sink = self.sink(NEVER)
+        assert all(sink.state_of(batch) is not None for batch in range(self.committed + 1))
+        assert all(sink.state_of(self.begun + n) is None for n in range(1, 4))
 
     @invariant()
     def no_row_is_seen_twice_and_none_that_was_never_written(self) -> None:
@@ -94,11 +142,17 @@ class SinkUnderFire(RuleBasedStateMachine):
             self.recover(last_kept, NEVER)
 
     def sink(self, steps: int) -> SinkDirectory:
-        return a_sink(self.root, self.attempt, crash_after(steps))
+        return a_sink(self.root, self.attempt, crash_after(steps), self.folding)
+
+
+def parts_of(batch: int) -> int:
+    return 1 + batch // 3 % 3
 
 
 def _expected(last_batch: int) -> list[str]:
-    return sorted(f"{batch}:{part}" for batch in range(last_batch + 1) for part in range(2))
+    return sorted(
+        f"{batch}:{part}" for batch in range(last_batch + 1) for part in range(parts_of(batch))
+    )
 
 
 SinkUnderFire.TestCase.settings = settings(

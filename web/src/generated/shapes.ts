@@ -126,6 +126,19 @@ export interface components {
             event: "finished";
         };
         /**
+         * AttemptInputEnded
+         * @description All input was read, and output waits for a checkpoint that covers it, the final checkpoint:
+         *     the attempt finishes when it is told that this checkpoint is complete. The JobManager triggers
+         *     it at once; an older JobManager refuses the report, and its next periodic checkpoint does.
+         */
+        AttemptInputEnded: {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            event: "input_ended";
+        };
+        /**
          * AttemptPrepared
          * @description Every region is restored and compiled; the queries start next.
          */
@@ -147,7 +160,7 @@ export interface components {
             /** Format: date-time */
             at: string;
             attempt: number;
-            body: components["schemas"]["AttemptPrepared"] | components["schemas"]["AttemptRunning"] | components["schemas"]["AttemptFinishedReport"] | components["schemas"]["AttemptStoppedReport"] | components["schemas"]["AttemptCancelledReport"] | components["schemas"]["AttemptFailedReport"];
+            body: components["schemas"]["AttemptPrepared"] | components["schemas"]["AttemptRunning"] | components["schemas"]["AttemptInputEnded"] | components["schemas"]["AttemptFinishedReport"] | components["schemas"]["AttemptStoppedReport"] | components["schemas"]["AttemptCancelledReport"] | components["schemas"]["AttemptFailedReport"];
             /** Format: uuid */
             job: string;
         };
@@ -1796,6 +1809,7 @@ export type ArtifactResponse = components['schemas']['ArtifactResponse'];
 export type AttemptCancelledReport = components['schemas']['AttemptCancelledReport'];
 export type AttemptFailedReport = components['schemas']['AttemptFailedReport'];
 export type AttemptFinishedReport = components['schemas']['AttemptFinishedReport'];
+export type AttemptInputEnded = components['schemas']['AttemptInputEnded'];
 export type AttemptPrepared = components['schemas']['AttemptPrepared'];
 export type AttemptReply = components['schemas']['AttemptReply'];
 export type AttemptReport = components['schemas']['AttemptReport'];

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobmanager.core.graph.job_graph import FixedDelay, NoRestart
+from jobmanager.core.graph.job_graph import FailureRate, FixedDelay, NoRestart
 from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.life import job as machine
 from jobmanager.core.life.attempt import AttemptStatus
@@ -81,6 +81,33 @@ def test_fails_when_the_strategy_gives_up() -> None:
 
     assert job.status is JobStatus.FAILED
     assert job.reason == "boom (restart strategy 'none')"
+
+
+def test_a_job_counts_all_failures_and_remembers_the_last_ones() -> None:
+    job = a_job(restart=FailureRate(max_failures=9, interval=ONE_SECOND, delay=ONE_SECOND))
+    for number in range(1, 201):
+        at = after(10 * number)
+        attempt = an_attempt(
+            AttemptStatus.FAILED, number=AttemptNumber(number), failure=a_failure(f"no {number}")
+        )
+        batches = {"out": number}  # each attempt comes further
+        job, _ = transition(job, AttemptMoved(at, attempt, batches))
+        assert job.status is JobStatus.RESTARTING, job.reason
+        job, _ = transition(job, RestartDue(at + ONE_SECOND))
+
+    assert job.failures == 200
+    assert job.failed_at == tuple(after(10 * number) for number in range(151, 201))
+
+
+def test_a_fixed_number_of_restarts_counts_the_forgotten_failures() -> None:
+    known = tuple(after(-n) for n in range(50, 0, -1))
+    job = a_job(
+        restart=FixedDelay(attempts=60, delay=ONE_SECOND), failed_at=known, forgotten_failures=10
+    )
+
+    failed, _ = transition(job, moved(AttemptStatus.FAILED))
+
+    assert (failed.status, failed.failures) == (JobStatus.FAILED, 61)
 
 
 def test_cancel_stops_the_attempt_and_then_the_job() -> None:

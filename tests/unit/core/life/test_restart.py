@@ -1,6 +1,9 @@
-from datetime import timedelta
+from datetime import datetime, timedelta
+from itertools import accumulate, cycle, islice
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jobmanager.core.graph.job_graph import (
     ExponentialDelay,
@@ -9,7 +12,7 @@ from jobmanager.core.graph.job_graph import (
     NoRestart,
     RestartStrategy,
 )
-from jobmanager.core.life.restart import GiveUp, RestartAfter, decide
+from jobmanager.core.life.restart import GiveUp, RestartAfter, decide, remembered
 from tests.support.builders import ONE_SECOND, after
 
 MINUTE = timedelta(minutes=1)
@@ -51,3 +54,39 @@ def test_each_strategy_gives_up_where_it_says(
     decision = decide(strategy, [after(n) for n in range(failures)])
 
     assert isinstance(decision, GiveUp) == gives_up
+
+
+SECONDS = st.integers(1, 90).map(lambda seconds: timedelta(seconds=seconds))
+STRATEGIES = st.one_of(
+    st.just(NoRestart()),
+    st.builds(FixedDelay, attempts=st.integers(0, 150), delay=SECONDS),
+    st.builds(FailureRate, max_failures=st.integers(1, 150), interval=SECONDS, delay=SECONDS),
+    st.builds(
+        ExponentialDelay,
+        initial_delay=SECONDS,
+        max_delay=st.just(timedelta(days=400_000)),
+        reset_after=SECONDS,
+        max_attempts=st.one_of(st.none(), st.integers(1, 150)),
+    ),
+)
+
+
+@given(
+    strategy=STRATEGIES,
+    gaps=st.lists(st.floats(0, 100) | st.floats(0, 0.2), min_size=1, max_size=6),
+    failures=st.integers(1, 200),
+)
+def test_what_is_forgotten_changes_no_decision(
+    strategy: RestartStrategy, gaps: list[float], failures: int
+) -> None:
+    # Given all failures of a job, and what the job remembers of them, one after the other
+    every = [after(seconds) for seconds in accumulate(islice(cycle(gaps), failures))]
+    kept: list[datetime] = []
+    for number, at in enumerate(every, start=1):
+        kept = list(remembered(strategy, [*kept, at]))
+        # Then the decision is that of somebody who remembers everything
+        expected = decide(strategy, every[:number])
+        assert decide(strategy, kept, forgotten=number - len(kept)) == expected
+        if isinstance(expected, GiveUp):
+            break
+    assert len(kept) <= 151
