@@ -65,6 +65,8 @@ class SnapshotSources:
     snapshots: Snapshots
     logs: Mapping[RegionId, SparkLog]
     is_alive: Callable[[RegionId], bool]
+    is_finished: Callable[[RegionId], bool]
+    """Whether a region has read all input, and its query has ended."""
     sinks: Mapping[RegionId, Sequence[SinkDirectory]]
     """Sinks whose output waits for its checkpoint."""
 
@@ -164,8 +166,9 @@ class BarrierThread(Thread):
     def _look_at(self, region: RegionId) -> BatchesOfRegion:
         before, spark_log = self._seen.get(region), self._site.logs[region]
         begun = spark_log.last_begun() if before is None else before.begun
-        is_alive = self._site.is_alive(region)  # before the log is read: a batch may end now
-        return BatchesOfRegion(begun, spark_log.last_committed(), is_alive)
+        # before the log is read: a batch may end now
+        is_finished, is_alive = self._site.is_finished(region), self._site.is_alive(region)
+        return BatchesOfRegion(begun, spark_log.last_committed(), is_alive, is_finished)
 
     def _snapshot(self, barrier: Barrier | Stop) -> Event:
         try:

@@ -123,5 +123,6 @@ def _sources(context: AttemptContext, snapshots: Snapshots, spark_job: SparkJob)
         snapshots,
         {region: query.log for region, query in queries.items()},
         lambda region: queries[region].phase in running,
+        lambda region: queries[region].phase is QueryPhase.FINISHED,
         spark_job.held_sinks,
     )

@@ -5,6 +5,8 @@ import os
 import random
 import signal
 import time
+from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import psutil
@@ -168,3 +170,62 @@ def kill_in(server: ServerProcess, job: str, operation: str, phase: str, victim:
     elif runner is not None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(runner["pid"], signal.SIGKILL)
+
+
+class Watch(Thread):
+    """Looks all the time at the files that a plain reader of a sink finds, and notes any that go.
+    A file is complete when it appears, and never changes.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(daemon=True)
+        self.seen: set[str] = set()
+        self.lost: set[str] = set()
+        self._directory = directory
+        self._is_over = Event()
+
+    def run(self) -> None:
+        while not self._is_over.wait(0.002):
+            now = {one.name for one in self._directory.glob("*.parquet")}
+            self.lost |= self.seen - now
+            self.seen |= now
+
+    def end(self) -> None:
+        self._is_over.set()
+        self.join()
+
+
+@pytest.mark.long
+def test_rows_stay_visible_when_the_input_ends_in_a_rescale_and_the_runner_is_killed(
+    server: ServerProcess,
+) -> None:
+    # Given a job whose rows wait for their checkpoints, shortly before the end of its input
+    seconds = 30
+    document = {**a_bounded_job("ended"), "name": "ended", "max_parallelism": 12}
+    document["vertices"][0]["rows"] = seconds * RATE
+    document["vertices"][-1]["visibility"] = "checkpoint"
+    job = server.submit(document)
+    server.until_checkpoint(job, 1)
+    began = started_at(server, job, 1)
+    runner = server.status(job)["runner"]
+    log = server.directory / "runners" / runner["id"] / "runner.log"
+    sink = server.directory / "data" / "ended"
+    watch = Watch(sink)
+    watch.start()
+    time.sleep(max(0.0, began / 1000 + seconds - 2.5 - time.time()))
+
+    # When it is rescaled, and its runner dies at the end of the input, or with its first new row
+    operation = begin_rescale(server, job, 4)
+    eventually(lambda: server.status(job)["attempt"] == 2, within=60)
+    before = set(watch.seen)
+    eventually(lambda: "input_ended" in log.read_text() or watch.seen > before, within=120)
+    os.kill(runner["pid"], signal.SIGKILL)
+    done = ended(server, operation)
+    server.until_state(job, "finished", within=180)
+    watch.end()
+
+    # Then no row that was visible went, and each is there once
+    assert not watch.lost, done
+    written = read_windows(sink)
+    assert not twice(written)
+    assert set(written) == Bids(RATE, began).windows(seconds * RATE, 2000)

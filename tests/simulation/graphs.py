@@ -10,7 +10,7 @@ from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.plan.job_plan import Region, plan_of
 from tests.simulation.stream import MAX_PARALLELISM
 
-BOUNDED_ROWS = 24
+BOUNDED_ROWS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,11 @@ class Variant:
     tolerable_failures: int = 2
     is_unfenced: bool = False
     """Sinks are users' code, which nobody can hold back."""
+
+    @property
+    def ends_with_checkpoint(self) -> bool:
+        """Whether the last output waits for the final checkpoint."""
+        return self.is_bounded and self.is_held and not self.is_unfenced
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, get_args
+from uuid import UUID
 
 from jobmanager.core.errors import JobNotRunning
 from jobmanager.core.ids import AttemptNumber, JobId
@@ -23,10 +24,17 @@ from jobmanager.core.life import (
 )
 from jobmanager.core.life.checkpoint import AckOutcome, CheckpointStatus
 from jobmanager.core.life.draft import Draft
-from jobmanager.core.life.effects import AnnounceCompletion, ForJobManager
+from jobmanager.core.life.effects import (
+    AnnounceCompletion,
+    DiscardCheckpoint,
+    DisposeSavepoint,
+    ForJobManager,
+)
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.plan import job_plan, key_groups, known_plans
+from jobmanager.services import restore_points
+from jobmanager.services.ports import runners as runner_port
 from taskrunner.core import continuation, restore, sink_records
 from taskrunner.core.attempt.barrier_answers import PendingBarrier
 from taskrunner.core.attempt.phases import AttemptState
@@ -119,6 +127,28 @@ def _dispose_of_any(savepoint: Any, under_way: Any, users: Any, at: Any) -> Any:
     return replace(savepoint, status=SavepointStatus.DISPOSED, disposed_at=at)
 
 
+_real_let_go_of_claimed = operation_rules._let_go
+
+
+def _let_go_of_shared(draft: Draft, point: Any, now: Any) -> None:
+    draft.life = replace(draft.life, shares_restore_point=False)
+    _real_let_go_of_claimed(draft, point, now)
+
+
+async def _let_go_of_needed(uow: Any, job_id: JobId, claimed: Any, now: Any) -> Any:
+    """Whoever was started from it."""
+    async with uow:
+        if claimed.checkpoint is not None:
+            writer = JobId(UUID(hex=claimed.job))
+            await uow.jobs.get_for_update(writer)
+            await uow.checkpoints.note_discarded(writer, claimed.checkpoint, now)
+            await uow.outbox.add(writer, [DiscardCheckpoint(claimed.checkpoint)], now)
+        else:
+            await uow.outbox.add(job_id, [DisposeSavepoint(claimed.root)], now)
+        await uow.commit()
+    return ()
+
+
 def _discard_every_file(storage: JobStorage, number: Any) -> Steps[None]:
     """Without looking whether another checkpoint names the file too."""
     token = yield from storage.pool_lock.acquire()
@@ -174,6 +204,10 @@ def _hear_no_silence(known: Any, event: Any) -> Any:
     if isinstance(event, attempt.RunnerWentSilent):
         return attempt.AttemptTransition(known)
     return _real_attempt_transition(known, event)
+
+
+def _at_rest_at_once(runner: Any) -> None:
+    return None
 
 
 def _go_on_without(fence: FenceTime, now: float) -> None:
@@ -339,6 +373,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         (disposal, "disposed", _dispose_of_any),
     ),
     _mutation(
+        "what a job has claimed goes, though a third job was started from it",
+        "core/life/operation_rules.py `_let_go`, services/restore_points.py `let_go`",
+        (operation_rules, "_let_go", _let_go_of_shared),
+        (restore_points, "let_go", _let_go_of_needed),
+    ),
+    _mutation(
         "a discarded checkpoint takes files along that others name",
         "simulated storage, `discard_checkpoint`",
         (JobStorage, "discard_checkpoint", _discard_every_file),
@@ -384,6 +424,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "taskrunner/core/fence_time.py",
         (AttemptState, "may_trespass", False),
         (FenceTime, "check", _go_on_without),
+    ),
+    _mutation(
+        "a runner is replaced while it may still write where nothing can be fenced",
+        "core/life/replacement.py `at_rest_at`",
+        (runner_port, "at_rest_at", _at_rest_at_once),
     ),
     _mutation(
         "effects are done after the commit, from memory",
@@ -451,6 +496,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "a changed job shows output before it has proved itself",
         "core/life/checkpoint_rules.py `_may_be_rolled_back`",
         (checkpoint_rules, "_may_be_rolled_back", _prove_at_once),
+    ),
+    _mutation(
+        "a job whose input has ended shows output that no checkpoint covers",
+        "taskrunner/core/attempt/phases.py `is_complete`",
+        (AttemptState, "is_complete", True),
     ),
     _mutation(
         "acks name the key groups of the neighbour",

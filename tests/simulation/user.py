@@ -52,25 +52,39 @@ class UserParty(Party):
                 if (successor := self._successor()) is not None:
                     yield from self._ask(successor)
                     self.job = successor.job
-                    if successor.claims and self._world.choices.below(2):
+                    if successor.claims and self._world.choices.below(4):
                         self._forks_under_way += 1
                         self.spawn("a second fork", self._fork_again(successor))
                 yield self.scheduler.now + _LOOK_MS
             if self._world.choices.is_dull:
                 break
+            if self._graph.variant.ends_with_checkpoint and self._world.choices.below(3):
+                yield from self._rescale_near_the_end()
+                continue
             yield from self._ask(self._wish())
         while self._forks_under_way:
             yield self.scheduler.now + _LOOK_MS
         self.is_done = True
 
-    def _fork_again(self, first: Submit) -> Steps[None]:
-        """Another job from what the first has claimed, with a sink of its own, at about the time
-        at which the first has no more need of it.
-        """
+    def _rescale_near_the_end(self) -> Steps[None]:
+        """So that the input ends before the rescale has proved itself."""
         until = self.scheduler.now + 10_000
-        while self.scheduler.now < until and not self._is_checkpointing(first.job):
+        while self.scheduler.now < until and not self._world.is_near_end_of_input(self.job):
             yield self.scheduler.now + 100
-        yield self.scheduler.now + 10 * self._world.choices.below(20)
+        parallelism = (4, 1)[self._world.choices.below(2)]
+        yield from self._ask(Rescale(self.job, self._operation(), self._savepoint(), parallelism))
+
+    def _fork_again(self, first: Submit) -> Steps[None]:
+        """Another job from what the first has claimed, with a sink of its own: before the first
+        has a checkpoint of its own, or at about the time at which it has no more need of it.
+        """
+        if self._world.choices.below(2):
+            yield self.scheduler.now + 500 * self._world.choices.below(6)
+        else:
+            until = self.scheduler.now + 10_000
+            while self.scheduler.now < until and not self._is_checkpointing(first.job):
+                yield self.scheduler.now + 100
+            yield self.scheduler.now + 10 * self._world.choices.below(20)
         job = self._world.new_job(self._graph)
         yield from self._ask(replace(first, job=job, claims=False))
         self._forks_under_way -= 1
@@ -90,7 +104,7 @@ class UserParty(Party):
             return None
         savepoint = done[self._world.choices.below(len(done))]
         job = self._world.new_job(self._graph, output_of=self.job)
-        claims = self._world.choices.below(2) == 1
+        claims = self._world.choices.below(3) > 0
         return Submit(job, self._graph, savepoint=savepoint, claims=claims)
 
     def _is_checkpointing(self, job: JobId) -> bool:

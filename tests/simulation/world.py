@@ -82,6 +82,8 @@ class World:
             JobManagerParty(self, f"jobmanager-{number}", host)
             for number, host in enumerate(hosts[:count], start=1)
         ]
+        self._parted: RunnerParty | None = None
+        """The runner that was last parted from its leader."""
         self.user = UserParty(self, self._drawn_graph())
 
     def next_number(self) -> int:
@@ -91,11 +93,12 @@ class World:
 
     def _drawn_graph(self) -> Simulated:
         choices = self.choices
+        regions, is_held = 1 + choices.below(2), choices.one_in(4)
         return simulated(
             Variant(
-                regions=1 + choices.below(2),
-                is_held=choices.one_in(4),
-                is_bounded=choices.one_in(5),
+                regions=regions,
+                is_held=is_held,
+                is_bounded=choices.one_in(2 if is_held else 5),
                 retained=1 + choices.below(2),
                 tolerable_failures=(2, 0)[choices.below(2)],
                 is_unfenced=choices.one_in(4),
@@ -117,6 +120,17 @@ class World:
 
     def last_row_of(self, job: JobId) -> int | None:
         return BOUNDED_ROWS if self._graphs[job].variant.is_bounded else None
+
+    def is_near_end_of_input(self, job: JobId) -> bool:
+        """Whether few rows are left for a query of the job."""
+        read = [
+            query.directory.end_of(batch)
+            for one in self.runners
+            if one.is_up and one.newest is not None and one.newest.job == job
+            for query in one.newest.queries.values()
+            if (batch := query.directory.last_committed) is not None
+        ]
+        return max(read, default=0) >= BOUNDED_ROWS - 6
 
     def life(self, job: JobId) -> Life | None:
         return self.database.lives.get(job)
@@ -175,6 +189,10 @@ class World:
 
     def maybe_fault(self) -> None:
         one_in = self.faults.crashes
+        if one_in and (ending := self._runner_at_end_of_input()) is not None:
+            if self.choices.one_in(20):
+                self._end(ending)
+            return
         if one_in and self._is_operating:
             one_in = max(8, one_in // 3)  # where there is most to go wrong
         if not self.choices.one_in(one_in):
@@ -183,7 +201,7 @@ class World:
         victims += self.jobmanagers
         victim = victims[self.choices.below(len(victims))]
         if self._is_unfenced and self.choices.below(2):
-            self._cut_off(victim)
+            self._part()
             return
         match self.choices.below(8):
             case 0:
@@ -199,6 +217,52 @@ class World:
                 self._cut_off(victim)
             case _:
                 self._fail_query(victim)
+
+    def _runner_at_end_of_input(self) -> RunnerParty | None:
+        """A runner that has read all input and holds output back. What it shows must stay."""
+        if not self.simulated_of(self.user.job).variant.ends_with_checkpoint:
+            return None
+        for one in self.runners:
+            attempt = one.newest
+            if one.is_up and attempt is not None and not attempt.has_ended:
+                queries = attempt.queries.values()
+                if queries and all(query.is_exhausted for query in queries):
+                    return one
+        return None
+
+    def _part(self) -> None:
+        """Where no sink can be fenced: cuts the newest runner off from a leader that cannot look
+        at its machine. If the leader can, it crashes first.
+        """
+        runner = next((one for one in reversed(self.runners) if one.is_up), None)
+        if runner is None or self._parted is runner:
+            return
+        self._parted = runner
+        leader = self._leader
+        if leader is not None and leader.host == runner.host and self._has_two_hosts:
+            self._end(leader)
+        self.network.spawn("parting", self._cut_off_when_heard(runner))
+
+    def _cut_off_when_heard(self, runner: RunnerParty) -> Steps[None]:
+        """Once the leader has heard of the runner: so it does not listen longer than it has to."""
+        until = self.scheduler.now + 15_000
+        while self._has_two_hosts and self.scheduler.now < until:
+            leader, row = self._leader, self.database.runners.get(runner.id)
+            heard_at = row.heartbeat_at if row is not None else None
+            is_apart = leader is not None and leader.host != runner.host
+            if leader is not None and is_apart and heard_at and heard_at > leader.listening_since:
+                break
+            yield self.scheduler.now + 200
+        self._cut_off(runner)
+
+    @property
+    def _leader(self) -> JobManagerParty | None:
+        term = self.database.lease.term
+        return next((one for one in self.jobmanagers if one.is_up and one.term == term), None)
+
+    @property
+    def _has_two_hosts(self) -> bool:
+        return len({one.host for one in self.jobmanagers}) > 1
 
     def _cut_off(self, victim: Party) -> None:
         """No message of a runner comes through, and none to it."""

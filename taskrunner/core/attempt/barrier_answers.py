@@ -146,7 +146,9 @@ def see(
     if begun is None:
         begun = {region: one.begun for region, one in regions.items()}
     missing = [
-        region for region, one in regions.items() if not _reached(begun.get(region), one.committed)
+        region
+        for region, one in regions.items()
+        if not one.is_finished and not _reached(begun.get(region), one.committed)
     ]
     if not missing:
         taking, instructions = take(replace(answers, current=None), current.pending)

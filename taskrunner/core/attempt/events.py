@@ -173,6 +173,9 @@ class BatchesOfRegion:
     is_alive: bool
     """Whether the query ran just before the log was read. If not, a batch that is not committed
     never will be."""
+    is_finished: bool = False
+    """Whether the query had read all input just before the log was read, and has ended. Spark may
+    have planned another batch, which has no rows and is not committed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,7 @@ class Site:
                 Snapshots(context, layout, Fence(layout, ATTEMPT)),
                 {OUT: SparkLog(spark.path)},
                 lambda region: True,
+                lambda region: False,
                 {OUT: [sink]},
             )
         )

@@ -16,6 +16,7 @@ from jobmanager.protocol.messages import (
     SavepointTarget,
 )
 from taskrunner.core.attempt import events
+from taskrunner.core.attempt.events import BatchesOfRegion
 from taskrunner.core.attempt.instructions import (
     End,
     Instruction,
@@ -42,6 +43,7 @@ from tests.unit.taskrunner.attempts import (
     a_cancel,
     a_stop,
     answers_to,
+    batches_seen,
     seen,
     taken,
 )
@@ -132,6 +134,14 @@ def test_a_barrier_that_waits_for_its_boundary_when_the_input_ends_is_the_final_
     attempt.tell(seen(1, begun=4, committed=4, is_alive=False), taken(1), acked(1))
 
     assert attempt.phase == "Ending"
+
+
+def test_a_batch_that_spark_planned_after_the_last_row_is_not_waited_for() -> None:
+    attempt = at_end_of_input()
+    attempt.tell(a_barrier(1))
+    done = BatchesOfRegion(begun=5, committed=4, is_alive=False, is_finished=True)
+
+    assert len(attempt.tell(batches_seen(1, dict.fromkeys(REGIONS, done)))) == 2
 
 
 def test_a_savepoint_that_the_user_may_delete_is_not_the_final_checkpoint() -> None:
