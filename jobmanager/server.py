@@ -18,7 +18,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TextIO, cast
 from uuid import UUID, uuid4
 
 import httpx
@@ -37,6 +37,7 @@ from jobmanager.core.life.lease import Term
 from jobmanager.core.redaction import Secrets
 from jobmanager.core.snapshots.layout import INSPECTOR
 from jobmanager.core.snapshots.storage_uri import local_path
+from jobmanager.files.log_stream import LogStream
 from jobmanager.files.open_files import room_for_connections
 from jobmanager.files.own_threads import in_own_thread
 from jobmanager.files.snapshot_storage import FileSnapshotStorage
@@ -519,6 +520,6 @@ def _configure_logs(secrets: Secrets) -> None:
             without_secrets,
             structlog.processors.JSONRenderer(),
         ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, LogStream(sys.stderr))),
         cache_logger_on_first_use=True,
     )

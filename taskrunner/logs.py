@@ -1,10 +1,12 @@
 """Logs: one line of JSON for each event, to standard error."""
 
 import sys
-from typing import cast
+from typing import TextIO, cast
 
 import structlog
 from structlog.typing import FilteringBoundLogger
+
+from jobmanager.files.log_stream import LogStream
 
 
 def configure() -> None:
@@ -16,7 +18,7 @@ def configure() -> None:
             structlog.processors.format_exc_info,
             structlog.processors.JSONRenderer(default=str),
         ],
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=cast(TextIO, LogStream(sys.stderr))),
         cache_logger_on_first_use=False,
     )
 
