@@ -50,7 +50,7 @@ async def resolved(
     faults: list[Fault] = []
     found, graph = document, None
     try:
-        graph = graph_document.parse(document)
+        graph = graph_document.parse(document, is_new=True)
         faults += await path_checks.faults_of_graph(context.run_settings.paths, graph)
     except InvalidJobGraph as error:
         faults += error.faults

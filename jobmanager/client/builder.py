@@ -116,7 +116,7 @@ class Environment:
 
     def check(self) -> None:
         """Check the graph without a server. Raises `InvalidJobGraph` with all faults."""
-        graph_document.parse(self.graph())
+        graph_document.parse(self.graph(), is_new=True)
 
     def submit(
         self,

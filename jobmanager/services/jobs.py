@@ -19,7 +19,7 @@ from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 def check(document: Mapping[str, Any], parallelism: int | None) -> tuple[JobGraph, int]:
     """Return the graph and its parallelism. Raises `InvalidJobGraph` with all faults."""
-    graph = graph_document.parse(document)
+    graph = graph_document.parse(document, is_new=True)
     if parallelism is None:
         return graph, graph.parallelism
     if fault := graph_document.parallelism_fault(parallelism, graph.max_parallelism):

@@ -46,11 +46,13 @@ class _Style(StrEnum):
     REAL_TIME = "real_time"
 
 
-def parse(document: Mapping[str, Any]) -> JobGraph:
-    """Read the graph in `document`. Raises `InvalidJobGraph` with every fault."""
+def parse(document: Mapping[str, Any], *, is_new: bool = False) -> JobGraph:
+    """Read the graph in `document`. Raises `InvalidJobGraph` with every fault. The name of a new
+    graph has limits; graphs that were stored before there were limits are still read.
+    """
     faults = Faults()
     fields = Fields(document, faults, vertex=None)
-    name = _name(fields)
+    name = _new_name(fields) if is_new else fields.text("name")
     mode = fields.choice("mode", Mode, Mode.STREAMING)
     parallelism, max_parallelism = _parallelism(fields)
     graph = JobGraph(
@@ -71,7 +73,7 @@ def parse(document: Mapping[str, Any]) -> JobGraph:
     return graph
 
 
-def _name(fields: Fields) -> str:
+def _new_name(fields: Fields) -> str:
     name = fields.text("name")
     if len(name) > MOST_NAME:
         fields.fault("name", f"{len(name)} characters are too many: {MOST_NAME} at most")
