@@ -18,7 +18,7 @@ from jobmanager.core.life.effects import (
     LetRestorePointGo,
 )
 from jobmanager.core.life.records import HistoryEntry, StoredJob
-from jobmanager.services import restore_points
+from jobmanager.services import restore_points, runners
 from jobmanager.services.ports.runners import Launched, Launcher, Runner
 from jobmanager.services.ports.storage import SnapshotStorage
 from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
@@ -66,7 +66,7 @@ class Dispatcher:
             case LaunchAttempt():
                 await self._launch(job_id, effect.attempt, now)
             case KillRunner():
-                await self._kill(job_id, effect)
+                await self._kill(job_id, effect, now)
             case DiscardCheckpoint():
                 await self._storage.discard_checkpoint(job_id, effect.checkpoint)
             case DiscardAttempts():
@@ -161,11 +161,15 @@ class Dispatcher:
             await uow.commit()
         await self._launcher.watch(current)
 
-    async def _kill(self, job_id: JobId, effect: KillRunner) -> None:
+    async def _kill(self, job_id: JobId, effect: KillRunner, now: datetime) -> None:
         async with self._units() as uow:
             runner = await uow.runners.of_attempt(job_id, effect.attempt)
-        if runner is not None and runner.exited_at is None:
-            await self._launcher.kill(runner)
+        if runner is None or runner.exited_at is not None:
+            return
+        await self._launcher.kill(runner)
+        if runner.pid is None and runner.host == self._launcher.host():
+            # its launch failed: no process is watched, and no other exit will be seen
+            await runners.exited(self._units(), runner.id, "it was not started", None, now)
 
 
 def static_settings(graph: JobGraph) -> list[str]:

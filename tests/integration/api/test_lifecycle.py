@@ -4,10 +4,11 @@ import asyncio
 import json
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
+from jobmanager.core.ids import AttemptNumber, JobId
 from tests.support.builders import NOW, a_document
 from tests.support.cluster import EVERYONE, Cluster
 
@@ -234,6 +235,24 @@ async def test_a_launch_that_fails_for_good_is_a_failed_attempt(cluster: Cluster
     assert await cluster.state(job) == "FAILED"
     status = await cluster.get(f"/v1/jobs/{job}/status")
     assert "Spark needs Java 17 or newer" in status["reason"]
+
+
+async def test_of_a_launch_that_failed_for_good_nothing_is_left(cluster: Cluster) -> None:
+    """Found by a full disk in the chaos suite: its directives were in the outbox for ever."""
+    cluster.bench.broken = "No space left on device"
+    job = await cluster.submit(a_document(restart={"strategy": "none"}))
+
+    for _ in range(4):
+        await cluster.dispatch.run_once()
+        cluster.clock.pass_time(5)
+
+    async with cluster.database.unit_of_work() as uow:
+        runner = await uow.runners.of_attempt(JobId(UUID(hex=job)), AttemptNumber(1))
+        assert runner is not None
+        boxes = await uow.outbox.mailboxes([runner.id])
+    assert runner.exit_description == "it was not started"
+    assert runner.exited_at is not None
+    assert [box.entries for box in boxes.values()] == [[]]
 
 
 async def test_a_submission_with_a_key_is_accepted_once(cluster: Cluster) -> None:
