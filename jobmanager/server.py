@@ -215,7 +215,7 @@ class Server:
     ) -> None:
         http = http_server(app, self._settings)
         context: ApiContext = app.state.context
-        context.meters.watch(http.book)
+        context.meters.watch(http.open_connections)
         # Before the first request, so that a single server leads from its first request on.
         await self._leadership.run_once()
         serving = asyncio.create_task(http.serve(sockets=[self._listener]), name="http")

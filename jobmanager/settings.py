@@ -16,7 +16,7 @@ from sqlalchemy.engine import URL
 from jobmanager.core import durations
 from jobmanager.core.access.exposure import Exposure, exposure_of, reached_from_elsewhere
 from jobmanager.core.artifact import UploadLimits
-from jobmanager.core.connection_book import ConnectionLimits
+from jobmanager.core.open_connections import ConnectionLimits
 from jobmanager.core.paths.allowed_paths import PathRules, root_fault, roots_of
 from jobmanager.core.snapshots.layout import DATA
 from jobmanager.core.snapshots.storage_uri import local_path, normal

@@ -2,7 +2,7 @@
 
 Uvicorn waits without end for the head of a request, keeps a head of any length and any number of
 requests that a client sends ahead, and refuses everybody where there are too many connections.
-Here `core/connection_book.py` decides how long a connection may take and which one makes room for
+Here `core/open_connections.py` decides how long a connection may take and which one makes room for
 a new one. A request that is refused before its body was read is answered, and the rest of the
 body is not awaited.
 """
@@ -24,8 +24,8 @@ from uvicorn.server import ServerState
 
 from jobmanager.api import problems
 from jobmanager.api.security_headers import ON_EVERY_ANSWER, POLICY, POLICY_OF_DATA
-from jobmanager.core.connection_book import Admission, ConnectionBook, ConnectionLimits, Phase
 from jobmanager.core.errors import DomainError, HeadTooLarge, HeadTooSlow, TooManyConnections
+from jobmanager.core.open_connections import Admission, ConnectionLimits, OpenConnections, Phase
 
 _log = structlog.get_logger(__name__)
 _SENT_AHEAD = 16
@@ -45,7 +45,9 @@ class HttpServer(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, limits: ConnectionLimits | None = None) -> None:
         super().__init__(config)
-        self.book: ConnectionBook[GuardedConnection] = ConnectionBook(limits or ConnectionLimits())
+        self.open_connections: OpenConnections[GuardedConnection] = OpenConnections(
+            limits or ConnectionLimits()
+        )
         self._logged_at = float("-inf")
         self._logged: dict[str, int] = {}
 
@@ -55,11 +57,11 @@ class HttpServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         loop, ssl = asyncio.get_running_loop(), self.config.ssl
-        handshake = self.book.limits.head_within if ssl else None
+        handshake = self.open_connections.limits.head_within if ssl else None
         self.servers = [
             await loop.create_server(
                 self._connection,
-                sock=GuardedListener(one, self.book),
+                sock=GuardedListener(one, self.open_connections),
                 ssl=ssl,
                 backlog=self.config.backlog,
                 ssl_handshake_timeout=handshake,
@@ -76,18 +78,18 @@ class HttpServer(uvicorn.Server):
 
     def _connection(self) -> "GuardedConnection":
         """Called for each connection that is accepted, with TLS before the handshake."""
-        made = GuardedConnection(self.config, self.server_state, self.book)
-        made.admission, victim = self.book.admit(made, time.monotonic())
+        made = GuardedConnection(self.config, self.server_state, self.open_connections)
+        made.admission, victim = self.open_connections.admit(made, time.monotonic())
         if victim is not None:
             victim.end()
         return made
 
     def _sweep(self, now: float) -> None:
-        for connection, phase in self.book.overdue(now):
+        for connection, phase in self.open_connections.overdue(now):
             connection.give_up(phase)
-        told = dict(self.book.closed_because)
+        told = dict(self.open_connections.closed_because)
         if told != self._logged and now - self._logged_at >= _LOG_EVERY:
-            _log.warning("connections closed", open=len(self.book), **told)
+            _log.warning("connections closed", open=len(self.open_connections), **told)
             self._logged, self._logged_at = told, now
 
 
@@ -96,22 +98,24 @@ class GuardedListener(socket.socket):
     would cost memory.
     """
 
-    def __init__(self, listener: socket.socket, book: "ConnectionBook[GuardedConnection]") -> None:
+    def __init__(
+        self, listener: socket.socket, connections: "OpenConnections[GuardedConnection]"
+    ) -> None:
         super().__init__(fileno=os.dup(listener.fileno()))
-        self._book = book
+        self._open = connections
 
     def accept(self) -> tuple[socket.socket, Any]:
         for _ in range(_CLOSED_AT_ONCE):
             accepted, address = super().accept()
-            if not self._book.is_full:
+            if not self._open.is_full:
                 return accepted, address
-            self._book.note("dropped")
+            self._open.note("dropped")
             accepted.close()
         raise BlockingIOError  # other things have to be done, too
 
 
 class GuardedConnection(HttpToolsProtocol):
-    """A connection that tells the book of its phases."""
+    """A connection that tells the list of open connections its phases."""
 
     transport: "LingeringTransport"
 
@@ -119,11 +123,11 @@ class GuardedConnection(HttpToolsProtocol):
         self,
         config: uvicorn.Config,
         server_state: ServerState,
-        book: "ConnectionBook[GuardedConnection]",
+        connections: "OpenConnections[GuardedConnection]",
     ) -> None:
         super().__init__(config, server_state, {})
         self.admission = Admission.ADMITTED
-        self._book = book
+        self._open = connections
         self._served_app: Any = self.app
         self.app = self._serve
         self._is_in_head = False
@@ -136,13 +140,13 @@ class GuardedConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         lingering = LingeringTransport(transport, self)
         super().connection_made(lingering)
-        if self._book.phase_of(self) is None:
+        if self._open.phase_of(self) is None:
             transport.abort()  # it had to make room during its handshake
             return
         self._enter(Phase.FRESH)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._book.leave(self)
+        self._open.leave(self)
         if self.flow is not None:
             self.transport.is_lost()
             super().connection_lost(exc)
@@ -150,7 +154,7 @@ class GuardedConnection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.transport.takes_away(data):
             return
-        phase = self._book.phase_of(self)
+        phase = self._open.phase_of(self)
         if phase is Phase.KEPT:
             self._enter(Phase.HEAD)
         elif phase is Phase.RECEIVING:
@@ -158,9 +162,9 @@ class GuardedConnection(HttpToolsProtocol):
         self._has_progressed = False
         super().data_received(data)
         self._silent_bytes = 0 if self._has_progressed else self._silent_bytes + len(data)
-        most = self._book.limits.head_bytes
+        most = self._open.limits.head_bytes
         if self._is_too_much:
-            self._book.note("sent too many requests ahead")
+            self._open.note("sent too many requests ahead")
             self.end()
         elif self._silent_bytes > most and not self.transport.is_closing():
             self._refuse(HeadTooLarge(f"the head of the request is larger than {most} bytes"))
@@ -194,42 +198,42 @@ class GuardedConnection(HttpToolsProtocol):
         self._has_progressed = True
         if self._is_too_much or self._cycle is None:
             return
-        if self._book.phase_of(self) is Phase.RECEIVING:
+        if self._open.phase_of(self) is Phase.RECEIVING:
             self._enter(Phase.SERVING)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.transport.is_closing() or self._book.phase_of(self) is None:
+        if self.transport.is_closing() or self._open.phase_of(self) is None:
             return
         if self.cycle.response_complete:
             self._enter(Phase.HEAD if self._is_in_head else Phase.KEPT)
 
     def pause_writing(self) -> None:
-        self._book.stop_reading(self, time.monotonic())
+        self._open.stop_reading(self, time.monotonic())
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        self._book.read_again(self)
+        self._open.read_again(self)
         super().resume_writing()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Does nothing: the book knows when the connection was used last."""
+        """Does nothing: the list of open connections knows when the connection was used last."""
 
     def give_up(self, phase: Phase) -> None:
         """Close the connection, which was in the phase for too long."""
         if phase is Phase.KEPT and not self.transport.get_write_buffer_size():
             self.transport.close()
         elif phase is Phase.HEAD or (phase is Phase.FRESH and self._is_in_head):
-            within = self._book.limits.head_within
+            within = self._open.limits.head_within
             self._refuse(HeadTooSlow(f"the head of the request did not arrive within {within:g} s"))
         else:
-            self._book.note(f"{phase} for too long")
+            self._open.note(f"{phase} for too long")
             self.end()
 
     def end(self) -> None:
         """Close the connection at once."""
-        self._book.leave(self)
+        self._open.leave(self)
         if self.flow is not None:  # else TLS is still being agreed, and has a limit of its own
             self.transport.abort()
 
@@ -239,7 +243,7 @@ class GuardedConnection(HttpToolsProtocol):
         return cycle is None or not cycle.more_body
 
     def begin_to_close(self) -> None:
-        if self._book.phase_of(self) is not None:
+        if self._open.phase_of(self) is not None:
             self._enter(Phase.CLOSING)
 
     @property
@@ -248,7 +252,7 @@ class GuardedConnection(HttpToolsProtocol):
         return self.cycle
 
     def _enter(self, phase: Phase) -> None:
-        self._book.enter(self, phase, time.monotonic())
+        self._open.enter(self, phase, time.monotonic())
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_and_close(message: Message) -> None:
@@ -267,12 +271,12 @@ class GuardedConnection(HttpToolsProtocol):
 
     def _refusal(self) -> DomainError | None:
         """Return why the request is refused before it reaches the application."""
-        limits = self._book.limits
+        limits = self._open.limits
         if self._head_size > limits.head_bytes:
-            self._book.note("head too large")
+            self._open.note("head too large")
             return HeadTooLarge(f"the head of the request is larger than {limits.head_bytes} bytes")
-        if self.admission is Admission.REFUSED and len(self._book) > limits.most:
-            self._book.note("refused")
+        if self.admission is Admission.REFUSED and len(self._open) > limits.most:
+            self._open.note("refused")
             return TooManyConnections(
                 f"{limits.most} connections are open and in use, and no more are taken: try again "
                 "in a moment, or let the server take more (HEADGATE_MOST_CONNECTIONS)"
@@ -281,7 +285,7 @@ class GuardedConnection(HttpToolsProtocol):
 
     def _refuse(self, error: DomainError) -> None:
         """Answer where there is no request yet, and close the connection."""
-        self._book.note(error.title)
+        self._open.note(error.title)
         cycle = self._cycle
         if cycle is not None and not cycle.response_complete:
             self.end()  # in the middle of another answer

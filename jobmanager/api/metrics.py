@@ -21,11 +21,11 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jobmanager.core.connection_book import ConnectionBook
 from jobmanager.core.errors import StoreUnavailable
 from jobmanager.core.life.health import Health
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.lease import Term
+from jobmanager.core.open_connections import OpenConnections
 from jobmanager.core.progress import largest_lag_ms
 from jobmanager.services.events import EventHub
 from jobmanager.services.ports.figures import Figures, JobFigures
@@ -67,12 +67,12 @@ class Meters:
         )
         self._units = units
         self._events = events
-        self._connections: ConnectionBook[Any] | None = None
+        self._connections: OpenConnections[Any] | None = None
         self._figures: Figures | None = None
         self._read_at = float("-inf")
         self._reading = asyncio.Lock()
 
-    def watch(self, connections: ConnectionBook[Any]) -> None:
+    def watch(self, connections: OpenConnections[Any]) -> None:
         """Show the connections of this server, too."""
         self._connections = connections
 
@@ -172,11 +172,11 @@ def _of_leadership(term: Term | None) -> Iterator[Metric]:
         yield GaugeMetricFamily("headgate_lease_term", "The term in which this server leads.", term)
 
 
-def _of_connections(book: ConnectionBook[Any]) -> Iterator[Metric]:
+def _of_connections(connections: OpenConnections[Any]) -> Iterator[Metric]:
     there = GaugeMetricFamily(
         "headgate_http_connections", "Connections open on this server.", labels=["phase"]
     )
-    for phase, count in book.counts.items():
+    for phase, count in connections.counts.items():
         there.add_metric([phase], count)
     yield there
     closed = CounterMetricFamily(
@@ -184,7 +184,7 @@ def _of_connections(book: ConnectionBook[Any]) -> Iterator[Metric]:
         "Connections that this server refused or broke off.",
         labels=["reason"],
     )
-    for reason, count in sorted(book.closed_because.items()):
+    for reason, count in sorted(connections.closed_because.items()):
         closed.add_metric([reason], count)
     yield closed
 

@@ -1,15 +1,15 @@
 """Segments: one file with the records of many published batches of a files sink.
 
 The record of a published batch is needed for as long as a job can go back behind the batch, and
-that is always possible: to a savepoint of any age. So old records are folded into segments, which
-forget nothing that a withdrawal needs: the batch, its attempt and the names of its files.
+that is always possible: to a savepoint of any age. So old records are compacted into segments,
+which forget nothing that a withdrawal needs: the batch, its attempt and the names of its files.
 
 The name of a file is made of job, sink and batch, so the names of two batches mostly differ in the
 batch only. Batches whose names differ in nothing else are a group, and a group is a few ranges of
 batches: a segment of a million batches with the same number of files is as small as one of two.
 
 Segments are read as a set: a batch that is in two segments, or in a segment and in a record of its
-own, is published once. So no crash while records are folded or segments are merged can do harm.
+own, is published once. So no crash while records are compacted or segments are merged can do harm.
 Batches leave a segment only by way of a segment of withdrawn batches (`sinks/record_segments.py`).
 """
 
@@ -33,8 +33,8 @@ _TOP_LEVEL = 6
 
 
 @dataclass(frozen=True, slots=True)
-class FoldingLimits:
-    """When records are folded into segments."""
+class CompactionLimits:
+    """When records are compacted into segments."""
 
     kept: int = 1000
     """So many of the newest published batches keep a record of their own: a runner of the version
@@ -173,7 +173,7 @@ def name_of(segment: Segment, *, is_withdrawn: bool = False) -> SegmentName:
     return SegmentName(ranges[0][0], ranges[-1][1], weight, is_withdrawn)
 
 
-def folded(job: JobId, sink: VertexId, records: Collection[Record]) -> Segment:
+def compacted(job: JobId, sink: VertexId, records: Collection[Record]) -> Segment:
     """The records as a segment, without those whose files are not named after their batch."""
     shapes = [(one, _shape(job, sink, one)) for one in records]
     groups: dict[BatchGroup, list[int]] = {}

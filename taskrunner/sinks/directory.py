@@ -6,7 +6,7 @@ can be renamed into it from there, and the private directory is inside. Then one
 atomically, commits the batch; then the files are renamed into place, each in one step; then the
 record is renamed from `pending` to done. A process that finds a record completes the publication.
 A batch whose files do not hold the rows that Spark counted is not committed, and a file whose size
-differs from the record is not published. Records of older batches are folded into segments, each
+differs from the record is not published. Records of older batches are compacted into segments, each
 with many batches (`record_segments.py`, ADR 22).
 
     <parent>/<name>/<job>-<sink>-<batch>-<part>.parquet       what readers see
@@ -40,7 +40,7 @@ from taskrunner.core.sink_records import (
     final_prefix,
     recoveries,
 )
-from taskrunner.core.sink_segments import Batches, FoldingLimits, Segment, folded
+from taskrunner.core.sink_segments import Batches, CompactionLimits, Segment, compacted
 from taskrunner.core.staged_rows import (
     BatchCount,
     BatchIncomplete,
@@ -70,7 +70,7 @@ class SinkDirectory:
         attempt: AttemptNumber,
         guard: Guard,
         after_step: Callable[[str], None] = lambda step: None,
-        folding: FoldingLimits = FoldingLimits(),  # noqa: B008 (it is immutable)
+        compaction: CompactionLimits = CompactionLimits(),  # noqa: B008 (it is immutable)
     ) -> None:
         self._directory = directory
         self._private = private_directory(directory) / job.hex / sink
@@ -84,8 +84,8 @@ class SinkDirectory:
         self._segments = RecordSegments(
             self._private / "segments", directory, job, sink, after_step
         )
-        self._folding = folding
-        self._unfolded: set[int] | None = None
+        self._compaction = compaction
+        self._with_own_record: set[int] | None = None
         """Published batches with a record of their own, once they have been listed. Some may have
         none any more.
         """
@@ -125,14 +125,14 @@ class SinkDirectory:
                 self._after_step("decided")
             if not held:
                 self._publish(batch)
-                self._fold(batch)
+                self._compact(batch)
 
     def finish(self, batch: int) -> None:
         """Completes the publication that the record of a replayed batch describes."""
         with self._lock, self._guard():
             if self.state_of(batch) is RecordState.PENDING:
                 self._publish(batch)
-                self._fold(batch)
+                self._compact(batch)
 
     def show_up_to(self, batch: int) -> None:
         """Publishes the output that was held for a checkpoint at `batch`."""
@@ -140,7 +140,7 @@ class SinkDirectory:
             for one, state in sorted(self._records().items()):
                 if one <= batch and state in (RecordState.HELD, RecordState.PENDING):
                     self._publish(one)
-                    self._fold(one)
+                    self._compact(one)
 
     def lost_batches(self) -> dict[int, str]:
         """Batches that are committed and cannot be published, with the reason: they have to be run
@@ -264,31 +264,31 @@ class SinkDirectory:
         self._move(batch, RecordState.PENDING, RecordState.PUBLISHED)
         self._delete_staged(record)
 
-    def _fold(self, published: int) -> None:
-        """Folds the oldest records into a segment when there are many. If that fails, the records
-        stay, and the next batch tries again.
+    def _compact(self, published: int) -> None:
+        """Compacts the oldest records into a segment when there are many. If that fails, the
+        records stay, and the next batch tries again.
         """
-        if self._unfolded is None:
+        if self._with_own_record is None:
             found = self._records().items()
-            self._unfolded = {one for one, state in found if state is RecordState.PUBLISHED}
-        self._unfolded.add(published)
-        if len(self._unfolded) < self._folding.kept + self._folding.at_once:
+            self._with_own_record = {one for one, state in found if state is RecordState.PUBLISHED}
+        self._with_own_record.add(published)
+        if len(self._with_own_record) < self._compaction.kept + self._compaction.at_once:
             return
-        oldest = sorted(self._unfolded)[: self._folding.at_once]
+        oldest = sorted(self._with_own_record)[: self._compaction.at_once]
         try:
-            self._fold_records(oldest)
+            self._compact_records(oldest)
         except OSError as error:
-            log.warning("records_not_folded", sink=self._sink, error=str(error))
+            log.warning("records_not_compacted", sink=self._sink, error=str(error))
         else:
-            self._unfolded.difference_update(oldest)
+            self._with_own_record.difference_update(oldest)
 
-    def _fold_records(self, batches: Sequence[int]) -> None:
+    def _compact_records(self, batches: Sequence[int]) -> None:
         records = []
         for batch in batches:
             # A damaged record stays as it is, and is withdrawn by the names of its files.
             with suppress(OutputFileChanged, FileNotFoundError):
                 records.append(self._read(batch, RecordState.PUBLISHED))
-        segment = folded(self._job, self._sink, records)
+        segment = compacted(self._job, self._sink, records)
         if not segment:
             return
         self._segments.add(segment)
@@ -301,7 +301,7 @@ class SinkDirectory:
         """Withdraws the `doomed` part of the segments. A batch that has a record of its own too is
         decided by that record.
         """
-        self._unfolded = None
+        self._with_own_record = None
         if not (taken := self._segments.take_out(doomed, after)):
             return
         taken = taken.without(Batches.of(self._records()))

@@ -51,7 +51,7 @@ class RecordSegments:
     def add(self, segment: Segment) -> None:
         """Makes a segment of published batches durable, and then merges what has become many."""
         self._write(segment)
-        self._after_step("folded")
+        self._after_step("compacted")
         while names := sink_segments.to_merge(self._names()):
             if not self._merge(names):
                 return

@@ -15,7 +15,7 @@ import pytest
 from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 
-from jobmanager.core.connection_book import SPARE
+from jobmanager.core.open_connections import SPARE
 from jobmanager.files.open_files import room_below
 from jobmanager.settings import Settings
 from tests.support.certificates import Authority

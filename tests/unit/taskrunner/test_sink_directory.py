@@ -11,7 +11,7 @@ import pytest
 from jobmanager.core.graph.file_format import FileFormat
 from jobmanager.core.ids import AttemptNumber
 from taskrunner.core.sink_records import RecordState, final_name
-from taskrunner.core.sink_segments import FoldingLimits
+from taskrunner.core.sink_segments import CompactionLimits
 from taskrunner.core.staged_rows import (
     BatchCount,
     BatchIncomplete,
@@ -43,7 +43,7 @@ def a_sink(
     root: Path,
     attempt: int = 1,
     after_step: Callable[[str], None] = lambda step: None,
-    folding: FoldingLimits | None = None,
+    compaction: CompactionLimits | None = None,
 ) -> SinkDirectory:
     return SinkDirectory(
         root / "sink",
@@ -52,7 +52,7 @@ def a_sink(
         AttemptNumber(attempt),
         nullcontext,
         after_step=after_step,
-        folding=folding or FoldingLimits(),
+        compaction=compaction or CompactionLimits(),
     )
 
 

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from jobmanager.core.ids import AttemptNumber
-from taskrunner.core.sink_segments import FoldingLimits
+from taskrunner.core.sink_segments import CompactionLimits
 from taskrunner.sinks.directory import SinkDirectory
 from tests.unit.taskrunner.test_sink_directory import Crash, a_sink, crash_after, rows, write
 
 NEVER = 1_000
 STEPS = st.one_of(st.just(NEVER), st.integers(1, 9), st.integers(1, 60))
 
-FOLDING = st.builds(FoldingLimits, kept=st.integers(0, 6), at_once=st.integers(1, 3))
+COMPACTION = st.builds(CompactionLimits, kept=st.integers(0, 6), at_once=st.integers(1, 3))
 
 
 class SinkUnderFire(RuleBasedStateMachine):
@@ -35,10 +35,10 @@ class SinkUnderFire(RuleBasedStateMachine):
     def teardown(self) -> None:
         shutil.rmtree(self.root)
 
-    @initialize(held=st.booleans(), folding=FOLDING)
-    def choose_visibility(self, held: bool, folding: FoldingLimits) -> None:
+    @initialize(held=st.booleans(), compaction=COMPACTION)
+    def choose_visibility(self, held: bool, compaction: CompactionLimits) -> None:
         self.held = held
-        self.folding = folding
+        self.compaction = compaction
 
     @rule(batches=st.integers(2, 12))
     def run_many(self, batches: int) -> None:
@@ -142,7 +142,7 @@ class SinkUnderFire(RuleBasedStateMachine):
             self.recover(last_kept, NEVER)
 
     def sink(self, steps: int) -> SinkDirectory:
-        return a_sink(self.root, self.attempt, crash_after(steps), self.folding)
+        return a_sink(self.root, self.attempt, crash_after(steps), self.compaction)
 
 
 def parts_of(batch: int) -> int:

@@ -16,8 +16,8 @@ from taskrunner.core.sink_records import OutputFile, Record, RecordState, final_
 from taskrunner.core.sink_segments import (
     Batches,
     BatchGroup,
+    CompactionLimits,
     FileShape,
-    FoldingLimits,
     Segment,
     SegmentName,
 )
@@ -28,7 +28,7 @@ from tests.unit.taskrunner.builders import JOB, SINK
 from tests.unit.taskrunner.test_sink_directory import Crash, a_sink, crash_after, rows, write
 
 SETS = st.sets(st.integers(0, 40))
-FEW = FoldingLimits(kept=3, at_once=2)
+FEW = CompactionLimits(kept=3, at_once=2)
 
 
 @given(one=SETS, other=SETS, batch=st.integers(-2, 42))
@@ -91,7 +91,7 @@ def test_a_segment_names_the_files_of_its_records() -> None:
         a_record(3, "part-0.snappy.parquet"),
     ]
 
-    segment = sink_segments.folded(JOB, SINK, records)
+    segment = sink_segments.compacted(JOB, SINK, records)
 
     assert sorted(segment.finals(JOB, SINK)) == sorted(
         file.final for record in records for file in record.files
@@ -99,10 +99,10 @@ def test_a_segment_names_the_files_of_its_records() -> None:
     assert set(segment.batches) == {0, 1, 3}
 
 
-def test_a_record_whose_files_have_other_names_is_not_folded() -> None:
+def test_a_record_whose_files_have_other_names_is_not_compacted() -> None:
     strange = Record(4, 5, 1, (OutputFile("staging/x/a", "some-name.json", 10),))
 
-    assert not sink_segments.folded(JOB, SINK, [strange])
+    assert not sink_segments.compacted(JOB, SINK, [strange])
 
 
 @pytest.mark.parametrize("are_alike", [True, False])
@@ -140,7 +140,7 @@ def private(root: Path) -> Path:
 
 
 def test_the_files_of_records_are_few_however_many_batches_there_are(tmp_path: Path) -> None:
-    sink = a_sink(tmp_path, folding=FEW)
+    sink = a_sink(tmp_path, compaction=FEW)
     for batch in range(60):
         write(sink, batch, parts=1)
         assert len(list(private(tmp_path).glob("*.json"))) <= 5
@@ -153,12 +153,12 @@ def test_the_files_of_records_are_few_however_many_batches_there_are(tmp_path: P
 
 @pytest.mark.parametrize("last_kept", [-1, 0, 17, 40, 55, 58, 59])
 def test_a_restore_withdraws_exactly_the_later_batches(tmp_path: Path, last_kept: int) -> None:
-    sink = a_sink(tmp_path, folding=FEW)
+    sink = a_sink(tmp_path, compaction=FEW)
     for batch in range(60):
         write(sink, batch, parts=1 + batch % 2)
     before = rows(tmp_path)
 
-    later = a_sink(tmp_path, attempt=2, folding=FEW)
+    later = a_sink(tmp_path, attempt=2, compaction=FEW)
     later.recover(last_kept=last_kept, last_visible=last_kept)
 
     assert rows(tmp_path) == [one for one in before if int(one.split(":")[0]) <= last_kept]
@@ -174,12 +174,12 @@ def test_a_restore_withdraws_exactly_the_later_batches(tmp_path: Path, last_kept
 def test_a_withdrawal_that_began_is_finished_though_the_next_attempt_wants_less(
     tmp_path: Path,
 ) -> None:
-    sink = a_sink(tmp_path, folding=FEW)
+    sink = a_sink(tmp_path, compaction=FEW)
     for batch in range(20):
         write(sink, batch, parts=1)
     with suppress(Crash):
         a_sink(tmp_path, 2, crash_after(4), FEW).recover(last_kept=9, last_visible=None)
-    found = a_sink(tmp_path, 2, folding=FEW)
+    found = a_sink(tmp_path, 2, compaction=FEW)
     assert found.state_of(9) is RecordState.PUBLISHED
     assert found.state_of(10) is RecordState.WITHDRAWN
 
@@ -191,31 +191,31 @@ def test_a_withdrawal_that_began_is_finished_though_the_next_attempt_wants_less(
 
 def test_a_batch_that_was_written_again_meanwhile_is_not_withdrawn(tmp_path: Path) -> None:
     """A runner of the version before knows no segments: it may write while a withdrawal waits."""
-    sink = a_sink(tmp_path, folding=FEW)
+    sink = a_sink(tmp_path, compaction=FEW)
     for batch in range(20):
         write(sink, batch, parts=1)
     with suppress(Crash):
         a_sink(tmp_path, 2, crash_after(4), FEW).recover(last_kept=9, last_visible=None)
     [waiting] = private(tmp_path).glob("segments/*.withdrawn.json")
     hidden = waiting.rename(tmp_path / waiting.name)
-    old = a_sink(tmp_path, 3, folding=FoldingLimits())
+    old = a_sink(tmp_path, 3, compaction=CompactionLimits())
     old.recover(last_kept=9, last_visible=None)
     for batch in range(10, 13):
         write(old, batch, parts=1)
     hidden.rename(waiting)
 
-    a_sink(tmp_path, 4, folding=FEW).recover(last_kept=12, last_visible=None)
+    a_sink(tmp_path, 4, compaction=FEW).recover(last_kept=12, last_visible=None)
 
     assert rows(tmp_path) == sorted(f"{batch}:0" for batch in range(13))
 
 
-def test_records_of_an_older_version_are_folded_little_by_little(tmp_path: Path) -> None:
-    old = a_sink(tmp_path, folding=FoldingLimits(kept=10**6))
+def test_records_of_an_older_version_are_compacted_little_by_little(tmp_path: Path) -> None:
+    old = a_sink(tmp_path, compaction=CompactionLimits(kept=10**6))
     for batch in range(40):
         write(old, batch, parts=1)
     assert len(list(private(tmp_path).glob("*.json"))) == 40
 
-    new = a_sink(tmp_path, attempt=2, folding=FEW)
+    new = a_sink(tmp_path, attempt=2, compaction=FEW)
     new.recover(last_kept=39, last_visible=None)
     for batch in range(40, 80):
         before = len(list(private(tmp_path).glob("*.json")))
@@ -223,7 +223,7 @@ def test_records_of_an_older_version_are_folded_little_by_little(tmp_path: Path)
         assert len(list(private(tmp_path).glob("*.json"))) >= before - 1
     assert len(list(private(tmp_path).glob("*.json"))) <= 5
 
-    a_sink(tmp_path, 3, folding=FEW).recover(last_kept=21, last_visible=None)
+    a_sink(tmp_path, 3, compaction=FEW).recover(last_kept=21, last_visible=None)
     assert rows(tmp_path) == sorted(f"{batch}:0" for batch in range(22))
 
 
@@ -231,17 +231,17 @@ def test_output_of_attempts_that_were_rolled_back_is_withdrawn_from_segments(
     tmp_path: Path,
 ) -> None:
     for attempt in (1, 2, 3):
-        sink = a_sink(tmp_path, attempt, folding=FEW)
+        sink = a_sink(tmp_path, attempt, compaction=FEW)
         for batch in range(10 * attempt, 10 * attempt + 10):
             write(sink, batch, parts=1)
 
-    a_sink(tmp_path, 4, folding=FEW).withdraw_after(AttemptNumber(1))
+    a_sink(tmp_path, 4, compaction=FEW).withdraw_after(AttemptNumber(1))
 
     assert rows(tmp_path) == sorted(f"{batch}:0" for batch in range(10, 20))
 
 
-def test_held_and_empty_batches_are_not_folded(tmp_path: Path) -> None:
-    sink = a_sink(tmp_path, folding=FEW)
+def test_held_and_empty_batches_are_not_compacted(tmp_path: Path) -> None:
+    sink = a_sink(tmp_path, compaction=FEW)
     for batch in range(20):
         write(sink, batch, parts=batch % 2, held=batch > 15)
     assert sink.state_of(14) is None
@@ -257,7 +257,7 @@ def test_held_and_empty_batches_are_not_folded(tmp_path: Path) -> None:
 def test_a_damaged_segment_is_withdrawn_by_the_names_of_the_files(
     tmp_path: Path, damage: int
 ) -> None:
-    sink = a_sink(tmp_path, folding=FEW)
+    sink = a_sink(tmp_path, compaction=FEW)
     for batch in range(20):
         write(sink, batch, parts=1)
     for one in private(tmp_path).glob("segments/*"):
@@ -265,7 +265,7 @@ def test_a_damaged_segment_is_withdrawn_by_the_names_of_the_files(
     with pytest.raises(OutputFileChanged, match=r"sink out, batches .* are damaged"):
         sink.state_of(2)
 
-    later = a_sink(tmp_path, attempt=2, folding=FEW)
+    later = a_sink(tmp_path, attempt=2, compaction=FEW)
     later.recover(last_kept=4, last_visible=None)
 
     assert rows(tmp_path) == sorted(f"{batch}:0" for batch in range(5))
@@ -273,25 +273,25 @@ def test_a_damaged_segment_is_withdrawn_by_the_names_of_the_files(
 
 
 def test_a_damaged_record_stays_as_it_is(tmp_path: Path) -> None:
-    sink = a_sink(tmp_path, folding=FEW)
+    sink = a_sink(tmp_path, compaction=FEW)
     write(sink, 0)
     (private(tmp_path) / "0.json").write_bytes(b"{")
     for batch in range(1, 20):
         write(sink, batch)
     assert (private(tmp_path) / "0.json").exists()
 
-    a_sink(tmp_path, 2, folding=FEW).recover(last_kept=-1, last_visible=None)
+    a_sink(tmp_path, 2, compaction=FEW).recover(last_kept=-1, last_visible=None)
 
     assert rows(tmp_path) == []
 
 
-def test_records_that_cannot_be_folded_cost_no_batch_and_are_folded_later(
+def test_records_that_cannot_be_compacted_cost_no_batch_and_are_compacted_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: Path, content: str | bytes) -> None:
         raise OSError(errno.ENOSPC, "no space left", str(path))
 
-    sink = a_sink(tmp_path, folding=FEW)
+    sink = a_sink(tmp_path, compaction=FEW)
     with monkeypatch.context() as patched:
         patched.setattr(durable, "write", full)
         for batch in range(9):
@@ -306,7 +306,7 @@ def test_records_that_cannot_be_folded_cost_no_batch_and_are_folded_later(
 
 
 def test_what_a_crash_left_half_written_is_deleted(tmp_path: Path) -> None:
-    sink = a_sink(tmp_path, folding=FEW)
+    sink = a_sink(tmp_path, compaction=FEW)
     for batch in range(9):
         write(sink, batch, parts=1)
     half_written = [
@@ -317,14 +317,14 @@ def test_what_a_crash_left_half_written_is_deleted(tmp_path: Path) -> None:
         one.write_text("{")
     assert sink.state_of(9) is None
 
-    a_sink(tmp_path, 2, folding=FEW).recover(last_kept=8, last_visible=None)
+    a_sink(tmp_path, 2, compaction=FEW).recover(last_kept=8, last_visible=None)
 
     assert not any(one.exists() for one in half_written)
     assert len(rows(tmp_path)) == 9
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_wherever_folding_and_merging_crash_no_record_is_lost(tmp_path: Path, seed: int) -> None:
+def test_wherever_compaction_and_merging_crash_no_record_is_lost(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     last = -1
     for attempt in range(1, 40):
@@ -334,7 +334,7 @@ def test_wherever_folding_and_merging_crash_no_record_is_lost(tmp_path: Path, se
             for batch in range(last + 1, last + 8):
                 write(sink, batch, parts=1)
                 last = batch
-    sink = a_sink(tmp_path, 99, folding=FEW)
+    sink = a_sink(tmp_path, 99, compaction=FEW)
     sink.recover(last_kept=last, last_visible=None)
 
     assert all(sink.state_of(batch) is RecordState.PUBLISHED for batch in range(last + 1))

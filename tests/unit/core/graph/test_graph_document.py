@@ -144,6 +144,25 @@ def test_each_fault_names_the_vertex_the_field_and_the_way_out(
     assert told in "\n".join(str(fault) for fault in faults_of(document))
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("n" * 256, "name: 256 characters are too many: 255 at most"),
+        ("two\nlines", "name: 'two\\nlines' contains control characters: leave them out"),
+    ],
+)
+def test_a_new_graph_has_a_name_for_one_line_and_stored_names_are_still_read(
+    name: str, told: str
+) -> None:
+    document = {**a_document(), "name": name}
+
+    with pytest.raises(InvalidJobGraph) as raised:
+        graph_document.parse(document, is_new=True)
+
+    assert [str(fault) for fault in raised.value.faults] == [told]
+    assert graph_document.parse(document).name == name
+
+
 def test_a_cycle_is_told_once_with_its_way() -> None:
     document = a_document()
     document["vertices"] = [

@@ -82,7 +82,7 @@ _YIELDING = (Phase.FRESH, Phase.RECEIVING, Phase.HEAD, Phase.KEPT)
 
 
 @dataclass
-class ConnectionBook(Generic[Key]):
+class OpenConnections(Generic[Key]):
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     closed_because: dict[str, int] = field(default_factory=dict)
     """How many connections the server has refused or closed, by the reason."""

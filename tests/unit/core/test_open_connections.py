@@ -1,28 +1,28 @@
-"""The book of connections: who makes room, who is overdue, and that nobody is counted twice."""
+"""Open connections: who makes room, who is overdue, and that nobody is counted twice."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from jobmanager.core.connection_book import (
+from jobmanager.core.open_connections import (
     SPARE,
     Admission,
-    ConnectionBook,
     ConnectionLimits,
+    OpenConnections,
     Phase,
 )
 
 WAITS = (Phase.FRESH, Phase.RECEIVING, Phase.HEAD, Phase.KEPT)
 
 
-def a_book(*phases: Phase, most: int = 3) -> ConnectionBook[int]:
+def open_ones(*phases: Phase, most: int = 3) -> OpenConnections[int]:
     """With connections 0, 1, 2 … in these phases, entered one second after the other."""
-    book: ConnectionBook[int] = ConnectionBook(ConnectionLimits(most=most))
+    connections: OpenConnections[int] = OpenConnections(ConnectionLimits(most=most))
     for number, phase in enumerate(phases):
-        assert book.admit(number, number) == (Admission.ADMITTED, None)
-        book.enter(number, phase, number)
-    return book
+        assert connections.admit(number, number) == (Admission.ADMITTED, None)
+        connections.enter(number, phase, number)
+    return connections
 
 
 @pytest.mark.parametrize(
@@ -35,30 +35,30 @@ def a_book(*phases: Phase, most: int = 3) -> ConnectionBook[int]:
     ],
 )
 def test_who_waits_for_its_client_makes_room(phases: tuple[Phase, ...], victim: int) -> None:
-    book = a_book(*phases)
+    connections = open_ones(*phases)
 
-    assert book.admit(9, 10.0) == (Admission.ADMITTED, victim)
-    assert len(book) == 3
-    assert book.closed_because == {"evicted": 1}
+    assert connections.admit(9, 10.0) == (Admission.ADMITTED, victim)
+    assert len(connections) == 3
+    assert connections.closed_because == {"evicted": 1}
 
 
 def test_a_body_that_moves_on_stays_and_the_one_that_does_not_goes() -> None:
-    book = a_book(Phase.RECEIVING, Phase.RECEIVING, Phase.SERVING)
-    book.enter(0, Phase.RECEIVING, 5.0)
+    connections = open_ones(Phase.RECEIVING, Phase.RECEIVING, Phase.SERVING)
+    connections.enter(0, Phase.RECEIVING, 5.0)
 
-    assert book.admit(9, 10.0) == (Admission.ADMITTED, 1)
+    assert connections.admit(9, 10.0) == (Admission.ADMITTED, 1)
 
 
 def test_where_all_are_served_the_next_are_refused_and_then_no_more_are_taken() -> None:
-    book = a_book(Phase.SERVING, Phase.SERVING, Phase.SERVING)
+    connections = open_ones(Phase.SERVING, Phase.SERVING, Phase.SERVING)
 
     for number in range(SPARE):
-        assert not book.is_full
-        assert book.admit(100 + number, 1.0) == (Admission.REFUSED, None)
-        book.enter(100 + number, Phase.SERVING, 1.0)  # being told so
-    assert book.is_full
-    book.enter(0, Phase.KEPT, 2.0)
-    assert not book.is_full
+        assert not connections.is_full
+        assert connections.admit(100 + number, 1.0) == (Admission.REFUSED, None)
+        connections.enter(100 + number, Phase.SERVING, 1.0)  # being told so
+    assert connections.is_full
+    connections.enter(0, Phase.KEPT, 2.0)
+    assert not connections.is_full
 
 
 @pytest.mark.parametrize(
@@ -72,32 +72,32 @@ def test_where_all_are_served_the_next_are_refused_and_then_no_more_are_taken() 
     ],
 )
 def test_waiting_has_a_limit(phase: Phase, limit: float) -> None:
-    book = a_book(phase)
+    connections = open_ones(phase)
 
-    assert book.overdue(limit - 0.1) == []
-    assert book.overdue(limit + 0.1) == [(0, phase)]
+    assert connections.overdue(limit - 0.1) == []
+    assert connections.overdue(limit + 0.1) == [(0, phase)]
 
 
 @pytest.mark.parametrize("phase", [Phase.SERVING, Phase.RECEIVING])
 def test_a_request_takes_as_long_as_it_takes_unless_its_client_does_not_read(phase: Phase) -> None:
-    book = a_book(phase)
-    assert book.overdue(1e6) == []
+    connections = open_ones(phase)
+    assert connections.overdue(1e6) == []
 
-    book.stop_reading(0, 100.0)
-    assert book.overdue(161.0) == [(0, Phase.CLOSING)]
-    book.read_again(0)
-    assert book.overdue(1e6) == []
+    connections.stop_reading(0, 100.0)
+    assert connections.overdue(161.0) == [(0, Phase.CLOSING)]
+    connections.read_again(0)
+    assert connections.overdue(1e6) == []
 
 
 @given(st.integers(1, 5), st.lists(st.sampled_from(WAITS), max_size=30))
 def test_who_speaks_at_once_is_always_admitted_while_others_wait(
     most: int, phases: list[Phase]
 ) -> None:
-    book: ConnectionBook[int] = ConnectionBook(ConnectionLimits(most=most))
+    connections: OpenConnections[int] = OpenConnections(ConnectionLimits(most=most))
     for number, phase in enumerate(phases):
-        assert book.admit(number, number)[0] is Admission.ADMITTED
-        book.enter(number, phase, number)
-    assert book.admit(-1, 100.0)[0] is Admission.ADMITTED
+        assert connections.admit(number, number)[0] is Admission.ADMITTED
+        connections.enter(number, phase, number)
+    assert connections.admit(-1, 100.0)[0] is Admission.ADMITTED
 
 
 class Connections(RuleBasedStateMachine):
@@ -105,16 +105,16 @@ class Connections(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.book: ConnectionBook[int] = ConnectionBook(ConnectionLimits(most=4))
+        self.connections: OpenConnections[int] = OpenConnections(ConnectionLimits(most=4))
         self.there: set[int] = set()
         self.now = 0.0
         self.next = 0
 
-    @precondition(lambda self: not self.book.is_full)
+    @precondition(lambda self: not self.connections.is_full)
     @rule()
     def open(self) -> None:
         self.next += 1
-        admission, victim = self.book.admit(self.next, self.now)
+        admission, victim = self.connections.admit(self.next, self.now)
         assert admission is Admission.ADMITTED or victim is None
         if victim is not None:
             self.there.remove(victim)
@@ -123,27 +123,27 @@ class Connections(RuleBasedStateMachine):
     @precondition(lambda self: self.there)
     @rule(data=st.data(), phase=st.sampled_from(list(Phase)))
     def move(self, data: st.DataObject, phase: Phase) -> None:
-        self.book.enter(data.draw(st.sampled_from(sorted(self.there))), phase, self.now)
+        self.connections.enter(data.draw(st.sampled_from(sorted(self.there))), phase, self.now)
 
     @precondition(lambda self: self.there)
     @rule(data=st.data(), reads=st.booleans())
     def read(self, data: st.DataObject, reads: bool) -> None:
         key = data.draw(st.sampled_from(sorted(self.there)))
-        self.book.read_again(key) if reads else self.book.stop_reading(key, self.now)
+        self.connections.read_again(key) if reads else self.connections.stop_reading(key, self.now)
 
     @rule(seconds=st.floats(0, 100))
     def pass_time(self, seconds: float) -> None:
         self.now += seconds
-        for key, _ in self.book.overdue(self.now):
+        for key, _ in self.connections.overdue(self.now):
             assert key in self.there
-            self.book.leave(key)
+            self.connections.leave(key)
             self.there.remove(key)
-        assert self.book.overdue(self.now) == []
+        assert self.connections.overdue(self.now) == []
 
     @invariant()
     def counts_agree(self) -> None:
-        assert len(self.book) == len(self.there) == sum(self.book.counts.values())
-        assert len(self.book) <= 4 + SPARE
+        assert len(self.connections) == len(self.there) == sum(self.connections.counts.values())
+        assert len(self.connections) <= 4 + SPARE
 
 
 TestConnections = Connections.TestCase
