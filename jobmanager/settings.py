@@ -94,10 +94,12 @@ class Settings(BaseSettings):
         ConnectionLimits.head_bytes, ge=1024, description="Of the head of a request."
     )
     body_timeout: timedelta = Field(
-        timedelta(seconds=60), ge=timedelta(seconds=1), description="For the body of a request."
+        timedelta(seconds=ConnectionLimits.body_within),
+        ge=timedelta(seconds=1),
+        description="For the body of a request.",
     )
     body_idle: timedelta = Field(
-        timedelta(seconds=15),
+        timedelta(seconds=ConnectionLimits.body_idle),
         ge=timedelta(milliseconds=100),
         description="How long nothing of a body may arrive.",
     )

@@ -24,13 +24,13 @@ from jobmanager.core.errors import (
     TooBusy,
 )
 from jobmanager.core.json_text import unstorable
+from jobmanager.core.open_connections import ConnectionLimits
 
 MOST_BODY_BYTES = 16 * 1024 * 1024
 MOST_HELD_BYTES = 16 * MOST_BODY_BYTES
 """At most so many bytes of all bodies together are in memory."""
-BODY_WITHIN = 60.0
-BODY_IDLE = 15.0
-"""Seconds in which nothing of a body arrives."""
+BODY_WITHIN = ConnectionLimits.body_within
+BODY_IDLE = ConnectionLimits.body_idle
 _UNASKED = 64 * 1024
 """Bytes of a body that are read without a need, or before it is known who sends it."""
 _PIECE = 1024 * 1024

@@ -50,8 +50,8 @@ class Admission(StrEnum):
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """How many connections there may be, and for how many seconds each may keep the server waiting.
-    The time for a body is limited by the API, which answers where it is exceeded.
+    """How many connections there may be, and for how many seconds each may keep the server
+    waiting.
     """
 
     most: int = 2000
@@ -63,6 +63,11 @@ class ConnectionLimits:
     read_within: float = 60.0
     """For a client that does not read an answer."""
     head_bytes: int = 64 * 1024
+    body_within: float = 60.0
+    """For the whole body of a request. The API counts this time and the next, and answers where
+    one is exceeded."""
+    body_idle: float = 15.0
+    """Without anything of a body."""
 
     def of(self, phase: Phase) -> float | None:
         """Return how long a connection may be in the phase; None: as long as the request takes."""

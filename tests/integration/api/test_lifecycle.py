@@ -224,13 +224,17 @@ async def test_a_finished_job_cannot_be_cancelled(cluster: Cluster) -> None:
     assert "it is finished" in answer.json()["errors"][0]
 
 
-async def test_a_launch_that_fails_for_good_is_a_failed_attempt(cluster: Cluster) -> None:
-    cluster.bench.broken = "Spark needs Java 17 or newer"
+async def a_job_that_cannot_be_launched(cluster: Cluster, because: str) -> str:
+    cluster.bench.broken = because
     job = await cluster.submit(a_document(restart={"strategy": "none"}))
-
-    for _ in range(3):
+    for _ in range(4):  # three tries, and what follows the last
         await cluster.dispatch.run_once()
         cluster.clock.pass_time(5)
+    return job
+
+
+async def test_a_launch_that_fails_for_good_is_a_failed_attempt(cluster: Cluster) -> None:
+    job = await a_job_that_cannot_be_launched(cluster, "Spark needs Java 17 or newer")
 
     assert await cluster.state(job) == "FAILED"
     status = await cluster.get(f"/v1/jobs/{job}/status")
@@ -239,12 +243,7 @@ async def test_a_launch_that_fails_for_good_is_a_failed_attempt(cluster: Cluster
 
 async def test_of_a_launch_that_failed_for_good_nothing_is_left(cluster: Cluster) -> None:
     """Found by a full disk in the chaos suite: its directives were in the outbox for ever."""
-    cluster.bench.broken = "No space left on device"
-    job = await cluster.submit(a_document(restart={"strategy": "none"}))
-
-    for _ in range(4):
-        await cluster.dispatch.run_once()
-        cluster.clock.pass_time(5)
+    job = await a_job_that_cannot_be_launched(cluster, "No space left on device")
 
     async with cluster.database.unit_of_work() as uow:
         runner = await uow.runners.of_attempt(JobId(UUID(hex=job)), AttemptNumber(1))
