@@ -37,7 +37,7 @@ help:
 	@echo '             Ctrl-C (SCHEDULES=2000: stop after 2000; SEED=4711: one seed, with every message)'
 	@echo 'make setup   .venv with everything in it, a Java runtime, and the dashboard built'
 	@echo 'make web     only the dashboard, if its sources have changed'
-	@echo 'make unit    the unit tests, in half a minute: no Java, no Node, no browser'
+	@echo 'make unit    the unit tests, in about a minute: no Java, no Node, no browser'
 	@echo 'make fix     automatic fixes by ruff and Biome: format, order of imports, lint findings'
 	@echo 'make lint    ruff, mypy, import-linter; format, lint, types and tests of the dashboard'
 	@echo 'make types   regenerate the answer types of the client and of web/, after a change of api/shapes'
