@@ -12,11 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jobmanager.core.ids import JobId, VertexId
+from taskrunner.core.continuation import OutputLost
 from taskrunner.core.sink_records import final_prefix
-
-
-class TableRollbackRefused(Exception):
-    """The rows of later batches cannot be taken out of a table again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +68,18 @@ def withdrawal(
 
     `history` has the commits of all sinks, the newest first; `is_whole` says whether it goes back
     to the first commit of the table. `files` are the paths of the table's files. `kept` maps each
-    job of the lineage to its last batch that stays. Raises `TableRollbackRefused`.
+    job of the lineage to its last batch that stays. Raises `OutputLost`.
     """
     later = list(_later(sink, history, kept, table, is_whole=is_whole))
     found: list[str] = []
     for one in later:
         own = [path for path in files if _directory(path, one.written)]
         if len(own) != one.files:
-            raise TableRollbackRefused(
+            raise OutputLost(
                 f"sink {sink}: the job goes back to before batch {one.written.batch}, which "
                 f"{table} holds already, and of that batch's {one.files} files the table has "
-                f"{len(own)}: its rows were rewritten since (by a compaction, or a change of rows), "
-                "so they cannot be told from others. Take the rows of the later batches out by "
+                f"{len(own)}: its rows were rewritten since (a compaction or a change of rows), so "
+                "they cannot be told from others. Take the rows of the later batches out by "
                 "hand and give the sink another table, or restore a newer savepoint"
             )
         found += own
@@ -115,7 +112,7 @@ def _later(
             oldest = written.batch
             yield commit
     if oldest is not None and not is_whole:
-        raise TableRollbackRefused(
+        raise OutputLost(
             f"sink {sink}: the job goes back to before batch {oldest}, and the history of "
             f"{table} does not reach back to the batch before it: older entries were cleaned up. "
             "Give the sink another table, or restore a newer savepoint"

@@ -11,20 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
 import pyarrow
 import pyarrow.parquet
 
 from jobmanager.core.ids import AttemptNumber, JobId, VertexId
+from taskrunner.core.continuation import OutputLost
 from taskrunner.core.delta_protocol import DeltaProtocol, read_obstacles, write_obstacles
 from taskrunner.core.file_statistics import ColumnChunk, delta_statistics, text_of_partition
 from taskrunner.core.table_history import (
     BatchAppended,
     BatchesWithdrawn,
     SinkCommit,
-    TableRollbackRefused,
     WrittenBatch,
     withdrawal,
 )
@@ -41,7 +41,8 @@ _LOG = "_delta_log"
 
 @dataclass(frozen=True, slots=True)
 class PartitionedFile:
-    uri: str
+    location: str
+    """As Spark names files: a URI in which nothing is encoded."""
     partition: Mapping[str, Any]
 
 
@@ -74,7 +75,7 @@ class DeltaFiles:
 
     def files(self) -> list[PartitionedFile]:
         return [
-            PartitionedFile(_uri(self._directory, one["path"]), one.get("partition") or {})
+            PartitionedFile(_location(self._directory, one["path"]), one.get("partition") or {})
             for one in _active_files(self._table)
         ]
 
@@ -161,7 +162,7 @@ class DeltaCommits:
         if not found.files:
             return found.batches
         if self._table.metadata().configuration.get("delta.appendOnly") == "true":
-            raise TableRollbackRefused(
+            raise OutputLost(
                 f"sink {sink}: the job goes back to before batch {found.batches[-1]}, and "
                 f"{self.name} has delta.appendOnly: rows cannot be removed. Give the sink another "
                 "table, or unset the property and restart the job"
@@ -227,11 +228,9 @@ def _active_files(table: "DeltaTable") -> list[dict[str, Any]]:
     return rows
 
 
-def _uri(directory: Path, path: str) -> str:
-    """A file's URI: its path in the log is relative to the table's directory, and encoded."""
-    if urlsplit(path).scheme:
-        return path
-    return f"{directory.as_uri()}/{quote(unquote(path))}"
+def _location(directory: Path, path: str) -> str:
+    """A file's path in the log is relative to the table's directory, and encoded."""
+    return unquote(path) if urlsplit(path).scheme else f"file:{directory}/{unquote(path)}"
 
 
 def _application(job: JobId, sink: VertexId) -> str:

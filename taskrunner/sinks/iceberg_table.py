@@ -9,7 +9,7 @@ withdrawal removes the files of later batches and sets the property back, in one
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from jobmanager.core.ids import AttemptNumber, JobId, VertexId
@@ -132,7 +132,7 @@ class IcebergCommits:
         told |= _summary(attempt=attempt, files=len(files))
         with self._table.transaction() as transaction:
             transaction.add_files(
-                [one.path.as_uri() for one in files],
+                [f"file://{one.path}" for one in files],  # the library encodes nothing
                 snapshot_properties=told,
                 check_duplicate_files=False,  # their names are new
             )
@@ -165,18 +165,16 @@ class IcebergCommits:
 
     def _sync(self) -> None:
         """The library does not sync the files that it writes; the catalogue is durable."""
-        metadata = self._location / "metadata"
-        newest = urlsplit(self._table.metadata_location).path
+        files = [self._table.metadata_location]
         snapshot = self._table.current_snapshot()
-        files = [Path(unquote(newest))]
         if snapshot is not None:
-            files.append(Path(unquote(urlsplit(snapshot.manifest_list).path)))
+            files.append(snapshot.manifest_list)
             files += [
-                Path(unquote(urlsplit(one.manifest_path).path))
+                one.manifest_path
                 for one in snapshot.manifests(self._table.io)
                 if one.added_snapshot_id == snapshot.snapshot_id
             ]
-        durable.sync_all(files, inside=metadata)
+        durable.sync_all(map(_path, files), inside=self._location / "metadata")
 
 
 def open_catalog(properties: Mapping[str, str]) -> "Catalog":
@@ -244,13 +242,17 @@ def _name(table: "Table") -> str:
 
 
 def _local(table: "Table") -> Path:
-    location = urlsplit(table.location())
-    if location.scheme not in ("", "file"):
+    if urlsplit(table.location()).scheme not in ("", "file"):
         raise TableNotUsable(
             f"{_name(table)} is at {table.location()}: batches can be committed only to tables on "
             "a file system that is mounted here (file:)"
         )
-    return Path(unquote(location.path))
+    return _path(table.location())
+
+
+def _path(location: str) -> Path:
+    """The path in a location; the library encodes nothing."""
+    return Path(location.removeprefix("file://").removeprefix("file:"))
 
 
 def _property(job: JobId, sink: VertexId) -> str:

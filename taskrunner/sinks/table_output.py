@@ -71,7 +71,7 @@ class CommittedTable(Protocol):
     def roll_back(self, job: JobId, sink: VertexId, kept: Mapping[JobId, int]) -> Sequence[int]:
         """Takes the batches after the `kept` ones of each job out of the table, in one commit that
         says that `kept[job]` is the sink's last batch. Returns these batches. Raises
-        `TableRollbackRefused`.
+        `OutputLost`.
         """
         ...
 
@@ -142,7 +142,7 @@ class TableOutput:
 
     def recover(self, last_kept: int) -> None:
         """Brings the table in line with the restored state, before an attempt starts. Raises
-        `TableRollbackRefused`.
+        `OutputLost`.
         """
         with self._lock, self._guard():
             last = self._table.last_batch(self._job, self._sink)
@@ -153,7 +153,7 @@ class TableOutput:
     def continue_after(self, kept: Mapping[JobId, int]) -> None:
         """Takes out of the table what the jobs that this job was started from wrote after the
         restore point. `kept` maps each of them to its last batch that stays. Raises
-        `TableRollbackRefused`.
+        `OutputLost`.
         """
         with self._lock, self._guard():
             self._roll_back({**kept, self._job: -1})

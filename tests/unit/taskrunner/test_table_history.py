@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobmanager.core.ids import JobId, VertexId
+from taskrunner.core.continuation import OutputLost
 from taskrunner.core.table_history import (
     BatchAppended,
     BatchesWithdrawn,
     SinkCommit,
-    TableRollbackRefused,
     Withdrawal,
     WrittenBatch,
     withdrawal,
@@ -73,7 +73,7 @@ def test_what_left_before_is_not_looked_for_again(table: TableOfNames) -> None:
 
 def test_refuses_if_a_later_batch_was_rewritten(table: TableOfNames) -> None:
     table.files.pop()
-    with pytest.raises(TableRollbackRefused, match=r"before batch 3.*2 files the table has 1"):
+    with pytest.raises(OutputLost, match=r"before batch 3.*2 files the table has 1"):
         table.withdraw({A: 1})
     assert table.batches == [0, 1, 2, 3]
 
@@ -99,7 +99,7 @@ def test_a_successor_takes_back_what_its_parent_wrote_after_the_savepoint(
 
 def test_refuses_if_the_history_is_too_short(table: TableOfNames) -> None:
     table.history = table.history[:2]
-    with pytest.raises(TableRollbackRefused, match="cleaned up"):
+    with pytest.raises(OutputLost, match="cleaned up"):
         table.withdraw({A: 1}, is_whole=False)
     assert table.withdraw({A: 2}, is_whole=False).batches == (3,)
 

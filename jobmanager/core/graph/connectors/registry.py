@@ -9,8 +9,10 @@ from typing import TypeVar
 from jobmanager.core.graph.connectors import (
     blackhole,
     console,
+    delta,
     files,
     generator,
+    iceberg,
     python_classes,
     script,
     sockets,
@@ -21,7 +23,18 @@ from jobmanager.core.graph.connectors.sink_connector import SinkConnector
 from jobmanager.core.graph.connectors.source_connector import SourceConnector
 from jobmanager.core.graph.document_fields import Fields
 
-MODULES = (files, generator, table, sockets, python_classes, script, console, blackhole)
+MODULES = (
+    files,
+    generator,
+    table,
+    delta,
+    iceberg,
+    sockets,
+    python_classes,
+    script,
+    console,
+    blackhole,
+)
 SOURCES: Mapping[str, type[SourceConnector]] = {
     one.name: one for module in MODULES for one in module.SOURCES
 }
