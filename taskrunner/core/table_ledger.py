@@ -16,7 +16,7 @@ from hashlib import sha256
 from uuid import UUID
 
 from jobmanager.core.ids import AttemptNumber, JobId, VertexId
-from taskrunner.core.continuation import Branch
+from taskrunner.core.continuation import Branch, OutputLost
 from taskrunner.core.sink_records import final_prefix
 
 _MOST_BRANCHES = 70
@@ -70,10 +70,6 @@ class WriteOutcome(StrEnum):
     SUPERSEDED = "superseded"
 
 
-class TableAhead(Exception):
-    """A table has rows of batches that the restored state has not seen."""
-
-
 def recovery(entry: LedgerEntry, last_kept: int, later: LaterRows) -> LedgerRecovery:
     """What to do with a table when its job starts after batch `last_kept`."""
     if entry.last_batch <= last_kept:
@@ -124,8 +120,8 @@ def branches_of(text: str | None) -> list[Branch]:
 
 def table_ahead(
     sink: VertexId, target: str, refused: CannotGoBack, ledger: str, job: JobId
-) -> TableAhead:
-    return TableAhead(
+) -> OutputLost:
+    return OutputLost(
         f"sink {sink}: table {target} has the rows of batches up to {refused.written}, and the job "
         f"would continue after batch {refused.wanted}. Rows of later batches cannot be taken back: "
         "nothing in an appended row tells its batch. Either delete these rows yourself and then "

@@ -8,17 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from jobmanager.core.graph.connectors.table_mode import TableMode
+
 _NUMBER = "headgate_n"
-
-
-class TableMode(StrEnum):
-    """What the rows of a batch do to a table."""
-
-    APPEND = "append"
-    UPSERT = "upsert"
-    """A row replaces the row of the same key, or is added."""
-    DELETE = "delete"
-    """A row deletes the rows of the same key."""
 
 
 class UpsertStyle(StrEnum):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from jobmanager.core.graph.connectors.table_mode import TableMode
 from jobmanager.core.ids import AttemptNumber, JobId, VertexId
 from taskrunner import logs
 from taskrunner.core import table_statements
@@ -29,7 +30,7 @@ from taskrunner.core.table_ledger import (
     staging_prefix,
     table_ahead,
 )
-from taskrunner.core.table_statements import Dialect, StagedTable, TableMode, Tag
+from taskrunner.core.table_statements import Dialect, StagedTable, Tag
 from taskrunner.sinks.directory import Guard
 from taskrunner.sinks.ledger import LEDGER, Ledger
 from taskrunner.sinks.sql_connection import Connect, DatabaseRefused, SqlConnection
@@ -111,7 +112,7 @@ class DatabaseTable:
 
     def recover(self, last_kept: int) -> None:
         """Brings the table in line with the restored state, and drops what earlier attempts left.
-        Raises `TableAhead`.
+        Raises `OutputLost`.
         """
         with self._guard(), self._connect() as connection:
             self._recover(connection, self._ledger, self._job, last_kept)
@@ -121,7 +122,7 @@ class DatabaseTable:
         self, lineage: Sequence[Branch], guard_of: Callable[[JobId], Guard]
     ) -> None:
         """Takes back what the jobs that this job continues, and others that branched off from them,
-        wrote after the restore point. May be repeated. Raises `OutputLost` and `TableAhead`.
+        wrote after the restore point. May be repeated. Raises `OutputLost`.
         """
         with self._connect() as connection:
             others = self._ledger.lineages(connection)
@@ -141,9 +142,10 @@ class DatabaseTable:
 
     def stage(
         self, batch: int, columns: Sequence[str], definition: Callable[[str, str], str]
-    ) -> tuple[StagedTable, list[str]]:
-        """Makes an empty staging table for rows with these columns; also returns the names that the
-        columns have there. `definition`: a column and its quoted name to a definition in SQL.
+    ) -> tuple[StagedTable, dict[str, str]]:
+        """Makes an empty staging table for rows with these columns; also returns which columns go
+        there, and their names in the table. `definition`: a column and its quoted name to a
+        definition in SQL.
         """
         spec = self._spec
         name = staging_name(self._job, self._sink, spec.target, self._attempt, batch)
@@ -173,7 +175,7 @@ class DatabaseTable:
                     added = definition(one, quoted[one])
                     connection.execute(table_statements.add_column(staged.staging, added))
         self._after_step("staging created")
-        return staged, [matched.written.get(one, one) for one in quoted]
+        return staged, {one: matched.written.get(one, one) for one in quoted}
 
     def commit(self, batch: int, staged: StagedTable, rows: int) -> None:
         """Moves the staged rows to their target, and notes the batch. A batch without rows is not
