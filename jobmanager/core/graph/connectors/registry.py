@@ -13,6 +13,7 @@ from jobmanager.core.graph.connectors import (
     files,
     generator,
     iceberg,
+    jdbc,
     python_classes,
     script,
     sockets,
@@ -27,6 +28,7 @@ MODULES = (
     files,
     generator,
     table,
+    jdbc,
     delta,
     iceberg,
     sockets,
@@ -41,7 +43,7 @@ SOURCES: Mapping[str, type[SourceConnector]] = {
 SINKS: Mapping[str, type[SinkConnector]] = {
     one.name: one for module in MODULES for one in module.SINKS
 }
-_NOT_YET = frozenset(["kafka", "jdbc"])
+_NOT_YET = frozenset(["kafka"])
 C = TypeVar("C", bound=Connector)
 
 
