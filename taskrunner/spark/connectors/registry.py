@@ -19,6 +19,7 @@ from taskrunner.spark.connectors import (
     python_classes,
     script,
     sockets,
+    spark_formats,
     table,
 )
 from taskrunner.spark.connectors.reading import SourceReader
@@ -33,6 +34,7 @@ MODULES = (
     iceberg,
     sockets,
     python_classes,
+    spark_formats,
     script,
     console,
     blackhole,

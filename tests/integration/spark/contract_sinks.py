@@ -7,7 +7,7 @@ see, and after which steps of a batch a kill is to be tried.
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -182,7 +182,8 @@ class Iceberg(ContractSink):
         }
 
     def rows(self, job: JobUnderTest) -> list[Row]:
-        table = open_catalog(self.catalog).load_table("shop.orders")
+        with closing(open_catalog(self.catalog)) as catalog:
+            table = catalog.load_table("shop.orders")
         found: list[Row] = table.scan().to_arrow().to_pylist()
         return found
 

@@ -17,6 +17,7 @@ from jobmanager.core.graph.connectors import (
     python_classes,
     script,
     sockets,
+    spark_formats,
     table,
 )
 from jobmanager.core.graph.connectors.connector import Connector
@@ -33,6 +34,7 @@ MODULES = (
     iceberg,
     sockets,
     python_classes,
+    spark_formats,
     script,
     console,
     blackhole,
