@@ -45,6 +45,8 @@ _NAMES: Mapping[str, FailureKind] = {
             "DirectoryNotShared",
             "OutputFileChanged",
             "OutputNotMounted",
+            # installed anew, the job runs again
+            "ConnectorJarDamaged",
             # no JobManager for too long: nobody's fault
             "JobManagerLost",
         ),
