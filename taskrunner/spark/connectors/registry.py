@@ -13,6 +13,7 @@ from taskrunner.spark.connectors import (
     console,
     files,
     generator,
+    kafka,
     python_classes,
     script,
     sockets,
@@ -21,7 +22,7 @@ from taskrunner.spark.connectors import (
 from taskrunner.spark.connectors.reading import SourceReader
 from taskrunner.spark.connectors.writing import SinkWriter
 
-MODULES = (files, generator, table, sockets, python_classes, script, console, blackhole)
+MODULES = (files, generator, table, kafka, sockets, python_classes, script, console, blackhole)
 """The same names, in the same order, as in `jobmanager.core.graph.connectors.registry`."""
 READERS: Mapping[type[SourceConnector], SourceReader[Any]] = {
     reader.connector: reader for module in MODULES for reader in module.READERS

@@ -11,6 +11,7 @@ from jobmanager.core.graph.connectors import (
     console,
     files,
     generator,
+    kafka,
     python_classes,
     script,
     sockets,
@@ -21,14 +22,14 @@ from jobmanager.core.graph.connectors.sink_connector import SinkConnector
 from jobmanager.core.graph.connectors.source_connector import SourceConnector
 from jobmanager.core.graph.document_fields import Fields
 
-MODULES = (files, generator, table, sockets, python_classes, script, console, blackhole)
+MODULES = (files, generator, table, kafka, sockets, python_classes, script, console, blackhole)
 SOURCES: Mapping[str, type[SourceConnector]] = {
     one.name: one for module in MODULES for one in module.SOURCES
 }
 SINKS: Mapping[str, type[SinkConnector]] = {
     one.name: one for module in MODULES for one in module.SINKS
 }
-_NOT_YET = frozenset(["kafka", "jdbc"])
+_NOT_YET = frozenset(["jdbc"])
 C = TypeVar("C", bound=Connector)
 
 
