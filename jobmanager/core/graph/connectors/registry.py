@@ -9,8 +9,10 @@ from typing import TypeVar
 from jobmanager.core.graph.connectors import (
     blackhole,
     console,
+    delta,
     files,
     generator,
+    iceberg,
     kafka,
     python_classes,
     script,
@@ -22,7 +24,19 @@ from jobmanager.core.graph.connectors.sink_connector import SinkConnector
 from jobmanager.core.graph.connectors.source_connector import SourceConnector
 from jobmanager.core.graph.document_fields import Fields
 
-MODULES = (files, generator, table, kafka, sockets, python_classes, script, console, blackhole)
+MODULES = (
+    files,
+    generator,
+    table,
+    kafka,
+    delta,
+    iceberg,
+    sockets,
+    python_classes,
+    script,
+    console,
+    blackhole,
+)
 SOURCES: Mapping[str, type[SourceConnector]] = {
     one.name: one for module in MODULES for one in module.SOURCES
 }
