@@ -39,6 +39,10 @@ class ReadContext:
     started_at: datetime
     refreshes: Refreshes
     """What is to be read again while the job runs: static sides of joins."""
+    is_trial: bool = False
+    """Whether only the plan matters, as in the analysis of a submitted graph: servers may be out of
+    reach, and no row is wanted.
+    """
 
     def load(
         self,
