@@ -192,8 +192,10 @@ def test_an_option_that_can_load_a_class_needs_the_role_developer(option: str, v
         ("timestampFormat", "yyyy"),
         (
             "kafka.sasl.jaas.config",
-            "org.apache.kafka.common.security.plain.PlainLoginModule required "
-            'username="me" password="${secret:kafka}";',
+            (
+                "org.apache.kafka.common.security.plain.PlainLoginModule required "
+                'username="me" password="${secret:kafka}";'
+            ),
         ),
     ],
 )
@@ -203,6 +205,8 @@ def test_usual_options_need_no_role(option: str, value: str) -> None:
 
 
 def test_settings_of_a_client_are_the_options_without_their_prefix() -> None:
-    found = kafka_fields.client_settings(["a:1", "b:2"], {"kafka.acks": "all", "minPartitions": "4"})
+    found = kafka_fields.client_settings(
+        ["a:1", "b:2"], {"kafka.acks": "all", "minPartitions": "4"}
+    )
 
     assert found == {"bootstrap.servers": "a:1,b:2", "acks": "all"}
