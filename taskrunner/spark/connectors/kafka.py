@@ -1,7 +1,10 @@
 """`kafka`: Spark's source; Spark's sink at least once, and exactly once by staged transactions."""
 
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
@@ -12,19 +15,26 @@ from jobmanager.core.graph.file_format import FileFormat
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.graph.sources import Source
+from jobmanager.core.progress import SourceProgress
 from taskrunner.core import kafka_failures
+from taskrunner.core.kafka_lag import UnreadRecords, lags, offsets_in
 from taskrunner.sinks.staged_files import staged_files
 from taskrunner.sinks.staged_transactions import StagedTransactions
 from taskrunner.spark.connectors import kafka_records
 from taskrunner.spark.connectors.batch_sink import BatchSink
+from taskrunner.spark.connectors.kafka_admin import KafkaAdmin
 from taskrunner.spark.connectors.kafka_transactions import KafkaTransactions
-from taskrunner.spark.connectors.reading import ReadContext, SourceReader
+from taskrunner.spark.connectors.reading import ReadContext, SourceReader, progress_of
 from taskrunner.spark.connectors.row_counts import counted, counting, discard
 from taskrunner.spark.connectors.writing import SinkWriter, WriteContext
+
+_unread: dict[str, UnreadRecords] = {}
+"""Source to what was measured at the last checkpoint. A runner has one job at a time."""
 
 
 def _read(source: Source, kafka: KafkaSource, context: ReadContext) -> DataFrame:
     assert source.schema is not None
+    _unread.pop(source.id, None)
     options = {
         **_of_kafka(source.options),
         **dict([kafka.subscription.option]),
@@ -36,6 +46,31 @@ def _read(source: Source, kafka: KafkaSource, context: ReadContext) -> DataFrame
         options["maxOffsetsPerTrigger"] = str(kafka.max_rows_per_batch)
     records = context.load("kafka", None, options)
     return kafka_records.decoded(records, source.id, kafka, source.schema, _of_format(source))
+
+
+def _progress(vertex: str, report: Any) -> SourceProgress:
+    found = progress_of(vertex, report)
+    read, ends = offsets_in(report.endOffset), offsets_in(report.latestOffset)
+    unread = _unread.setdefault(vertex, UnreadRecords())
+    lagging = lags(read, ends, unread, int(time.time() * 1000))
+    if not lagging:
+        return found
+    return replace(found, backlog_rows=sum(one.rows for one in lagging), lags=lagging)
+
+
+def _checkpointed(source: Source, kafka: KafkaSource, offset: Any, context: ReadContext) -> None:
+    """Commits the offsets to the source's group, and measures the age of what was not read."""
+    read = offsets_in(offset)
+    if not read:
+        return
+    settings = kafka_fields.client_settings(kafka.servers, source.options)
+    admin = KafkaAdmin(context.spark, settings)
+    if kafka.group is not None:
+        admin.commit(kafka.group, read)
+    ends = admin.ends(read)
+    behind = {place: position for place, position in read.items() if ends[place] > position}
+    unread = _unread.setdefault(source.id, UnreadRecords())
+    unread.measured(behind, admin.written_ms(behind))
 
 
 class KafkaBatches(BatchSink):
@@ -149,5 +184,7 @@ def _of_format(source: Source) -> dict[str, str]:
     return {name: value for name, value in options if not kafka_fields.is_of_kafka(name)}
 
 
-READERS = (SourceReader(KafkaSource, _read, explain=kafka_failures.explain),)
+READERS = (
+    SourceReader(KafkaSource, _read, _progress, _checkpointed, explain=kafka_failures.explain),
+)
 WRITERS = (SinkWriter(KafkaSink, _open, _check_rows, kafka_failures.explain),)

@@ -13,6 +13,7 @@ from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import VertexId
 
+KAFKA_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SOURCE = {
     "id": "bids",
     "op": "source",
@@ -192,8 +193,7 @@ def test_an_option_that_can_load_a_class_needs_the_role_developer(option: str, v
         ("timestampFormat", "yyyy"),
         (
             "kafka.sasl.jaas.config",
-            "org.apache.kafka.common.security.plain.PlainLoginModule required "
-            'username="me" password="${secret:kafka}";',
+            f'{KAFKA_LOGIN} required username="me" password="${{secret:kafka}}";',
         ),
     ],
 )
@@ -203,6 +203,8 @@ def test_usual_options_need_no_role(option: str, value: str) -> None:
 
 
 def test_settings_of_a_client_are_the_options_without_their_prefix() -> None:
-    found = kafka_fields.client_settings(["a:1", "b:2"], {"kafka.acks": "all", "minPartitions": "4"})
+    found = kafka_fields.client_settings(
+        ["a:1", "b:2"], {"kafka.acks": "all", "minPartitions": "4"}
+    )
 
     assert found == {"bootstrap.servers": "a:1,b:2", "acks": "all"}
