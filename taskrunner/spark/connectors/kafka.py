@@ -15,9 +15,12 @@ from jobmanager.core.graph.file_format import FileFormat
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.graph.sources import Source
+from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.core.progress import SourceProgress
+from jobmanager.core.snapshots.manifest import Ancestor
 from taskrunner.core import kafka_failures
 from taskrunner.core.kafka_lag import UnreadRecords, lags, offsets_in
+from taskrunner.sinks.directory import Guard
 from taskrunner.sinks.staged_files import staged_files
 from taskrunner.sinks.staged_transactions import StagedTransactions
 from taskrunner.spark.connectors import kafka_records
@@ -106,26 +109,15 @@ class KafkaTransactionalBatches(BatchSink):
     """Exactly once: rows are staged, and published with a marker by one transaction a batch."""
 
     def __init__(self, sink: Sink, kafka: KafkaSink, context: WriteContext) -> None:
+        self._sink = sink
         self._kafka = kafka
-        self._is_stream = context.graph.mode is Mode.STREAMING
-        topic = KafkaTransactions(
-            context.spark,
-            f"headgate.{context.job.hex}.{sink.id}",
-            kafka.topic,
-            kafka_fields.client_settings(kafka.servers, sink.options),
-        )
-        self._output = StagedTransactions(
-            context.layout.transactions(sink.id),
-            sink.id,
-            context.attempt,
-            topic,
-            context.guard,
-            kafka.rewind,
-        )
+        self._context = context
+        self._output = self._output_of(context.job, context.attempt, context.guard)
 
     @property
     def holds_output(self) -> bool:
-        return self._is_stream and self._kafka.waits_for_checkpoint
+        is_stream = self._context.graph.mode is Mode.STREAMING
+        return is_stream and self._kafka.waits_for_checkpoint
 
     def write(self, rows: DataFrame, batch: int) -> int:
         if self._output.is_decided(batch):
@@ -144,6 +136,21 @@ class KafkaTransactionalBatches(BatchSink):
     def lost_batches(self) -> Mapping[int, str]:
         return self._output.lost_batches()
 
+    def continue_output(self, lineage: tuple[Ancestor, ...]) -> None:
+        """Publishes what the job that this job continues had staged up to the savepoint, and keeps
+        that job from publishing more. What it has published after the savepoint stays.
+        """
+        known = [one for one in lineage if self._sink.id in one.batches]
+        if known:
+            batch = known[-1].batches[self._sink.id]
+            last = -1 if batch is None else batch
+            guard = self._context.guard_of(known[-1].job)
+            other = self._output_of(known[-1].job, AttemptNumber(0), guard)
+            try:
+                other.recover(last_kept=last, last_visible=last)
+            finally:
+                other.close()
+
     def recover(self, last_kept: int, last_visible: int | None) -> None:
         self._output.recover(last_kept, last_visible)
 
@@ -152,6 +159,19 @@ class KafkaTransactionalBatches(BatchSink):
 
     def show_up_to(self, batch: int) -> None:
         self._output.show_up_to(batch)
+
+    def _output_of(self, job: JobId, attempt: AttemptNumber, guard: Guard) -> StagedTransactions:
+        sink, kafka, context = self._sink, self._kafka, self._context
+        topic = KafkaTransactions(
+            context.spark,
+            f"headgate.{job.hex}.{sink.id}",
+            kafka.topic,
+            kafka_fields.client_settings(kafka.servers, sink.options),
+        )
+        layout = context.layout if job == context.job else context.layout.of_other(job)
+        return StagedTransactions(
+            layout.transactions(sink.id), sink.id, attempt, topic, guard, kafka.rewind
+        )
 
     def _stage(self, rows: DataFrame, batch: int, staged: Path) -> int:
         observed, count_of = counted(rows, by_partition=False)
