@@ -1081,6 +1081,22 @@ class LoopProgress(TypedDict):
     is_running: bool
 
 
+class PartitionLag(TypedDict):
+    """How far a source is behind the end of one partition of its input."""
+
+    partition: str
+    """In Kafka the topic and the number of the partition: `bids-0`."""
+    position: int
+    """The offset of the first record that was not read."""
+    end: int
+    """The offset after the last record."""
+    rows: int
+    """Records that were not read."""
+    seconds: float | None
+    """The age of the first record that was not read, by its timestamp, as measured at the last
+    checkpoint; 0: all records were read; None: unknown."""
+
+
 class SourceProgress(TypedDict):
     """What Spark last reported about a source of a region."""
 
@@ -1089,6 +1105,10 @@ class SourceProgress(TypedDict):
     processed_rows_per_second: float
     backlog_rows: int | None
     """Rows that are available and not read yet; None: the source does not report it."""
+    lags: list[PartitionLag]
+    """Of a source that has partitions, such as Kafka."""
+    unreadable_rows: int
+    """Records that this attempt could not decode."""
 
 
 class OperatorProgress(TypedDict):

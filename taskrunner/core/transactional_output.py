@@ -79,25 +79,6 @@ def leftovers(decided: Collection[int], published: int, last_kept: int) -> list[
     return sorted(batch for batch in decided if batch < published or batch > last_kept)
 
 
-def continued(sink: str, job: str, batch: int, marker: int | None, rewind: Rewind) -> int | None:
-    """The number of batches of an ended job that the job started from its `batch` continues after;
-    None: that job left no marker. Raises `RewindRefused`.
-
-    More batches than the savepoint has: they cannot be taken back. Fewer: rows wait in the other
-    job's directory for a checkpoint that never completed, and are published from there.
-    """
-    if marker is None:
-        return None
-    if marker > batch + 1 and rewind is Rewind.REFUSE:
-        raise RewindRefused(
-            f"sink {sink}: the savepoint is at batch {batch} of job {job}, but that job published "
-            f"batches up to {marker - 1}, and Kafka cannot take records back. Start from a newer "
-            "savepoint, write to another topic, or set rewind: repeat to publish the rows after "
-            "the savepoint a second time"
-        )
-    return min(marker, batch + 1)
-
-
 def _said(marker: int | None) -> str:
     return "is missing" if marker is None else f"says {marker}"
 

@@ -1,7 +1,10 @@
 """`kafka`: Spark's source; Spark's sink at least once, and exactly once by staged transactions."""
 
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
@@ -12,19 +15,29 @@ from jobmanager.core.graph.file_format import FileFormat
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.graph.sources import Source
+from jobmanager.core.ids import AttemptNumber, JobId
+from jobmanager.core.progress import SourceProgress
+from jobmanager.core.snapshots.manifest import Ancestor
 from taskrunner.core import kafka_failures
+from taskrunner.core.kafka_lag import UnreadRecords, lags, offsets_in
+from taskrunner.sinks.directory import Guard
 from taskrunner.sinks.staged_files import staged_files
 from taskrunner.sinks.staged_transactions import StagedTransactions
 from taskrunner.spark.connectors import kafka_records
 from taskrunner.spark.connectors.batch_sink import BatchSink
+from taskrunner.spark.connectors.kafka_admin import KafkaAdmin
 from taskrunner.spark.connectors.kafka_transactions import KafkaTransactions
-from taskrunner.spark.connectors.reading import ReadContext, SourceReader
+from taskrunner.spark.connectors.reading import ReadContext, SourceReader, progress_of
 from taskrunner.spark.connectors.row_counts import counted, counting, discard
 from taskrunner.spark.connectors.writing import SinkWriter, WriteContext
+
+_unread: dict[str, UnreadRecords] = {}
+"""Source to what was measured at the last checkpoint. A runner has one job at a time."""
 
 
 def _read(source: Source, kafka: KafkaSource, context: ReadContext) -> DataFrame:
     assert source.schema is not None
+    _unread.pop(source.id, None)
     options = {
         **_of_kafka(source.options),
         **dict([kafka.subscription.option]),
@@ -36,6 +49,31 @@ def _read(source: Source, kafka: KafkaSource, context: ReadContext) -> DataFrame
         options["maxOffsetsPerTrigger"] = str(kafka.max_rows_per_batch)
     records = context.load("kafka", None, options)
     return kafka_records.decoded(records, source.id, kafka, source.schema, _of_format(source))
+
+
+def _progress(vertex: str, report: Any) -> SourceProgress:
+    found = progress_of(vertex, report)
+    read, ends = offsets_in(report.endOffset), offsets_in(report.latestOffset)
+    unread = _unread.setdefault(vertex, UnreadRecords())
+    lagging = lags(read, ends, unread, int(time.time() * 1000))
+    if not lagging:
+        return found
+    return replace(found, backlog_rows=sum(one.rows for one in lagging), lags=lagging)
+
+
+def _checkpointed(source: Source, kafka: KafkaSource, offset: Any, context: ReadContext) -> None:
+    """Commits the offsets to the source's group, and measures the age of what was not read."""
+    read = offsets_in(offset)
+    if not read:
+        return
+    settings = kafka_fields.client_settings(kafka.servers, source.options)
+    admin = KafkaAdmin(context.spark, settings)
+    if kafka.group is not None:
+        admin.commit(kafka.group, read)
+    ends = admin.ends(read)
+    behind = {place: position for place, position in read.items() if ends[place] > position}
+    unread = _unread.setdefault(source.id, UnreadRecords())
+    unread.measured(behind, admin.written_ms(behind))
 
 
 class KafkaBatches(BatchSink):
@@ -71,26 +109,15 @@ class KafkaTransactionalBatches(BatchSink):
     """Exactly once: rows are staged, and published with a marker by one transaction a batch."""
 
     def __init__(self, sink: Sink, kafka: KafkaSink, context: WriteContext) -> None:
+        self._sink = sink
         self._kafka = kafka
-        self._is_stream = context.graph.mode is Mode.STREAMING
-        topic = KafkaTransactions(
-            context.spark,
-            f"headgate.{context.job.hex}.{sink.id}",
-            kafka.topic,
-            kafka_fields.client_settings(kafka.servers, sink.options),
-        )
-        self._output = StagedTransactions(
-            context.layout.transactions(sink.id),
-            sink.id,
-            context.attempt,
-            topic,
-            context.guard,
-            kafka.rewind,
-        )
+        self._context = context
+        self._output = self._output_of(context.job, context.attempt, context.guard)
 
     @property
     def holds_output(self) -> bool:
-        return self._is_stream and self._kafka.waits_for_checkpoint
+        is_stream = self._context.graph.mode is Mode.STREAMING
+        return is_stream and self._kafka.waits_for_checkpoint
 
     def write(self, rows: DataFrame, batch: int) -> int:
         if self._output.is_decided(batch):
@@ -109,6 +136,21 @@ class KafkaTransactionalBatches(BatchSink):
     def lost_batches(self) -> Mapping[int, str]:
         return self._output.lost_batches()
 
+    def continue_output(self, lineage: tuple[Ancestor, ...]) -> None:
+        """Publishes what the job that this job continues had staged up to the savepoint, and keeps
+        that job from publishing more. What it has published after the savepoint stays.
+        """
+        known = [one for one in lineage if self._sink.id in one.batches]
+        if known:
+            batch = known[-1].batches[self._sink.id]
+            last = -1 if batch is None else batch
+            guard = self._context.guard_of(known[-1].job)
+            other = self._output_of(known[-1].job, AttemptNumber(0), guard)
+            try:
+                other.recover(last_kept=last, last_visible=last)
+            finally:
+                other.close()
+
     def recover(self, last_kept: int, last_visible: int | None) -> None:
         self._output.recover(last_kept, last_visible)
 
@@ -117,6 +159,19 @@ class KafkaTransactionalBatches(BatchSink):
 
     def show_up_to(self, batch: int) -> None:
         self._output.show_up_to(batch)
+
+    def _output_of(self, job: JobId, attempt: AttemptNumber, guard: Guard) -> StagedTransactions:
+        sink, kafka, context = self._sink, self._kafka, self._context
+        topic = KafkaTransactions(
+            context.spark,
+            f"headgate.{job.hex}.{sink.id}",
+            kafka.topic,
+            kafka_fields.client_settings(kafka.servers, sink.options),
+        )
+        layout = context.layout if job == context.job else context.layout.of_other(job)
+        return StagedTransactions(
+            layout.transactions(sink.id), sink.id, attempt, topic, guard, kafka.rewind
+        )
 
     def _stage(self, rows: DataFrame, batch: int, staged: Path) -> int:
         observed, count_of = counted(rows, by_partition=False)
@@ -149,5 +204,7 @@ def _of_format(source: Source) -> dict[str, str]:
     return {name: value for name, value in options if not kafka_fields.is_of_kafka(name)}
 
 
-READERS = (SourceReader(KafkaSource, _read, explain=kafka_failures.explain),)
+READERS = (
+    SourceReader(KafkaSource, _read, _progress, _checkpointed, explain=kafka_failures.explain),
+)
 WRITERS = (SinkWriter(KafkaSink, _open, _check_rows, kafka_failures.explain),)

@@ -16,6 +16,7 @@ from jobmanager.core.graph.connectors.kafka import (
 )
 from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.core.kafka_failures import UNREADABLE
+from taskrunner.spark.connectors.reading import unreadable_metric
 
 _ROW, _BAD, _CORRUPT = "__headgate_row", "__headgate_bad", "__headgate_corrupt"
 _MOST_SHOWN = 200
@@ -44,16 +45,11 @@ def decoded(
     )
     is_bad = sql.col(_ROW).isNull() | sql.col(f"{_ROW}.{_CORRUPT}").isNotNull()
     counted = parsed.withColumn(_BAD, is_bad).observe(
-        bad_rows_metric(vertex), sql.count_if(sql.col(_BAD)).alias("bad")
+        unreadable_metric(vertex), sql.count_if(sql.col(_BAD)).alias("bad")
     )
     good = counted.where(_is_good(source.on_error, vertex))
     columns = [sql.col(f"{_ROW}.`{name}`").alias(name) for name in wanted.fieldNames()]
     return good.select(*columns, *added)
-
-
-def bad_rows_metric(vertex: str) -> str:
-    """The name under which Spark counts the records of a source that cannot be decoded."""
-    return f"headgate-unreadable-{vertex}"
 
 
 def encoded(rows: DataFrame, sink: KafkaSink, own: Mapping[str, Column]) -> DataFrame:

@@ -56,6 +56,14 @@ def _compile(gateway: Any) -> Any:
     return constructor.newInstance(gateway.new_array(jvm.java.lang.Object, 0))
 
 
+def java_map(jvm: Any, settings: Mapping[str, str]) -> Any:
+    """The settings of a Kafka client, as its Java classes take them."""
+    made = jvm.java.util.HashMap()
+    for name, value in settings.items():
+        made.put(name, value)
+    return made
+
+
 class KafkaTransactions:
     """The transactions of one sink, as `StagedTransactions` uses them."""
 
@@ -82,7 +90,9 @@ class KafkaTransactions:
             "key.serializer": _BYTES,
             "value.serializer": _BYTES,
         }
-        self._producer = self._jvm.org.apache.kafka.clients.producer.KafkaProducer(self._map(own))
+        self._producer = self._jvm.org.apache.kafka.clients.producer.KafkaProducer(
+            java_map(self._jvm, own)
+        )
         self._producer.initTransactions()
         return self._marker()
 
@@ -109,7 +119,7 @@ class KafkaTransactions:
 
     def _marker(self) -> int | None:
         clients = self._jvm.org.apache.kafka.clients.admin
-        admin = clients.Admin.create(self._map(self._settings))
+        admin = clients.Admin.create(java_map(self._jvm, self._settings))
         try:
             stable = clients.ListConsumerGroupOffsetsOptions().requireStable(True)
             asked = admin.listConsumerGroupOffsets(self._name, stable)
@@ -128,9 +138,3 @@ class KafkaTransactions:
     def _place(self) -> Any:
         """The partition under which the group keeps the marker: partition 0 always exists."""
         return self._jvm.org.apache.kafka.common.TopicPartition(self._topic, 0)
-
-    def _map(self, settings: Mapping[str, str]) -> Any:
-        made = self._jvm.java.util.HashMap()
-        for name, value in settings.items():
-            made.put(name, value)
-        return made

@@ -13,6 +13,7 @@ from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import VertexId
 
+KAFKA_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SOURCE = {
     "id": "bids",
     "op": "source",
@@ -192,10 +193,7 @@ def test_an_option_that_can_load_a_class_needs_the_role_developer(option: str, v
         ("timestampFormat", "yyyy"),
         (
             "kafka.sasl.jaas.config",
-            (
-                "org.apache.kafka.common.security.plain.PlainLoginModule required "
-                'username="me" password="${secret:kafka}";'
-            ),
+            f'{KAFKA_LOGIN} required username="me" password="${{secret:kafka}}";',
         ),
     ],
 )
