@@ -11,11 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
+import deltalake
 import psycopg
 import pytest
 
 from taskrunner.sinks.database_table import DatabaseTable
 from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.sinks.iceberg_table import open_catalog
+from taskrunner.sinks.table_output import TableOutput
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink
 from tests.support.databases import fresh_database
 from tests.support.postgres_tcp import JdbcPostgres, over_tcp
@@ -127,11 +130,74 @@ class JdbcUpsert(Jdbc):
     key: ClassVar[str] = ", PRIMARY KEY (id)"
 
 
+class Delta(ContractSink):
+    """A Delta table that is partitioned, with a name that has to be encoded in URIs."""
+
+    steps = ("staged", "moved", "committed")
+
+    def vertex(self, after: str) -> Row:
+        return {
+            "id": "out",
+            "op": "sink",
+            "inputs": [after],
+            "connector": "delta",
+            "path": "all orders",
+            "partition_by": ["k"],
+        }
+
+    def rows(self, job: JobUnderTest) -> list[Row]:
+        found: list[Row] = (
+            deltalake.DeltaTable(job.root / "all orders").to_pyarrow_table().to_pylist()
+        )
+        return found
+
+    @staticmethod
+    def when(step: str, action: Callable[[], None]) -> None:
+        _call_after_step(TableOutput, step, action)
+
+
+class Iceberg(ContractSink):
+    """An Iceberg table with its catalogue on Postgres."""
+
+    steps = Delta.steps
+
+    def __init__(self, url: str, root: Path) -> None:
+        self.catalog = {"uri": url, "warehouse": f"file://{root}/warehouse"}
+
+    @classmethod
+    @contextmanager
+    def opened(cls, request: pytest.FixtureRequest, root: Path) -> Iterator["ContractSink"]:
+        with fresh_database(request.getfixturevalue("postgres_url")) as url:
+            yield cls(url, root)
+
+    def vertex(self, after: str) -> Row:
+        return {
+            "id": "out",
+            "op": "sink",
+            "inputs": [after],
+            "connector": "iceberg",
+            "table": "shop.orders",
+            "catalog": self.catalog,
+            "partition_by": ["k"],
+        }
+
+    def rows(self, job: JobUnderTest) -> list[Row]:
+        table = open_catalog(self.catalog).load_table("shop.orders")
+        found: list[Row] = table.scan().to_arrow().to_pylist()
+        return found
+
+    @staticmethod
+    def when(step: str, action: Callable[[], None]) -> None:
+        _call_after_step(TableOutput, step, action)
+
+
 SINKS: Mapping[str, type[ContractSink]] = {
     "files": Files,
     "jdbc": Jdbc,
     "jdbc_plain": JdbcPlain,
     "jdbc_upsert": JdbcUpsert,
+    "delta": Delta,
+    "iceberg": Iceberg,
 }
 
 

@@ -32,6 +32,10 @@ class DeltaSource(SourceConnector):
     def read_schema(self, fields: Fields) -> str | None:
         return fields.text("schema", "") or None
 
+    @property
+    def requires(self) -> tuple[str, ...]:
+        return ("delta",)
+
     def places(self) -> Iterator[tuple[str, str]]:
         yield "path", self.path
 
@@ -56,6 +60,10 @@ class DeltaSink(SinkConnector):
     @classmethod
     def read(cls, fields: Fields) -> Self:
         return cls(fields.text("path"), fields.names("partition_by"))
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        return ("delta",)
 
     def places(self) -> Iterator[tuple[str, str]]:
         yield "path", self.path

@@ -30,6 +30,10 @@ class IcebergSource(SourceConnector):
     def read_schema(self, fields: Fields) -> str | None:
         return fields.text("schema", "") or None
 
+    @property
+    def requires(self) -> tuple[str, ...]:
+        return ("iceberg",)
+
     def places(self) -> Iterator[tuple[str, str]]:
         return _places(self.catalog)
 
@@ -55,6 +59,10 @@ class IcebergSink(SinkConnector):
     @classmethod
     def read(cls, fields: Fields) -> Self:
         return cls(_table(fields), _catalog(fields), fields.names("partition_by"))
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        return ("iceberg",)
 
     def places(self) -> Iterator[tuple[str, str]]:
         return _places(self.catalog)
