@@ -13,14 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import jobmanager.client.adopt_command  # adds its command to the app, as do
+import jobmanager.client.apply_command
 import jobmanager.client.artifact_commands
 import jobmanager.client.change_commands
+import jobmanager.client.context_commands
 import jobmanager.client.gc_command
+import jobmanager.client.open_command
 import jobmanager.client.savepoint_commands
 import jobmanager.client.script_command
 import jobmanager.client.sql_command
 import jobmanager.client.state_commands
+import jobmanager.client.support_commands
 import jobmanager.client.token_commands
+import jobmanager.client.wait_command
 import jobmanager.connector_commands  # noqa: F401
 from jobmanager.client.cli import AsJson, app, run
 from jobmanager.client.errors import HeadgateError

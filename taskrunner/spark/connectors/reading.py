@@ -72,6 +72,13 @@ def progress_of(vertex: str, report: Any) -> SourceProgress:
     )
 
 
+def unreadable_metric(vertex: str) -> str:
+    """The name under which a source counts, with `DataFrame.observe` and in the first column, the
+    records of a batch that it could not decode.
+    """
+    return f"headgate-unreadable-{vertex}"
+
+
 def _no_explanation(causes: Sequence[Cause]) -> Explanation | None:
     return None
 

@@ -14,6 +14,7 @@ from jobmanager.core.graph.connectors import (
     generator,
     iceberg,
     jdbc,
+    kafka,
     python_classes,
     script,
     sockets,
@@ -29,6 +30,7 @@ MODULES = (
     files,
     generator,
     table,
+    kafka,
     jdbc,
     delta,
     iceberg,
@@ -45,7 +47,6 @@ SOURCES: Mapping[str, type[SourceConnector]] = {
 SINKS: Mapping[str, type[SinkConnector]] = {
     one.name: one for module in MODULES for one in module.SINKS
 }
-_NOT_YET = frozenset(["kafka"])
 C = TypeVar("C", bound=Connector)
 
 
@@ -64,11 +65,7 @@ def _read(fields: Fields, known: Mapping[str, type[C]], role: str) -> C | None:
     if name in known:
         return known[name].read(fields)
     fields.ignore_rest()  # the other fields may be right for the connector that was meant
-    if name in _NOT_YET:
-        fields.fault(
-            "connector", f"connector {name!r} is not supported by this version of Headgate yet"
-        )
-    elif name:
+    if name:
         usable = ", ".join(one for one, connector in known.items() if connector.is_suggested)
         fields.fault("connector", f"{name!r} is not a {role} connector: use one of {usable}")
     return None
