@@ -17,6 +17,7 @@ _CODE = "py-"
 @dataclass(frozen=True, slots=True)
 class IcebergSource(SourceConnector):
     name: ClassVar[str] = "iceberg"
+    secret_fields: ClassVar[tuple[str, ...]] = ("catalog",)
     table: str
     catalog: Mapping[str, str]
     snapshot: int | None = None
@@ -52,6 +53,7 @@ class IcebergSource(SourceConnector):
 @dataclass(frozen=True, slots=True)
 class IcebergSink(SinkConnector):
     name: ClassVar[str] = "iceberg"
+    secret_fields: ClassVar[tuple[str, ...]] = ("catalog",)
     table: str
     catalog: Mapping[str, str]
     partition_by: tuple[str, ...] = ()
