@@ -14,11 +14,13 @@ from jobmanager.core.graph.connectors.kafka import (
     OnError,
     RecordFormat,
 )
+from jobmanager.core.graph.inputs import Side
 from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.core.kafka_failures import UNREADABLE
+from taskrunner.keyed.windows.spec import SIDE, SIDE_ROW
 from taskrunner.spark.connectors.reading import unreadable_metric
 
-_ROW, _BAD, _CORRUPT = "__headgate_row", "__headgate_bad", "__headgate_corrupt"
+_ROW, _BAD, _CORRUPT = "__headgate_decoded", "__headgate_bad", "__headgate_corrupt"
 _MOST_SHOWN = 200
 
 
@@ -31,8 +33,7 @@ def decoded(
     if source.format is RecordFormat.RAW:
         return records.select(_raw(wanted).alias(wanted.fieldNames()[0]), *added)
     text = sql.col("value").cast("string")
-    nested = wanted.simpleString().removeprefix("struct<").removesuffix(">")
-    marked = f"struct<{nested},{_CORRUPT}:string>"
+    marked = f"{schema}, {_CORRUPT} STRING"
     reading = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     parse = sql.from_json if source.format is RecordFormat.JSON else sql.from_csv
     kept = [sql.col(name) for name in ("topic", "partition", "offset", "timestamp", "key")]
@@ -47,8 +48,10 @@ def decoded(
     counted = parsed.withColumn(_BAD, is_bad).observe(
         unreadable_metric(vertex), sql.count_if(sql.col(_BAD)).alias("bad")
     )
-    good = counted.where(_is_good(source.on_error, vertex))
     columns = [sql.col(f"{_ROW}.`{name}`").alias(name) for name in wanted.fieldNames()]
+    if source.on_error is OnError.SIDE:
+        return counted.select(*columns, *added, *_side())
+    good = counted.where(_is_good(source.on_error, vertex))
     return good.select(*columns, *added)
 
 
@@ -124,6 +127,15 @@ def _metadata(one: Metadata) -> Column:
     if one is Metadata.KEY:
         return sql.col("key").cast("string").alias("key")
     return sql.col(one.value)
+
+
+def _side() -> list[Column]:
+    """What `compile.late_rows` separates again: the side's name, and the record as it came."""
+    record = sql.struct("value", "key", "topic", "partition", "offset", "timestamp")
+    return [
+        sql.when(sql.col(_BAD), sql.lit(Side.BAD.value)).alias(SIDE),
+        sql.when(sql.col(_BAD), record).alias(SIDE_ROW),
+    ]
 
 
 def _is_good(on_error: OnError, vertex: str) -> Column:
