@@ -1,5 +1,6 @@
 """The ports of the real dispatcher and reaper beside the database: processes and storage."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RunnerId
@@ -28,7 +29,7 @@ class SimulatedLauncher:
     def log_path(self, runner: RunnerId) -> str:
         return ""
 
-    def reserve(self) -> RunnerId | None:
+    def reserve(self, needs: Collection[str] = ()) -> RunnerId | None:
         return None
 
     async def find(self, runner: Runner) -> Launched | None:
