@@ -36,7 +36,7 @@ help:
 	@echo 'make simulate  JobManagers and runners in a simulated world, one seed after the other until'
 	@echo '             Ctrl-C (SCHEDULES=2000: stop after 2000; SEED=4711: one seed, with every message)'
 	@echo 'make setup   .venv with everything in it, a Java runtime, and the dashboard built'
-	@echo 'make jars    the jars of connectors that the tests need, once, into .venv/connectors'
+	@echo 'make jars    the jars of connectors and of the Kafka broker that tests need, once, into .venv'
 	@echo 'make web     only the dashboard, if its sources have changed'
 	@echo 'make unit    the unit tests, in about a minute: no Java, no Node, no browser'
 	@echo 'make fix     automatic fixes by ruff and Biome: format, order of imports, lint findings'
@@ -67,6 +67,8 @@ test chaos jars: export HEADGATE_CONNECTOR_JARS = $(CURDIR)/$(VENV)/connectors
 .PHONY: jars
 jars: $(INSTALLED)
 	@$(BIN)/headgate connectors install $(TEST_CONNECTORS)
+	@$(BIN)/python -m tests.support.maven_jars 2>/dev/null \
+	  || { echo 'The jars of the Kafka broker could not be fetched.' >&2; exit 1; }
 
 .PHONY: demo
 demo: setup

@@ -5,17 +5,20 @@ from collections.abc import Sequence
 
 from jobmanager.client.answers import JobLine
 from jobmanager.client.client import ENDED, HeadgateClient
-from jobmanager.client.errors import AmbiguousJob
+from jobmanager.client.errors import AmbiguousJob, UnknownJob
 
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
 def find(client: HeadgateClient, reference: str) -> str:
     """Return the id of the job that `reference` means: an id, the beginning of an id, or a name."""
+    return whole_id(reference) or choose(client.jobs(), reference)
+
+
+def whole_id(reference: str) -> str | None:
+    """Return the id, if `reference` is one; the server need not be asked for it."""
     plain = reference.replace("-", "").lower()
-    if _ID.fullmatch(plain):
-        return plain
-    return choose(client.jobs(), reference)
+    return plain if _ID.fullmatch(plain) else None
 
 
 def choose(jobs: Sequence[JobLine], reference: str) -> str:
@@ -31,4 +34,4 @@ def choose(jobs: Sequence[JobLine], reference: str) -> str:
     if named or begun:
         fitting = ", ".join(job["jid"][:12] for job in (live or named or begun)[:5])
         raise AmbiguousJob(f"{reference!r} means several jobs ({fitting} …): give more of the id")
-    raise AmbiguousJob(f"there is no job {reference!r}: headgate list shows all jobs")
+    raise UnknownJob(f"there is no job {reference!r}: headgate list shows all jobs")

@@ -191,7 +191,7 @@ def _databases() -> Iterator[ConnectorPackage]:
 def _python_packages() -> Iterator[ConnectorPackage]:
     for name, purpose, distribution, least in (
         ("delta", "Delta Lake tables", "deltalake", "1.6"),
-        ("iceberg", "Apache Iceberg tables", "pyiceberg", "0.11"),
+        ("iceberg", "Apache Iceberg tables", "pyiceberg", "0.12"),
         ("redis", "sink for Redis", "redis", "5"),
         ("elasticsearch", "sink for Elasticsearch", "elasticsearch", "8"),
         ("opensearch", "sink for OpenSearch", "opensearch-py", "2"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pyspark
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from jobmanager.core.errors import PathNotAllowed
 from jobmanager.core.graph.job_graph import Mode
@@ -198,6 +198,7 @@ class SparkJob:
         """
         rows = compiler.rows_of(region)
         sinks = [self._open(self._sink(one)) for one in region.sinks]
+        self._begin(region, sinks, rows, compiler)
         if work is not None:
             for sink in sinks:
                 sink.recover(last_kept=0, last_visible=0)
@@ -238,9 +239,27 @@ class SparkJob:
         self, region: Region, sinks: Sequence[BatchSink], compiler: Compiler
     ) -> BatchWriter:
         """One sink that gives each batch to all sinks of the region."""
-        vertices = [self._sink(one) for one in region.sinks]
-        rows_for = [partial(compiler.rows_after, region.root, sink) for sink in vertices]
+        rows_for = self._rows_for(region, compiler)
         return Shared(list(zip(rows_for, sinks, strict=True)))
+
+    def _begin(
+        self, region: Region, sinks: Sequence[BatchSink], rows: DataFrame, compiler: Compiler
+    ) -> None:
+        """Tells each sink which columns will come."""
+        if len(sinks) == 1:
+            schemas = [rows.schema]
+        else:
+            schemas = [rows_for(rows).schema for rows_for in self._rows_for(region, compiler)]
+        for vertex, sink, schema in zip(region.sinks, sinks, schemas, strict=True):
+            with _naming(self._sink(vertex)):
+                sink.begin(schema)
+
+    def _rows_for(
+        self, region: Region, compiler: Compiler
+    ) -> Sequence[Callable[[DataFrame], DataFrame]]:
+        """For each sink of a region, how its rows are made from the rows that all sinks share."""
+        vertices = [self._sink(one) for one in region.sinks]
+        return [partial(compiler.rows_after, region.root, sink) for sink in vertices]
 
     def _outputs(self, regions: Sequence[Region]) -> list[Output]:
         """The directories that files sinks write to."""
