@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-DEFAULT_REPOSITORY = "https://repo1.maven.org/maven2"
-"""Maven Central."""
 _PART = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 _COORDINATES = re.compile(rf"({_PART}):({_PART}):({_PART})")
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,40}")
@@ -191,7 +189,7 @@ def _databases() -> Iterator[ConnectorPackage]:
 def _python_packages() -> Iterator[ConnectorPackage]:
     for name, purpose, distribution, least in (
         ("delta", "Delta Lake tables", "deltalake", "1.6"),
-        ("iceberg", "Apache Iceberg tables", "pyiceberg", "0.11"),
+        ("iceberg", "Apache Iceberg tables", "pyiceberg", "0.12"),
         ("redis", "sink for Redis", "redis", "5"),
         ("elasticsearch", "sink for Elasticsearch", "elasticsearch", "8"),
         ("opensearch", "sink for OpenSearch", "opensearch-py", "2"),

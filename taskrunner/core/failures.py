@@ -27,6 +27,7 @@ _NAMES: Mapping[str, FailureKind] = {
             "RestoreRefused",
             "PathNotAllowed",
             "OutputLost",
+            "SecretMissing",
         ),
         FailureKind.INVALID_JOB,
     ),

@@ -39,6 +39,10 @@ class ReadContext:
     started_at: datetime
     refreshes: Refreshes
     """What is to be read again while the job runs: static sides of joins."""
+    is_trial: bool = False
+    """Spark only analyses the graph, or runs one batch without input: no connection may be needed,
+    and references to secrets are not replaced.
+    """
 
     def load(
         self,
