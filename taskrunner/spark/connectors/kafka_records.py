@@ -22,6 +22,7 @@ from taskrunner.spark.connectors.reading import unreadable_metric
 
 _ROW, _BAD, _CORRUPT = "__headgate_decoded", "__headgate_bad", "__headgate_corrupt"
 _MOST_SHOWN = 200
+_HEADERS = "array<struct<key:string,value:binary>>"
 
 
 def decoded(
@@ -64,7 +65,9 @@ def encoded(rows: DataFrame, sink: KafkaSink, own: Mapping[str, Column]) -> Data
     key = sql.lit(None) if sink.key is None else sql.col(f"`{sink.key}`").cast("string")
     made = rows.select(key.cast("binary").alias("key"), value.alias("value"), *_named(headers))
     extra = [_header(name, column.cast("binary")) for name, column in own.items()]
-    return made.select("key", "value", sql.array(*_columns(made), *extra).alias("headers"))
+    # without any header the array has no type of its own
+    all_headers = sql.array(*_columns(made), *extra).cast(_HEADERS)
+    return made.select("key", "value", all_headers.alias("headers"))
 
 
 def _named(headers: list[Column]) -> list[Column]:
@@ -95,7 +98,11 @@ def check_value(rows: DataFrame, sink: KafkaSink) -> None:
     """Refuses a column that is to be the raw value and is neither text nor bytes."""
     if sink.format is not RecordFormat.RAW:
         return
-    [name] = sink.value_columns(tuple(rows.columns))
+    names = sink.value_columns(tuple(rows.columns))
+    if len(names) != 1:
+        told = ", ".join(names)
+        raise VertexRefused(f"format raw writes a single column, but there are {told}", "format")
+    [name] = names
     found = rows.schema[name].dataType
     if not isinstance(found, StringType | BinaryType):
         raise VertexRefused(

@@ -17,6 +17,12 @@ from tests.integration.spark.runner_process import Site
 from tests.support.renewed import Renewed, renewed
 
 
+def connector_jars() -> list[Path]:
+    """The jars that `make jars` has installed."""
+    installed = os.environ.get("HEADGATE_CONNECTOR_JARS")
+    return sorted(Path(installed).glob("*/*/*.jar")) if installed else []
+
+
 @contextmanager
 def a_session() -> Iterator[SparkSession]:
     extra = {
@@ -24,6 +30,7 @@ def a_session() -> Iterator[SparkSession]:
         "spark.sql.streaming.stateStore.minDeltasForSnapshot": "2",
         "spark.sql.streaming.stateStore.maintenanceInterval": "500ms",
         "spark.log.level": "ERROR",
+        "spark.jars": ",".join(map(str, connector_jars())),
     }
     with TemporaryDirectory(prefix="hg", ignore_cleanup_errors=True) as temporary:
         os.environ[java_options.DIRECTORY] = os.environ["SPARK_LOCAL_DIRS"] = temporary
