@@ -102,6 +102,21 @@ def serve(
             "needs others gets a runner of its own.",
         ),
     ] = None,
+    secrets_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Directory with a file for each secret that job graphs refer to as "
+            "${secret:name}. HEADGATE_SECRET_NAME in the environment is another way.",
+        ),
+    ] = None,
+    secrets_command: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="A command that prints the secret whose name it is given, as {name} or last.",
+        ),
+    ] = None,
     node: Annotated[
         str | None,
         typer.Option(
@@ -217,6 +232,8 @@ def serve(
         data_root=data_root,
         warm_runners=warm_runners,
         connectors=connectors or None,
+        secrets_dir=secrets_dir,
+        secrets_command=secrets_command,
         node=node,
         allow_hosts=allow_host or None,
         fence_after=fence_after,

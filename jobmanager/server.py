@@ -296,6 +296,7 @@ class Server:
 
     def _context(self, to_leader: httpx.AsyncClient) -> ApiContext:
         units = self._database.unit_of_work
+        secrets_dir = self._settings.secrets_directory
         places = RunSettings(
             spark_master=self._settings.spark_master,
             storage=self._settings.storage_uri,
@@ -304,6 +305,8 @@ class Server:
             uploads=self._settings.upload_limits,
             paths=self._settings.path_rules,
             connectors=self._connectors,
+            secrets_dir=secrets_dir.as_uri() if secrets_dir else None,
+            secrets_command=self._settings.secrets_command,
         )
         return ApiContext(
             units=units,

@@ -65,6 +65,12 @@ class Settings(BaseSettings):
     connector_jars: Path | None = Field(
         None, description="Where installed connector jars are. None: in the data directory."
     )
+    secrets_dir: Path | None = Field(
+        None, description="A directory with a file for each secret that jobs may refer to."
+    )
+    secrets_command: str | None = Field(
+        None, description="Prints the secret whose name it is given; run by runners."
+    )
     stop_jobs: bool = Field(False, description="Cancel the jobs when the server ends.")
     heartbeat_interval: timedelta = timedelta(seconds=1)
     heartbeat_timeout: timedelta = timedelta(seconds=30)
@@ -284,6 +290,22 @@ class Settings(BaseSettings):
         return value
 
     @model_validator(mode="after")
+    def _secrets_are_no_data(self) -> Self:
+        """Jobs may read what is below the data root and the storage."""
+        secrets = self.secrets_directory
+        if secrets is None:
+            return self
+        if not secrets.is_dir():
+            raise ValueError(f"secrets_dir: {secrets} is not a directory")
+        for root in (self.files_root, local_path(self.storage_uri)):
+            if secrets.is_relative_to(root.resolve()):
+                raise ValueError(
+                    f"secrets_dir: {secrets} is inside of {root}, which jobs can read: choose "
+                    "another directory"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _lease_can_be_renewed(self) -> Self:
         if not timedelta() < 2 * self.lease_renewal <= self.lease:
             raise ValueError("lease has to be at least twice as long as lease_renewal")
@@ -402,6 +424,10 @@ class Settings(BaseSettings):
         )
         roots = roots_of(self.allow_paths, data_root, storage, takes_any=elsewhere is None)
         return None if roots is None else path_rules(*roots, data_root)
+
+    @property
+    def secrets_directory(self) -> Path | None:
+        return self.secrets_dir.expanduser().resolve() if self.secrets_dir else None
 
     @property
     def connector_shelf(self) -> ConnectorShelf:

@@ -15,7 +15,7 @@ from types import FrameType
 from uuid import UUID
 
 from jobmanager.core.ids import RunnerId
-from taskrunner import log_rotation, logs
+from taskrunner import log_rotation, logs, secret_lookup
 from taskrunner.control.address import AddressFile
 from taskrunner.control.client import JobManagerClient, RunnerDismissed
 from taskrunner.runner import RunnerProcess
@@ -27,6 +27,7 @@ log = logs.get("main")
 
 def main() -> int:
     arguments = _parser().parse_args()
+    secret_lookup.take_environment()
     logs.configure()
     log_rotation.start()
     session = WarmSession()

@@ -12,6 +12,7 @@ from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.files.resolved_places import graph_faults, place_fault
 from jobmanager.protocol.messages import Run
 from taskrunner.barriers import BarrierThread, SnapshotSources
+from taskrunner.secret_lookup import SecretLookup
 from taskrunner.sinks.outputs import lost_batches, outputs_of
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import Clones, Past, read_manifest
@@ -83,7 +84,10 @@ class Preparation:
             )
         )
         shipped.become(spark, local_path(order.storage), graph.artifacts)
-        spark_job = SparkJob(spark, context, paths, fence, past, self.check_fence_time)
+        secret = SecretLookup(
+            local_path(order.secrets_dir) if order.secrets_dir else None, order.secrets_command
+        )
+        spark_job = SparkJob(spark, context, paths, fence, past, self.check_fence_time, secret)
         spark_job.prepare(check)
         snapshots = Snapshots(context, self.layout, fence, rules)
         if past.completed is not None:

@@ -30,7 +30,7 @@ from jobmanager.core.redaction import Secrets
 from jobmanager.files.connector_shelf import ConnectorShelf
 from jobmanager.files.log_rotation import LogLimits
 from jobmanager.launchers import processes, temporary
-from jobmanager.launchers.environment import without_secrets
+from jobmanager.launchers.environment import secrets_of_jobs, without_secrets
 from jobmanager.launchers.temporary import Temporary
 from jobmanager.services.ports.runners import Launched, Runner
 
@@ -233,6 +233,7 @@ class LocalLauncher:
                 cwd=home,
                 env={
                     **without_secrets(os.environ, self._secrets),
+                    **secrets_of_jobs(os.environ),
                     **_environment(runner_id, own, self._class_archives),
                     **self._log_limits.environment(),
                 },

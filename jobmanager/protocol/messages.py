@@ -169,6 +169,10 @@ class Run(Message):
     """None: any path. The JobManager has looked; a symbolic link may have been made since."""
     jars: list[ConnectorJar] = []
     """What Spark needs beside its own jars. A session that has more of them can be used."""
+    secrets_dir: str | None = None
+    """Where the runner finds the files of secrets, a file: URI."""
+    secrets_command: str | None = None
+    """What the runner runs, with the name, for a secret that is nowhere else."""
     checkpoint: CheckpointRef | None
     """The latest completed checkpoint, if there is one."""
     restore_point: RestorePointMessage | None = None

@@ -36,6 +36,9 @@ class RunSettings:
     """What clients may name; None: anything."""
     connectors: ConnectorShelf | None = None
     """The connector packages that are installed; None: nobody looks."""
+    secrets_dir: str | None = None
+    """Where runners find the files of secrets, a file: URI."""
+    secrets_command: str | None = None
 
     @property
     def path_roots(self) -> messages.PathRoots | None:
@@ -156,6 +159,8 @@ async def _run(
         data_root=settings.data_root,
         allowed_paths=settings.path_roots,
         jars=await asyncio.to_thread(settings.jars_for, stored.graph),
+        secrets_dir=settings.secrets_dir,
+        secrets_command=settings.secrets_command,
         checkpoint=checkpoint,
         # a job with a checkpoint of its own never goes back to its restore point, which may be
         # deleted

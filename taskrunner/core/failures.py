@@ -29,6 +29,7 @@ _NAMES: Mapping[str, FailureKind] = {
             "OutputLost",
             "ColumnsDiffer",
             "TableUnfit",
+            "SecretMissing",
         ),
         FailureKind.INVALID_JOB,
     ),

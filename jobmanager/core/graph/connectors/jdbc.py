@@ -93,6 +93,7 @@ def _option_fault(option: str) -> str | None:
 @dataclass(frozen=True, slots=True)
 class JdbcSource(SourceConnector):
     name: ClassVar[str] = "jdbc"
+    secret_fields: ClassVar[tuple[str, ...]] = ("user", "password")
     database: JdbcAccess
     table: str | None
     query: str | None
@@ -184,6 +185,7 @@ class JdbcSource(SourceConnector):
 @dataclass(frozen=True, slots=True)
 class JdbcSink(SinkConnector):
     name: ClassVar[str] = "jdbc"
+    secret_fields: ClassVar[tuple[str, ...]] = ("user", "password")
     database: JdbcAccess
     table: str
     table_mode: TableMode
