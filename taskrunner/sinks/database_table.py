@@ -36,6 +36,7 @@ from taskrunner.sinks.ledger import LEDGER, Ledger
 from taskrunner.sinks.sql_connection import Connect, DatabaseRefused, SqlConnection
 
 log = logs.get("database_table")
+_OP = "VARCHAR(32)"
 _TAGS_AT_ONCE = 500
 """Batches whose rows one statement deletes."""
 
@@ -174,7 +175,9 @@ class DatabaseTable:
             connection.execute(table_statements.create_staging(spec.dialect, staged))
             for one in quoted:
                 if one not in matched.written:
-                    added = definition(one, quoted[one])
+                    # a short text: some databases cannot compare the type that a text would get
+                    is_op = one == spec.op_column
+                    added = f"{quoted[one]} {_OP}" if is_op else definition(one, quoted[one])
                     connection.execute(table_statements.add_column(staged.staging, added))
         self._after_step("staging created")
         return staged, {one: matched.written.get(one, one) for one in quoted}
