@@ -31,7 +31,7 @@ help:
 	@echo 'make demo    set up, start a server, run examples/quickstart.yaml and show it live'
 	@echo '             (until Ctrl-C; SECONDS=40 make demo: for 40 seconds)'
 	@echo 'make example-kafka  a Kafka broker, a server, and a job from topic to topic (SECONDS=30)'
-	@echo 'make example-delta  run examples/delta.yaml on a server of its own, and read its Delta table'
+	@echo 'make example-delta  run examples/orders-to-delta.yaml on a server of its own, and read its Delta table'
 	@echo 'make test    set up, then lint, types, import rules and all tests'
 	@echo 'make chaos   the long tests: kills in every phase, failovers, random faults from one seed'
 	@echo '             after the other for HEADGATE_CHAOS_MINUTES (10); see tests/chaos'
