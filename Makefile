@@ -124,9 +124,17 @@ fix: $(INSTALLED)
 	@$(MAKE) --no-print-directory node
 	@$(BIN)/python web/build.py fix
 
+# Flink's own command line (330 MB): a long test runs it against a server.
+FLINK_CLIENT = $(VENV)/flink-client
+.PHONY: flink-client
+flink-client: $(FLINK_CLIENT)/.installed
+$(FLINK_CLIENT)/.installed: $(INSTALLED)
+	@$(BIN)/python -m pip install -q --no-deps --no-compile --upgrade --target $(FLINK_CLIENT) apache-flink-libraries==2.3.0
+	@touch $@
+
 .PHONY: chaos
 chaos: export HEADGATE_NEW_EXAMPLES = 1
-chaos: setup jars chromium classes
+chaos: setup jars chromium classes flink-client
 	@echo '== property tests and the fuzzer, with new random examples'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@$(BIN)/python -m pytest -q tests/integration/api/test_api_fuzz.py
