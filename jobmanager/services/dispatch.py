@@ -69,7 +69,9 @@ class Dispatcher:
             case KillRunner():
                 await self._kill(job_id, effect, now)
             case DiscardCheckpoint():
-                await self._storage.discard_checkpoint(job_id, effect.checkpoint)
+                await self._storage.discard_checkpoint(
+                    job_id, effect.checkpoint, was_completed=effect.was_completed
+                )
             case DiscardAttempts():
                 await self._storage.discard_attempts(job_id, effect.before)
             case DisposeSavepoint():

@@ -64,8 +64,10 @@ class SimulatedStorage:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    async def discard_checkpoint(self, job: JobId, number: CheckpointNumber) -> None:
-        await Waiting(self._storage.of(job).discard_checkpoint(number))
+    async def discard_checkpoint(
+        self, job: JobId, number: CheckpointNumber, *, was_completed: bool = False
+    ) -> None:
+        await Waiting(self._storage.of(job).discard_checkpoint(number, was_completed))
 
     async def discard_attempts(self, job: JobId, before: AttemptNumber) -> None:
         self._storage.of(job).discard_attempts(before)

@@ -13,6 +13,7 @@ from jobmanager.core.graph.connectors.kafka_fields import Starting, Subscription
 from jobmanager.core.graph.connectors.sink_connector import SinkConnector
 from jobmanager.core.graph.connectors.source_connector import SourceConnector
 from jobmanager.core.graph.document_fields import Faults, Fields
+from jobmanager.core.graph.inputs import Side
 
 if TYPE_CHECKING:
     from jobmanager.core.graph.graph_view import GraphView
@@ -43,6 +44,8 @@ class OnError(StrEnum):
 
     FAIL = "fail"
     SKIP = "skip"
+    SIDE = "side"
+    """Other vertices take them, as the side `bad`."""
 
 
 class Guarantee(StrEnum):
@@ -80,7 +83,7 @@ class KafkaSource(SourceConnector):
             fields.choice("format", RecordFormat),
             kafka_fields.read_starting(fields, subscription),
             _read_metadata(fields),
-            fields.choice("on_error", OnError, OnError.FAIL),
+            _read_on_error(fields),
             fields.integer("max_rows_per_batch", None, least=1, most=2**53),
             fields.text("group", "") or None,
         )
@@ -108,8 +111,18 @@ class KafkaSource(SourceConnector):
     def places(self) -> Iterator[tuple[str, str]]:
         yield from kafka_fields.places_of(self.servers)
 
+    def has_side(self, side: Side) -> bool:
+        return side is Side.BAD and self.on_error is OnError.SIDE
+
     def check(self, vertex: "Vertex", graph: "GraphView", faults: Faults) -> None:
         _check_options(vertex, faults)
+        if self.on_error is OnError.SIDE and not graph.is_side_taken(vertex.id, Side.BAD):
+            faults.add(
+                vertex.id,
+                "on_error",
+                f"no vertex takes the side: name {{from: {vertex.id}, side: bad}} as an input, or "
+                "leave such records out with on_error: skip",
+            )
         columns = vertex.columns_out(()) or ()
         for name in shared(self.metadata, columns[: len(columns) - len(self.metadata)]):
             faults.add(
@@ -224,6 +237,17 @@ class KafkaSink(SinkConnector):
 
     def option_fault(self, option: str, value: str) -> str | None:
         return _option_fault(option, value)
+
+
+def _read_on_error(fields: Fields) -> OnError:
+    given = fields.raw("on_error")
+    if given is None or given == OnError.FAIL:
+        return OnError.FAIL
+    if given == OnError.SKIP:
+        return OnError.SKIP
+    if given != {"side": Side.BAD.value}:
+        fields.fault("on_error", f"{given!r} is none of fail, skip and {{side: bad}}")
+    return OnError.SIDE
 
 
 def _read_metadata(fields: Fields) -> tuple[Metadata, ...]:
