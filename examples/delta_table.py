@@ -1,7 +1,7 @@
 """A stream into a Delta table, exactly once: `make example-delta`.
 
-Starts a server of its own, runs `examples/orders-to-delta.yaml` until it is finished, and reads the table
-with the `deltalake` library.
+Starts a server of its own, runs `examples/orders-to-delta.yaml` until it is finished, and reads
+the table with the `deltalake` library.
 """
 
 import sys

@@ -154,8 +154,8 @@ class Delta(ContractSink):
         return found
 
     @staticmethod
-    def when(step: str, action: Callable[[], None]) -> None:
-        _call_after_step(TableOutput, step, action)
+    def when(step: str, action: Callable[[], None]) -> Callable[[], None]:
+        return _call_after_step(TableOutput, step, action)
 
 
 class Iceberg(ContractSink):
@@ -190,8 +190,8 @@ class Iceberg(ContractSink):
         return found
 
     @staticmethod
-    def when(step: str, action: Callable[[], None]) -> None:
-        _call_after_step(TableOutput, step, action)
+    def when(step: str, action: Callable[[], None]) -> Callable[[], None]:
+        return _call_after_step(TableOutput, step, action)
 
 
 SINKS: Mapping[str, type[ContractSink]] = {

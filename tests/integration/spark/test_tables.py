@@ -4,6 +4,7 @@ from contextlib import closing
 from typing import Any
 
 import deltalake
+import pyarrow
 import pytest
 
 from taskrunner.core.invalid_vertex import InvalidVertex
@@ -68,8 +69,8 @@ def test_rows_that_do_not_fit_a_delta_table_are_refused_with_every_difference(
     job: JobUnderTest,
 ) -> None:
     sink = of(delta_sink("wide", partition_by=["day"]), "format")
-    fields = [deltalake.Field("id", "string"), deltalake.Field("day", "date")]
-    deltalake.DeltaTable.create(job.root / "all orders", deltalake.Schema(fields))
+    columns = pyarrow.schema([("id", pyarrow.string()), ("day", pyarrow.date32())])
+    deltalake.DeltaTable.create(job.root / "all orders", columns)
     job.define(of(table(some_rows(1)), "watermark"), wide(), sink)
 
     with pytest.raises(InvalidVertex) as refused:
