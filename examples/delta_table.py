@@ -1,6 +1,6 @@
 """A stream into a Delta table, exactly once: `make example-delta`.
 
-Starts a server of its own, runs `examples/delta.yaml` until it is finished, and reads the table
+Starts a server of its own, runs `examples/orders-to-delta.yaml` until it is finished, and reads the table
 with the `deltalake` library.
 """
 
@@ -18,7 +18,7 @@ ROWS = 5000
 
 
 def run(directory: Path) -> bool:
-    graph = yaml.safe_load((Path(__file__).parent / "delta.yaml").read_text())
+    graph = yaml.safe_load((Path(__file__).parent / "orders-to-delta.yaml").read_text())
     server = DemoServer(directory)
     try:
         with HeadgateClient(server.url) as client:

@@ -335,6 +335,7 @@ class Server:
             to_leader=to_leader,
             access=self._access,
             audit=self._database.audit,
+            configuration=self._settings.shown(),
         )
 
     def _start_events(self, stop: asyncio.Event) -> list[asyncio.Task[None]]:

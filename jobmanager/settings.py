@@ -1,6 +1,7 @@
 """The settings of a server: by options, or by HEADGATE_* environment variables."""
 
 import ipaddress
+import json
 import os
 import re
 import socket
@@ -367,6 +368,14 @@ class Settings(BaseSettings):
     def database(self) -> URL | None:
         """With its password. None: the embedded Postgres."""
         return self._database
+
+    def shown(self) -> dict[str, str]:
+        """The settings as texts, without those that are not set, and without secrets."""
+        plain = self.model_dump(mode="json", exclude_none=True, exclude={"database_url"})
+        return {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in plain.items()
+        }
 
     @property
     def exposure(self) -> Exposure:

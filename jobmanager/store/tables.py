@@ -414,6 +414,25 @@ class OperationRow(Table):
     )
 
 
+class CheckpointTriggerRow(Table):
+    """The id with which a client asked for a checkpoint, and asks for its outcome."""
+
+    __tablename__ = "checkpoint_triggers"
+
+    job_id: Mapped[UUID] = mapped_column(primary_key=True)
+    trigger_id: Mapped[UUID] = mapped_column(primary_key=True)
+    checkpoint: Mapped[int]
+
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["job_id", "checkpoint"],
+            ["checkpoints.job_id", "checkpoints.number"],
+            ondelete="CASCADE",
+        ),
+        Index("checkpoint_triggers_checkpoint_idx", "job_id", "checkpoint"),
+    )
+
+
 class ArtifactRow(Table):
     """Uploaded Python code: its content is in storage, under the hash that is its id."""
 
@@ -430,6 +449,29 @@ class ArtifactRow(Table):
         CheckConstraint("id ~ '^[0-9a-f]{64}$'", name="id_is_a_hash"),
         Index("artifacts_name_uploaded_at_idx", "name", "uploaded_at"),
         Index("artifacts_uploaded_at_idx", "uploaded_at"),
+    )
+
+
+class JarRow(Table):
+    """What was uploaded by Flink's way of uploading a program: a job graph, code, or both."""
+
+    __tablename__ = "jars"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    uploaded_at: Mapped[datetime]
+    graph: Mapped[dict[str, Any] | None]
+    """The job graph in it; None: the code in it is a program that makes a graph."""
+    artifact: Mapped[str | None]
+    """The code in it; None: it is only a job graph."""
+    brought_artifact: Mapped[bool]
+    """Whether the code was not there before: then it goes with the jar."""
+
+    __table_args__ = (
+        ForeignKeyConstraint(["artifact"], ["artifacts.id"], ondelete="CASCADE"),
+        CheckConstraint("graph IS NOT NULL OR artifact IS NOT NULL", name="has_content"),
+        Index("jars_uploaded_at_idx", "uploaded_at"),
+        Index("jars_artifact_idx", "artifact"),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from jobmanager.protocol.messages import JvmFigures
 from taskrunner import logs
 from taskrunner.spark.session import (
     class_archive,
@@ -17,6 +18,7 @@ from taskrunner.spark.session import (
     java_options,
     state_memory,
 )
+from taskrunner.spark.session.jvm_figures import read_jvm_figures
 from taskrunner.spark.session.priming import prime
 
 Session = SparkSession
@@ -177,6 +179,17 @@ class WarmSession:
             )
         except Exception as error:  # the JVM is ending, or has ended
             log.debug("heap_not_read", reason=f"{type(error).__name__}: {error}")
+            return None
+
+    def jvm_figures(self) -> JvmFigures | None:
+        """What the JVM says of itself; None: there is no JVM, or it does not answer."""
+        spark = self._spark
+        if spark is None:
+            return None
+        try:
+            return read_jvm_figures(spark.sparkContext._jvm)
+        except Exception as error:  # the JVM is ending, or has ended
+            log.debug("jvm_not_read", reason=f"{type(error).__name__}: {error}")
             return None
 
     def close(self) -> None:

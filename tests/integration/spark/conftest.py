@@ -14,6 +14,7 @@ from taskrunner.spark.session import java_options
 from taskrunner.spark.session.session import close_session, open_session, settings
 from tests.integration.spark.jobs import JobUnderTest
 from tests.integration.spark.runner_process import Site
+from tests.support.connector_jars import installed_jars
 from tests.support.renewed import Renewed, renewed
 
 
@@ -36,7 +37,13 @@ def a_session() -> Iterator[SparkSession]:
     with TemporaryDirectory(prefix="hg", ignore_cleanup_errors=True) as temporary:
         os.environ[java_options.DIRECTORY] = os.environ["SPARK_LOCAL_DIRS"] = temporary
         session = open_session(
-            settings(name="tests", master="local[2]", parallelism=2, extra=extra),
+            settings(
+                name="tests",
+                master="local[2]",
+                parallelism=2,
+                extra=extra,
+                jars=installed_jars(),
+            ),
         )
         try:
             yield session

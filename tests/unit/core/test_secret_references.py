@@ -11,7 +11,9 @@ from jobmanager.core.access.graph_rules import role_of_graph
 from jobmanager.core.access.roles import Role
 from jobmanager.core.errors import InvalidJobGraph
 from jobmanager.core.graph import graph_document
+from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.secret_references import fault, filled, names_in, variable_of
+from taskrunner.core.secret_fields import with_secrets
 from tests.support.builders import a_document
 
 
@@ -93,3 +95,25 @@ def test_a_graph_that_refers_to_a_secret_needs_a_developer() -> None:
     role, why = role_of_graph(secret, graph_document.parse(secret))
     assert role is Role.DEVELOPER
     assert "uses the secret 'pw'" in why
+
+
+def test_the_password_of_a_database_is_a_reference_that_only_the_runner_fills_in() -> None:
+    document = a_document()
+    document["vertices"][-1] = {
+        "id": "out",
+        "op": "sink",
+        "inputs": document["vertices"][-1]["inputs"],
+        "connector": "jdbc",
+        "url": "jdbc:postgresql://db.example.org/shop",
+        "user": "writer",
+        "password": "${secret:shop}",
+        "table": "totals",
+    }
+    sink = graph_document.parse(document, is_new=True).vertices[-1]
+    assert isinstance(sink, Sink)
+
+    found = with_secrets(sink, lambda name: f"the {name} password")
+
+    assert "the shop password" in repr(found.connector)
+    assert "the shop password" not in repr(sink.connector)
+    assert faults_of(document | {"name": "${secret:shop}"}) == [(None, "name")]
