@@ -13,6 +13,7 @@ from tests.e2e.test_savepoints import take
 from tests.support.kafka import Broker, a_broker
 from tests.support.server import ServerProcess, eventually
 
+pytestmark = pytest.mark.long
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WINDOW = 10
 Window = tuple[int, str, int, int]
@@ -191,7 +192,6 @@ def rows(first: int, last: int) -> list[dict[str, int]]:
     return [{"n": n} for n in range(first, last)]
 
 
-@pytest.mark.long
 def test_at_least_once_with_headers_that_tell_repetitions(
     server: ServerProcess, broker: Broker
 ) -> None:
@@ -212,7 +212,6 @@ def test_at_least_once_with_headers_that_tell_repetitions(
     server.http.patch(f"/v1/jobs/{job}?mode=cancel")
 
 
-@pytest.mark.long
 def test_new_partitions_are_read_and_the_lag_is_told(server: ServerProcess, broker: Broker) -> None:
     topic, out = broker.create("growing", 1), broker.create("growing-out")
     broker.send(topic, rows(0, 10))
@@ -237,7 +236,6 @@ def test_new_partitions_are_read_and_the_lag_is_told(server: ServerProcess, brok
     server.http.patch(f"/v1/jobs/{job}?mode=cancel")
 
 
-@pytest.mark.long
 def test_a_poison_record_fails_the_job_and_can_be_skipped_or_kept_apart(
     server: ServerProcess, broker: Broker
 ) -> None:
@@ -279,7 +277,6 @@ def test_a_poison_record_fails_the_job_and_can_be_skipped_or_kept_apart(
     server.http.patch(f"/v1/jobs/{keeping}?mode=cancel")
 
 
-@pytest.mark.long
 def test_a_batch_job_reads_what_is_there_and_ends(server: ServerProcess, broker: Broker) -> None:
     topic, out = broker.create("finite"), broker.create("finite-out")
     broker.send(topic, rows(0, 20))
@@ -290,7 +287,6 @@ def test_a_batch_job_reads_what_is_there_and_ends(server: ServerProcess, broker:
     assert numbers(broker, out) == list(range(20))
 
 
-@pytest.mark.long
 def test_records_that_expired_are_a_named_failure(server: ServerProcess, broker: Broker) -> None:
     topic, out = broker.create("expiring", 1), broker.create("expiring-out")
     broker.send(topic, rows(0, 20))
@@ -303,7 +299,6 @@ def test_records_that_expired_are_a_named_failure(server: ServerProcess, broker:
     assert "no longer in Kafka" in str(status["reason"])
 
 
-@pytest.mark.long
 def test_exactly_once_with_broker_and_runner_killed_and_a_rescale_under_way(
     server: ServerProcess, broker: Broker
 ) -> None:
@@ -329,7 +324,6 @@ def test_exactly_once_with_broker_and_runner_killed_and_a_rescale_under_way(
     server.http.patch(f"/v1/jobs/{job}?mode=cancel")
 
 
-@pytest.mark.long
 def test_a_restore_behind_what_is_published_is_refused_unless_rows_may_be_repeated(
     server: ServerProcess, broker: Broker
 ) -> None:

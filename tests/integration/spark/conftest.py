@@ -31,8 +31,9 @@ def a_session() -> Iterator[SparkSession]:
         "spark.sql.streaming.stateStore.minDeltasForSnapshot": "2",
         "spark.sql.streaming.stateStore.maintenanceInterval": "500ms",
         "spark.log.level": "ERROR",
-        "spark.jars": ",".join(map(str, connector_jars())),
     }
+    if jars := connector_jars():
+        extra["spark.jars"] = ",".join(map(str, jars))
     with TemporaryDirectory(prefix="hg", ignore_cleanup_errors=True) as temporary:
         os.environ[java_options.DIRECTORY] = os.environ["SPARK_LOCAL_DIRS"] = temporary
         session = open_session(

@@ -16,7 +16,10 @@ from tests.integration.spark.conftest import connector_jars
 from tests.integration.spark.jobs import OUT, JobUnderTest
 from tests.support.kafka import Broker, a_broker
 
-pytestmark = pytest.mark.skipif(not connector_jars(), reason="the jars are missing: make jars")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not connector_jars(), reason="the jars are missing: make jars"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """The connector `kafka`: topics that sources read and sinks write."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -9,7 +9,7 @@ from jobmanager.core.graph import spark_ddl
 from jobmanager.core.graph.columns import Columns, in_schema, shared
 from jobmanager.core.graph.connectors import kafka_fields
 from jobmanager.core.graph.connectors.files import Visibility
-from jobmanager.core.graph.connectors.kafka_fields import Starting, Subscription
+from jobmanager.core.graph.connectors.kafka_fields import StartingPosition, TopicSelection
 from jobmanager.core.graph.connectors.sink_connector import SinkConnector
 from jobmanager.core.graph.connectors.source_connector import SourceConnector
 from jobmanager.core.graph.document_fields import Faults, Fields
@@ -65,9 +65,9 @@ class Rewind(StrEnum):
 class KafkaSource(SourceConnector):
     name: ClassVar[str] = "kafka"
     servers: tuple[str, ...]
-    subscription: Subscription
+    subscription: TopicSelection
     format: RecordFormat
-    starting: Starting
+    starting: StartingPosition
     metadata: tuple[Metadata, ...] = ()
     on_error: OnError = OnError.FAIL
     max_rows_per_batch: int | None = None
@@ -192,6 +192,10 @@ class KafkaSink(SinkConnector):
     @property
     def waits_for_checkpoint(self) -> bool:
         return self.is_exactly_once and self.visibility is Visibility.CHECKPOINT
+
+    def exclusive_output(self, normal: Callable[[str], str]) -> str | None:
+        """The topic's name alone: brokers of one cluster have many addresses."""
+        return f"topic {self.topic}" if self.is_exactly_once else None
 
     @property
     def fault_in_complete_mode(self) -> str | None:

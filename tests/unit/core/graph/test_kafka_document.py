@@ -166,6 +166,13 @@ def test_an_exactly_once_sink_shows_rows_after_their_checkpoint_unless_told() ->
     assert "read_committed" in held.guarantee
 
 
+def test_a_job_cannot_take_over_the_topic_of_a_job_that_still_runs() -> None:
+    exactly_once = sink_of(guarantee="exactly_once", servers="three:9092")
+
+    assert exactly_once.exclusive_output(str) == "topic out"
+    assert sink_of().exclusive_output(str) is None
+
+
 def test_brokers_are_places_that_a_server_can_allow() -> None:
     assert list(source_of().places()) == [
         ("servers", "kafka://one:9092"),
