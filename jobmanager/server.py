@@ -158,6 +158,7 @@ class Server:
             log_limits=settings.log_limits,
             ca=settings.trusted_ca,
             secrets=secrets,
+            reuse=settings.runner_reuse,
         )
         self._inspector = LocalInspector(
             settings.directory / "inspector",
