@@ -37,6 +37,7 @@ from jobmanager.core.life.lease import Term
 from jobmanager.core.redaction import Secrets
 from jobmanager.core.snapshots.layout import INSPECTOR
 from jobmanager.core.snapshots.storage_uri import local_path
+from jobmanager.cycle_collection import collect_rarely
 from jobmanager.files.log_stream import LogStream
 from jobmanager.files.open_files import room_for_connections
 from jobmanager.files.own_threads import in_own_thread
@@ -225,6 +226,7 @@ class Server:
         events = self._start_events(stop_leading)
         events.append(self._start_leftovers(stop_leading))
         first = await self._access.create_first_admin()
+        collect_rarely()
         announce(
             ServerReady(
                 self.url,

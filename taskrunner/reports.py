@@ -13,6 +13,7 @@ from taskrunner.core.restore import (
     Restore,
 )
 from taskrunner.snapshots.fence import Superseded
+from taskrunner.spark.connectors.registry import EXPLANATIONS
 from taskrunner.spark.run.causes import causes_of, stack_of
 from taskrunner.spark.run.job import RegionRun, SparkJob
 from taskrunner.spark.run.region_query import QueryPhase
@@ -48,7 +49,7 @@ def failure_of(error: Exception) -> FailureReport:
     """The failure that an attempt reports for `error`."""
     region = error.region if isinstance(error, RegionFailed) else None
     causes = causes_of(error.__cause__ if region and error.__cause__ else error)
-    found = failures.classify(causes, stack_of(error), region)
+    found = failures.classify(causes, stack_of(error), region, EXPLANATIONS)
     log.error("failed", kind=found.kind, message=found.message, region=region)
     return FailureReport.model_validate(
         {

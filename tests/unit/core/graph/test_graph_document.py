@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from jobmanager.core.errors import Fault, InvalidJobGraph
 from jobmanager.core.graph import graph_document
+from jobmanager.core.graph.connectors.generator import GeneratorSource
 from jobmanager.core.graph.inputs import Ship
-from jobmanager.core.graph.sources import GeneratorSource
 from jobmanager.core.graph.window_kinds import TumblingWindow
 from jobmanager.core.graph.windows import Window
 from jobmanager.core.ids import VertexId
