@@ -45,7 +45,7 @@ def clean(session: WarmSession) -> None:
     _free_shared(spark)
     shipped.forget()
     accumulators.forget()
-    end_workers()
+    end_workers(spark)
     spark = session.renew()
     context: Any = spark.sparkContext
     context._jsc.sc().setLocalProperties(context._jvm.java.util.Properties())
@@ -80,13 +80,30 @@ def traces(session: WarmSession) -> ProcessTraces:
     )
 
 
-def end_workers() -> None:
+def end_workers(spark: SparkSession) -> None:
     """Ends all Python workers and their daemons. Spark starts new ones when it needs them."""
     found = _workers()
+    _forget_workers(spark)
     for one in found:
         with suppress(psutil.Error):  # it has ended meanwhile
             one.kill()
     psutil.wait_procs(found, timeout=_SETTLE_SECONDS)
+
+
+def _forget_workers(spark: SparkSession) -> None:
+    """Spark has no call for this, except at its own end, and a worker that it still knows and that
+    was killed fails the task that would use it.
+    """
+    context: Any = spark.sparkContext
+    # by its class: to call a method of Spark's environment needs classes that are not there
+    kind = context._jvm.java.lang.Class.forName("org.apache.spark.SparkEnv")
+    known = kind.getDeclaredField("pythonWorkers")
+    known.setAccessible(True)
+    factories = known.get(context._jsc.sc().env())
+    each = factories.valuesIterator()
+    while each.hasNext():
+        each.next().stop()
+    factories.clear()
 
 
 def _workers() -> list[psutil.Process]:
