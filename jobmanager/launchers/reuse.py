@@ -38,7 +38,7 @@ from jobmanager.protocol.process_channel import HandOver, ProcessNews
 _log = structlog.get_logger(__name__)
 _CONFIRM_SECONDS = 5.0
 """How long a process may take to confirm that it serves a runner; usually milliseconds."""
-_RETURN_SECONDS = 4.0
+_RETURN_SECONDS = 8.0
 """How long a launch waits for a process that is about to be free: a cold start takes longer."""
 _END_SECONDS = 15.0
 _RESERVED_SECONDS = 10.0
@@ -169,13 +169,14 @@ class ReusedProcesses:
         held = self._reserved.pop(runner, None)
         if held is None or held.state.phase is not ProcessPhase.IDLE:
             return None
-        held.attempt, held.reserved_until = self._expected.pop(runner, None), 0.0
+        held.attempt, held.reserved_until = self._expected.get(runner), 0.0
         held.confirmed = asyncio.get_running_loop().create_future()
         held.happen(ProcessTaken(runner))
         with contextlib.suppress(OSError, TimeoutError):
             order = HandOver(runner=runner, secret=secret, home=str(home))
             held.writer.write(order.model_dump_json().encode() + b"\n")
             if await asyncio.wait_for(held.confirmed, _CONFIRM_SECONDS):
+                self._expected.pop(runner, None)
                 return held  # and may have returned already
         _log.warning("a returned process did not take a runner", process=str(held.state.id))
         await self._kill(held)
