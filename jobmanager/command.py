@@ -13,14 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import jobmanager.client.adopt_command  # adds its command to the app, as do
+import jobmanager.client.apply_command
 import jobmanager.client.artifact_commands
 import jobmanager.client.change_commands
+import jobmanager.client.context_commands
 import jobmanager.client.gc_command
+import jobmanager.client.open_command
 import jobmanager.client.savepoint_commands
 import jobmanager.client.script_command
 import jobmanager.client.sql_command
 import jobmanager.client.state_commands
-import jobmanager.client.token_commands  # noqa: F401
+import jobmanager.client.support_commands
+import jobmanager.client.token_commands
+import jobmanager.client.wait_command
+import jobmanager.connector_commands  # noqa: F401
 from jobmanager.client.cli import AsJson, app, run
 from jobmanager.client.errors import HeadgateError
 
@@ -100,6 +106,29 @@ def serve(
             metavar="N",
             help="Jobs that a runner's process serves one after the other; 0: one job for each "
             "process. Jobs with users' code never leave their process to others. [default: 20]",
+        ),
+    ] = None,
+    connectors: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Connector packages whose jars warm runners have, such as kafka,jdbc; a job that "
+            "needs others gets a runner of its own.",
+        ),
+    ] = None,
+    secrets_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Directory with a file for each secret that job graphs refer to as "
+            "${secret:name}. HEADGATE_SECRET_NAME in the environment is another way.",
+        ),
+    ] = None,
+    secrets_command: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="A command that prints the secret whose name it is given, as {name} or last.",
         ),
     ] = None,
     node: Annotated[
@@ -217,6 +246,9 @@ def serve(
         data_root=data_root,
         warm_runners=warm_runners,
         runner_reuse=runner_reuse,
+        connectors=connectors or None,
+        secrets_dir=secrets_dir,
+        secrets_command=secrets_command,
         node=node,
         allow_hosts=allow_host or None,
         fence_after=fence_after,

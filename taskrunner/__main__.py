@@ -15,13 +15,14 @@ from types import FrameType
 from uuid import UUID
 
 from jobmanager.core.ids import RunnerId
-from taskrunner import cpu_priority, log_rotation, logs
+from taskrunner import cpu_priority, log_rotation, logs, secret_lookup
 from taskrunner.control.address import AddressFile
 from taskrunner.control.client import JobManagerClient, RunnerDismissed
 from taskrunner.control.server_channel import ServerChannel
 from taskrunner.reuse import ReturningProcess
 from taskrunner.runner import RunnerProcess
 from taskrunner.runner_log import RunnerLog
+from taskrunner.spark.session import connector_jars
 from taskrunner.spark.session.session import WarmSession, primed_session
 
 log = logs.get("main")
@@ -29,6 +30,7 @@ log = logs.get("main")
 
 def main() -> int:
     arguments = _parser().parse_args()
+    secret_lookup.take_environment()
     logs.configure()
     runner_log = RunnerLog(Path.cwd())
     log_rotation.start(runner_log)
@@ -50,7 +52,8 @@ def main() -> int:
 def _prepared(arguments: argparse.Namespace, channel: ServerChannel) -> WarmSession:
     """A primed session. Nobody waits for it yet, until the secret arrives."""
     cpu_priority.lower_until(channel.await_words)
-    session = primed_session(arguments.warm, is_wanted=channel.has_words)
+    jars = connector_jars.from_argument(arguments.jars)
+    session = primed_session(arguments.warm, is_wanted=channel.has_words, jars=jars)
     if arguments.ready_file is not None:
         arguments.ready_file.touch()
     log.info("warm")
@@ -103,6 +106,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--warm", metavar="MASTER", help="start and prime Spark, and wait")
     parser.add_argument("--ready-file", type=Path, help="made when a warm runner is primed")
     parser.add_argument("--reuse", type=int, default=1, help="how many runners the process serves")
+    parser.add_argument(
+        "--jars", default="[]", help="JSON: path and sha256 of each jar that a warm session has"
+    )
     return parser
 
 

@@ -12,6 +12,7 @@ from taskrunner.core.restore import (
     FromScratch,
     Restore,
 )
+from taskrunner.secret_lookup import HIDDEN
 from taskrunner.snapshots.fence import Superseded
 from taskrunner.spark.connectors.registry import EXPLANATIONS
 from taskrunner.spark.run.causes import causes_of, stack_of
@@ -55,8 +56,8 @@ def failure_of(error: Exception) -> FailureReport:
         {
             "kind": found.kind,
             "is_restartable": found.is_restartable,
-            "message": found.message,
-            "stack": found.stack,
+            "message": HIDDEN.hidden(found.message),
+            "stack": HIDDEN.hidden(found.stack),
             "region": found.region,
         }
     )

@@ -14,7 +14,7 @@ from jobmanager.core.errors import BodyTooLarge, Fault, InvalidJobGraph, Malform
 from jobmanager.core.graph import graph_document
 from jobmanager.core.json_text import unstorable
 from jobmanager.protocol.graph_text import parse_yaml
-from jobmanager.services import artifacts, path_checks
+from jobmanager.services import artifacts, connector_checks, path_checks
 
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
 GRAPH_TYPES = ("application/json", *_YAML)
@@ -52,6 +52,7 @@ async def resolved(
     try:
         graph = graph_document.parse(document, is_new=True)
         faults += await path_checks.faults_of_graph(context.run_settings.paths, graph)
+        faults += await connector_checks.faults_of_graph(context.run_settings.connectors, graph)
     except InvalidJobGraph as error:
         faults += error.faults
     # Before anything is read or stored: a graph can name an artifact by its path on the server.

@@ -11,6 +11,7 @@ from typing import Any
 
 from jobmanager.core.access.graph_rules import role_of_graph
 from jobmanager.core.access.roles import Role
+from jobmanager.core.graph.connector_requirements import required_packages
 from jobmanager.core.graph.job_graph import JobGraph
 
 
@@ -30,5 +31,7 @@ def obstacle(document: Mapping[str, Any], graph: JobGraph) -> str | None:
     """Return why the process of this job's runner must not serve another job; None: it may."""
     if static := static_settings(graph):
         return f"{', '.join(static)} can be set only when Spark starts"
+    if needs := required_packages(graph):
+        return f"connectors of {', '.join(sorted(needs))} keep connections and caches in the JVM"
     role, why = role_of_graph(document, graph)
     return None if role is Role.OPERATOR else why

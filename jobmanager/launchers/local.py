@@ -14,13 +14,14 @@ runner and its process have ids of their own: all processes carry the mark of th
 
 import asyncio
 import contextlib
+import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -29,9 +30,10 @@ import structlog
 from jobmanager.core.ids import AttemptNumber, RunnerId
 from jobmanager.core.redaction import Secrets
 from jobmanager.core.runner_reuse import can_be_cleaned
+from jobmanager.files.connector_shelf import ConnectorShelf
 from jobmanager.files.log_rotation import LogLimits
 from jobmanager.launchers import processes, temporary
-from jobmanager.launchers.environment import without_secrets
+from jobmanager.launchers.environment import secrets_of_jobs, without_secrets
 from jobmanager.launchers.reuse import RecordReturn, ReusedProcesses
 from jobmanager.launchers.temporary import Temporary
 from jobmanager.services.ports.runners import Launched, Runner
@@ -58,10 +60,16 @@ class LocalLauncher:
         ca: Path | None = None,
         secrets: Secrets | None = None,
         log_limits: LogLimits | None = None,
+        connectors: ConnectorShelf | None = None,
+        warm_connectors: Sequence[str] = (),
         reuse: int = 0,
     ) -> None:
-        """`reuse`: how many jobs a process serves one after the other; 0: one."""
+        """Warm processes have the jars of `warm_connectors`. A process serves up to `reuse` jobs,
+        one after the other; 0: one.
+        """
         self._ca = ca
+        self._connectors = connectors
+        self._warm_connectors = tuple(warm_connectors)
         self._secrets = secrets or Secrets()
         self._log_limits = log_limits or LogLimits()
         self._class_archives = class_archives
@@ -117,12 +125,15 @@ class LocalLauncher:
         await self._reused.hold(runner_id, child, channel)
         return child
 
-    def reserve(self) -> RunnerId | None:
+    def reserve(self, needs: Collection[str] = ()) -> RunnerId | None:
         """Reserve a process for the next launch: one that has served a job, else one that is
         primed, else one that is being primed.
         """
-        if (returned := self._reused.reserve()) is not None:
+        # a process that returned may have started without the jars of the warm ones
+        if not needs and (returned := self._reused.reserve()) is not None:
             return returned
+        if not set(needs) <= set(self._warm_connectors):
+            return None
         primed, starting = self._warm_by_state()
         return next(iter((*primed, *starting)), None)
 
@@ -305,6 +316,8 @@ class LocalLauncher:
         if is_warm:
             command += ["--warm", self._spark_master]
             command += ["--ready-file", str(self._ready_file(runner_id))]
+            if self._connectors is not None and self._warm_connectors:
+                command += ["--jars", jars_argument(self._connectors, self._warm_connectors)]
         if self._reuse:
             command += ["--reuse", str(self._reuse)]
         own_end, its_end = socket.socketpair()
@@ -314,6 +327,7 @@ class LocalLauncher:
                 cwd=home,
                 env={
                     **without_secrets(os.environ, self._secrets),
+                    **secrets_of_jobs(os.environ),
                     **_environment(runner_id, own, self._class_archives),
                     **self._log_limits.environment(),
                 },
@@ -385,6 +399,12 @@ def _kill(runner: Runner) -> int:
     if pid is None or runner.process is None or processes.writes_to(pid, Path(runner.log_path)):
         killed += processes.kill_all_of(str(runner.process_id))
     return killed
+
+
+def jars_argument(shelf: ConnectorShelf, packages: Iterable[str]) -> str:
+    """The jars of these packages, as a runner reads them from its command line."""
+    found = shelf.jars_of(packages)
+    return json.dumps([{"path": str(one.path), "sha256": one.sha256} for one in found])
 
 
 async def _wait_for_end(pid: int, born: float) -> None:

@@ -27,6 +27,7 @@ _NAMES: Mapping[str, FailureKind] = {
             "RestoreRefused",
             "PathNotAllowed",
             "OutputLost",
+            "SecretMissing",
         ),
         FailureKind.INVALID_JOB,
     ),
@@ -45,6 +46,8 @@ _NAMES: Mapping[str, FailureKind] = {
             "DirectoryNotShared",
             "OutputFileChanged",
             "OutputNotMounted",
+            # installed anew, the job runs again
+            "ConnectorJarDamaged",
             # no JobManager for too long: nobody's fault
             "JobManagerLost",
         ),

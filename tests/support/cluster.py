@@ -6,7 +6,7 @@ arrive late, twice or from the wrong attempt. The end-to-end tests run real runn
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -77,6 +77,7 @@ class Bench:
     """The processes of warm runners that served other runners."""
     expected: dict[RunnerId, AttemptNumber] = field(default_factory=dict)
     """The runners whose processes may serve another job, after which attempt."""
+    warm_connectors: frozenset[str] = frozenset()
     broken: str | None = None
     name: str = "bench"
     running: dict[RunnerId, Launched] = field(default_factory=dict)
@@ -88,8 +89,8 @@ class Bench:
     def log_path(self, runner_id: RunnerId) -> str:
         return f"/nowhere/{runner_id}"
 
-    def reserve(self) -> RunnerId | None:
-        return self.warm.pop() if self.warm else None
+    def reserve(self, needs: Collection[str] = ()) -> RunnerId | None:
+        return self.warm.pop() if self.warm and self.warm_connectors.issuperset(needs) else None
 
     def process_of(self, runner_id: RunnerId) -> UUID | None:
         return self.served_before.get(runner_id)

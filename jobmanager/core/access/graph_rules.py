@@ -20,6 +20,7 @@ from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.graph.sources import Source
 from jobmanager.core.graph.sql_queries import Sql
 from jobmanager.core.graph.vertex import Vertex
+from jobmanager.core.secret_references import names_in
 
 BUILT_IN = frozenset(
     """
@@ -102,6 +103,8 @@ def _code_in(document: Mapping[str, Any], graph: JobGraph | None) -> Iterator[st
         if not _HARMLESS_SETTINGS.fullmatch(setting) or not _HARMLESS_VALUE.fullmatch(value):
             yield f"the setting {setting} can make Spark run code"
     for where, text in _texts(document.get("vertices"), "vertices"):
+        if names := names_in(text):
+            yield f"the text of {where} uses the secret {names[0]!r}, which the job could give away"
         for pattern, what in _DANGEROUS_SQL:
             if pattern.search(text):
                 yield f"the text of {where} {what}"

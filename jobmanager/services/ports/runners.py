@@ -1,6 +1,6 @@
 """Runners: their rows in the database, and their processes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -123,8 +123,10 @@ class Launcher(Protocol):
 
     def host(self) -> str: ...
     def log_path(self, runner_id: RunnerId) -> str: ...
-    def reserve(self) -> RunnerId | None:
-        """Reserve a process that waits for a job. The launch of that runner takes it."""
+    def reserve(self, needs: Collection[str] = ()) -> RunnerId | None:
+        """Reserve a process that waits for a job, and has the jars of these connector packages.
+        The launch of that runner takes it.
+        """
 
     def process_of(self, runner_id: RunnerId) -> UUID | None:
         """The process that is reserved for the runner, if it has served another runner before."""

@@ -25,6 +25,7 @@ from taskrunner.core import spark_messages
 from taskrunner.core.invalid_vertex import InvalidVertex as InvalidVertex
 from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.functions import FunctionMissing
+from taskrunner.secret_lookup import SecretMissing
 from taskrunner.spark.compile import late_rows
 from taskrunner.spark.compile.compile_context import Body, CompileContext, RunScript
 from taskrunner.spark.compile.compile_context import ReadSource as ReadSource
@@ -168,7 +169,7 @@ def _naming(vertex: Vertex, inputs: Sequence[DataFrame], field: str) -> Iterator
         found = faults_of(vertex, inputs)
         told = [Fault(vertex.id, field, spark_messages.telling(str(error)))]
         raise InvalidVertex.of(vertex.id, found or told) from error
-    except FunctionMissing as error:
+    except (FunctionMissing, SecretMissing) as error:
         raise InvalidVertex(vertex.id, str(error)) from error
     except PathNotAllowed as error:
         named = next(iter(vertex.places()), ("", ""))[0]

@@ -1,6 +1,6 @@
 """Sources as DataFrames: streaming in a streaming job, bounded in a batch job."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.graph.sources import Source
+from taskrunner.core.secret_fields import with_secrets
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
 from taskrunner.spark.compile.time_columns import TIME
 from taskrunner.spark.connectors.reading import ReadContext
@@ -19,10 +20,14 @@ class Sources:
     """Reads the sources of one job."""
 
     context: ReadContext
+    secret: Callable[[str], str] | None = None
+    """Looks up secrets; None: references stay as they are, since nothing is read."""
 
     def read(self, source: Source, *, is_static: bool = False) -> DataFrame:
         """The source's rows, with the vertex's parallelism; all rows at once if it `is_static`."""
         context = self.context
+        if self.secret is not None:
+            source = with_secrets(source, self.secret)
         if is_static and context.mode is Mode.STREAMING:
             context = replace(context, mode=Mode.BATCH)
         rows = READERS[type(source.connector)].read(source, source.connector, context)

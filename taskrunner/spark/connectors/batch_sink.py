@@ -4,6 +4,8 @@ state that an attempt starts from.
 At the start of an attempt the epoch is raised first: no older attempt can publish any more. Then,
 for each sink of a region and before the region's query starts:
 
+    begin(schema)             compare the output with the columns of the rows, make what is missing
+        │
     lost_batches()            committed output that cannot be published any more
         │   the state to start from is chosen; it is before any lost batch
     continue_output(lineage)  only if the job starts from a savepoint of another job, or anew from
@@ -21,6 +23,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from jobmanager.core.snapshots.manifest import Ancestor
 
@@ -45,6 +48,11 @@ class BatchSink:
     def write(self, rows: DataFrame, batch: int) -> int:
         """As `BatchWriter.write`."""
         raise NotImplementedError
+
+    def begin(self, schema: StructType) -> None:
+        """Compares the rows that are to come with what is there, such as the columns of a table,
+        and makes what is missing. Raises `VertexRefused` with every difference.
+        """
 
     def lost_batches(self) -> Mapping[int, str]:
         """Batches that are committed and cannot be published, each with the reason: they have to be

@@ -39,6 +39,10 @@ class ReadContext:
     started_at: datetime
     refreshes: Refreshes
     """What is to be read again while the job runs: static sides of joins."""
+    is_trial: bool = False
+    """Spark only analyses the graph, or runs one batch without input: no connection may be needed,
+    and references to secrets are not replaced.
+    """
 
     def load(
         self,
@@ -66,6 +70,13 @@ def progress_of(vertex: str, report: Any) -> SourceProgress:
         processed_rows_per_second=finite_rate(report.processedRowsPerSecond),
         backlog_rows=_backlog(report.metrics),
     )
+
+
+def unreadable_metric(vertex: str) -> str:
+    """The name under which a source counts, with `DataFrame.observe` and in the first column, the
+    records of a batch that it could not decode.
+    """
+    return f"headgate-unreadable-{vertex}"
 
 
 def _no_explanation(causes: Sequence[Cause]) -> Explanation | None:

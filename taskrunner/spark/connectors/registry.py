@@ -11,17 +11,36 @@ from taskrunner.core.failures import Explain
 from taskrunner.spark.connectors import (
     blackhole,
     console,
+    delta,
     files,
     generator,
+    iceberg,
+    jdbc,
+    kafka,
     python_classes,
     script,
     sockets,
+    spark_formats,
     table,
 )
 from taskrunner.spark.connectors.reading import SourceReader
 from taskrunner.spark.connectors.writing import SinkWriter
 
-MODULES = (files, generator, table, sockets, python_classes, script, console, blackhole)
+MODULES = (
+    files,
+    generator,
+    table,
+    kafka,
+    jdbc,
+    delta,
+    iceberg,
+    sockets,
+    python_classes,
+    spark_formats,
+    script,
+    console,
+    blackhole,
+)
 """The same names, in the same order, as in `jobmanager.core.graph.connectors.registry`."""
 READERS: Mapping[type[SourceConnector], SourceReader[Any]] = {
     reader.connector: reader for module in MODULES for reader in module.READERS

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pyspark
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from jobmanager.core.errors import PathNotAllowed
 from jobmanager.core.graph.job_graph import Mode
@@ -22,6 +22,8 @@ from jobmanager.protocol.messages import RepartitionedRegion
 from taskrunner import logs
 from taskrunner.core.invalid_vertex import InvalidVertex, VertexRefused
 from taskrunner.core.restore import FromScratch, Restore
+from taskrunner.core.secret_fields import with_secrets
+from taskrunner.secret_lookup import SecretLookup, SecretMissing
 from taskrunner.sinks.outputs import Output, outputs_of, prepare_outputs
 from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
@@ -78,7 +80,9 @@ class SparkJob:
         fence: Fence,
         past: Past,
         check_fence_time: Callable[[], None] = lambda: None,
+        secret: SecretLookup = SecretLookup(),  # noqa: B008 (it is immutable)
     ) -> None:
+        self._secret = secret
         self._spark = spark
         self._subject = subject
         self._places = places
@@ -135,7 +139,7 @@ class SparkJob:
         `check` is called before each region, and may raise an error to abandon the preparation.
         """
         graph = self._subject.graph
-        sources = Sources(self._reading)
+        sources = Sources(self._reading, self._secret)
         regions = plan_of(graph, self._subject.parallelism).regions
         outputs = self._outputs(regions)
         staging = prepare_outputs(self._places.layout, outputs)
@@ -175,7 +179,8 @@ class SparkJob:
         log_of_query = SparkLog(layout.spark_checkpoint_dir(self._subject.attempt, region))
         offsets = offsets_by_source(graph, region, log_of_query, batch)
         for source, tell in told:
-            tell(source, source.connector, offsets.get(source.id), self._reading)
+            filled = with_secrets(source, self._secret)
+            tell(filled, filled.connector, offsets.get(source.id), self._reading)
 
     def _batch_work(self, sources: Sources, regions: Sequence[Region]) -> BatchWork:
         subject = self._subject
@@ -193,6 +198,7 @@ class SparkJob:
         """
         rows = compiler.rows_of(region)
         sinks = [self._open(self._sink(one)) for one in region.sinks]
+        self._begin(region, sinks, rows, compiler)
         if work is not None:
             for sink in sinks:
                 sink.recover(last_kept=0, last_visible=0)
@@ -233,9 +239,27 @@ class SparkJob:
         self, region: Region, sinks: Sequence[BatchSink], compiler: Compiler
     ) -> BatchWriter:
         """One sink that gives each batch to all sinks of the region."""
-        vertices = [self._sink(one) for one in region.sinks]
-        rows_for = [partial(compiler.rows_after, region.root, sink) for sink in vertices]
+        rows_for = self._rows_for(region, compiler)
         return Shared(list(zip(rows_for, sinks, strict=True)))
+
+    def _begin(
+        self, region: Region, sinks: Sequence[BatchSink], rows: DataFrame, compiler: Compiler
+    ) -> None:
+        """Tells each sink which columns will come."""
+        if len(sinks) == 1:
+            schemas = [rows.schema]
+        else:
+            schemas = [rows_for(rows).schema for rows_for in self._rows_for(region, compiler)]
+        for vertex, sink, schema in zip(region.sinks, sinks, schemas, strict=True):
+            with _naming(self._sink(vertex)):
+                sink.begin(schema)
+
+    def _rows_for(
+        self, region: Region, compiler: Compiler
+    ) -> Sequence[Callable[[DataFrame], DataFrame]]:
+        """For each sink of a region, how its rows are made from the rows that all sinks share."""
+        vertices = [self._sink(one) for one in region.sinks]
+        return [partial(compiler.rows_after, region.root, sink) for sink in vertices]
 
     def _outputs(self, regions: Sequence[Region]) -> list[Output]:
         """The directories that files sinks write to."""
@@ -252,7 +276,8 @@ class SparkJob:
 
     def _open(self, sink: Sink) -> BatchSink:
         with _naming(sink):
-            return WRITERS[type(sink.connector)].open(sink, sink.connector, self._writing)
+            filled = with_secrets(sink, self._secret)
+            return WRITERS[type(sink.connector)].open(filled, filled.connector, self._writing)
 
     def _script_sink(self, sink: Sink) -> BatchSink:
         script = self._subject.graph.vertex(sink.inputs[0].vertex)
@@ -268,6 +293,8 @@ def _naming(sink: Sink) -> Iterator[None]:
         yield
     except VertexRefused as error:
         raise InvalidVertex(sink.id, error.message, error.field) from error
+    except SecretMissing as error:
+        raise InvalidVertex(sink.id, str(error)) from error
     except PathNotAllowed as error:
         named = next(iter(sink.places()), ("", ""))[0]
         raise InvalidVertex(sink.id, str(error), named) from error

@@ -4,6 +4,7 @@ import statistics
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,7 +20,7 @@ from jobmanager.core.progress import OperatorProgress, RegionProgress, SourcePro
 from taskrunner.core.stall_detector import QueryObservation, StallDetector
 from taskrunner.snapshots.snapshot import offsets_by_source
 from taskrunner.snapshots.spark_log import SparkLog, moment_of
-from taskrunner.spark.connectors.reading import finite_rate
+from taskrunner.spark.connectors.reading import finite_rate, unreadable_metric
 from taskrunner.spark.connectors.registry import READERS
 
 _MOST_OF_AN_ACTIVITY = 200
@@ -43,6 +44,7 @@ class ProgressMeter:
         self._busy_ms = 0
         self._measured_batches = 0
         self._phases_ms: dict[str, int] = {}
+        self._unreadable: dict[VertexId, int] = {}
 
     def read(
         self, query: StreamingQuery | None, is_active: bool, output_rows: int
@@ -120,7 +122,14 @@ class ProgressMeter:
             if report.timestamp > self._last_seen:
                 self._last_seen = report.timestamp
                 self._input_rows += sum(self._rows_read(report))
+                self._count_unreadable(report)
                 self._count_time(report)
+
+    def _count_unreadable(self, report: StreamingQueryProgress) -> None:
+        for vertex in self._sources:
+            found: Any = report.observedMetrics.get(unreadable_metric(vertex))
+            if found is not None:
+                self._unreadable[vertex] = self._unreadable.get(vertex, 0) + int(found[0])
 
     def _count_time(self, report: StreamingQueryProgress) -> None:
         """Adds the durations of reports that ran a batch; triggers without input do not count."""
@@ -137,7 +146,10 @@ class ProgressMeter:
         if latest is None or len(latest.sources) != len(self._sources):
             return []
         return [
-            READERS[type(self._connector(vertex))].progress(vertex, one)
+            replace(
+                READERS[type(self._connector(vertex))].progress(vertex, one),
+                unreadable_rows=self._unreadable.get(vertex, 0),
+            )
             for vertex, one in zip(self._sources, latest.sources, strict=True)
         ]
 

@@ -91,6 +91,7 @@ def compiler_of(
             places.layout,
             datetime.now(UTC),
             Refreshes(),
+            is_trial=True,
         )
     )
     models = SeenModels(places.resolve)

@@ -62,3 +62,19 @@ def test_a_query_that_calls_java_stays() -> None:
 )
 def test_only_processes_of_this_machine_can_be_cleaned(master: str, can: bool) -> None:
     assert can_be_cleaned(master) is can
+
+
+def test_connector_packages_stay() -> None:
+    source, *_ = a_document()["vertices"]
+    sink = {
+        "id": "out",
+        "op": "sink",
+        "inputs": [source["id"]],
+        "connector": "files",
+        "format": "avro",
+        "path": "out",
+    }
+
+    found = obstacle_in(vertices=[source, sink])
+
+    assert found == "connectors of avro keep connections and caches in the JVM"

@@ -29,6 +29,11 @@ class Connector:
     is_suggested: ClassVar[bool] = True
     """Whether messages name it to a user who wrote a connector that does not exist."""
 
+    secret_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields in which users may refer to secrets (`${secret:name}`), beside `options`. The reader
+    or writer on Spark's side gets the values; a value must not become data or part of a message.
+    """
+
     @classmethod
     def read(cls, fields: Fields) -> Self:
         """Read the connector's own fields, and note their faults."""

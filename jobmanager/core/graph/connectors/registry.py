@@ -9,11 +9,16 @@ from typing import TypeVar
 from jobmanager.core.graph.connectors import (
     blackhole,
     console,
+    delta,
     files,
     generator,
+    iceberg,
+    jdbc,
+    kafka,
     python_classes,
     script,
     sockets,
+    spark_formats,
     table,
 )
 from jobmanager.core.graph.connectors.connector import Connector
@@ -21,14 +26,27 @@ from jobmanager.core.graph.connectors.sink_connector import SinkConnector
 from jobmanager.core.graph.connectors.source_connector import SourceConnector
 from jobmanager.core.graph.document_fields import Fields
 
-MODULES = (files, generator, table, sockets, python_classes, script, console, blackhole)
+MODULES = (
+    files,
+    generator,
+    table,
+    kafka,
+    jdbc,
+    delta,
+    iceberg,
+    sockets,
+    python_classes,
+    spark_formats,
+    script,
+    console,
+    blackhole,
+)
 SOURCES: Mapping[str, type[SourceConnector]] = {
     one.name: one for module in MODULES for one in module.SOURCES
 }
 SINKS: Mapping[str, type[SinkConnector]] = {
     one.name: one for module in MODULES for one in module.SINKS
 }
-_NOT_YET = frozenset(["kafka", "jdbc"])
 C = TypeVar("C", bound=Connector)
 
 
@@ -47,11 +65,7 @@ def _read(fields: Fields, known: Mapping[str, type[C]], role: str) -> C | None:
     if name in known:
         return known[name].read(fields)
     fields.ignore_rest()  # the other fields may be right for the connector that was meant
-    if name in _NOT_YET:
-        fields.fault(
-            "connector", f"connector {name!r} is not supported by this version of Headgate yet"
-        )
-    elif name:
+    if name:
         usable = ", ".join(one for one, connector in known.items() if connector.is_suggested)
         fields.fault("connector", f"{name!r} is not a {role} connector: use one of {usable}")
     return None
