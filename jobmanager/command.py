@@ -99,6 +99,15 @@ def serve(
             min=0, help="Processes with a primed Spark session, ready for jobs. [default: 1]"
         ),
     ] = None,
+    runner_reuse: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Jobs that a runner's process serves one after the other; 0: one job for each "
+            "process. Jobs with users' code never leave their process to others. [default: 20]",
+        ),
+    ] = None,
     connectors: Annotated[
         list[str] | None,
         typer.Option(
@@ -236,6 +245,7 @@ def serve(
         spark_master=spark_master,
         data_root=data_root,
         warm_runners=warm_runners,
+        runner_reuse=runner_reuse,
         connectors=connectors or None,
         secrets_dir=secrets_dir,
         secrets_command=secrets_command,

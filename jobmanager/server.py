@@ -162,6 +162,7 @@ class Server:
             log_limits=settings.log_limits,
             ca=settings.trusted_ca,
             secrets=secrets,
+            reuse=settings.runner_reuse,
             connectors=self._connectors,
             warm_connectors=settings.connectors,
         )

@@ -214,6 +214,8 @@ class RunnerRow(Table):
     """How long it may go on without a JobManager where its sinks cannot be fenced."""
     ended_at: Mapped[datetime | None]
     """When it reported the end of the attempt that it has."""
+    process: Mapped[UUID | None]
+    """The process that serves it, if that served another runner before. NULL: one of its own."""
 
     __table_args__ = (
         ForeignKeyConstraint(
@@ -222,6 +224,12 @@ class RunnerRow(Table):
         Index("runners_job_id_attempt_key", "job_id", "attempt", unique=True),
         Index("runners_launched_at_idx", "launched_at"),
         Index("runners_alive_idx", "host", postgresql_where=text("exited_at IS NULL")),
+        Index(
+            "runners_process_key",
+            "process",
+            unique=True,
+            postgresql_where=text("exited_at IS NULL"),
+        ),
     )
 
 

@@ -146,6 +146,13 @@ class WarmSession:
     def __init__(self) -> None:
         self._spark: SparkSession | None = None
         self._chosen: Mapping[str, str] = {}
+        self._first_chosen: Mapping[str, str] = {}
+        """The settings that the JVM was started with: every new session in it begins with them."""
+
+    @property
+    def spark(self) -> SparkSession | None:
+        """The session; None: there is none."""
+        return self._spark
 
     def open(self, chosen: Mapping[str, str], *, records: bool = False) -> SparkSession:
         """A session with these settings: the existing one, or a new one. A session that has more
@@ -157,9 +164,22 @@ class WarmSession:
             self.close()
         if self._spark is None:
             self._spark = open_session(chosen, records=records)
+            self._first_chosen = dict(chosen)
         else:
             self._become(self._spark, chosen)
         self._chosen = dict(chosen)
+        return self._spark
+
+    def renew(self) -> SparkSession:
+        """Takes a new session in the same JVM: temporary views, functions, settings and listeners
+        of the session before are gone. Raises an error if there is no session.
+        """
+        assert self._spark is not None
+        # PySpark makes a session the default one only if it knows no other
+        SparkSession._instantiatedSession = None
+        SparkSession._activeSession = None
+        self._spark = self._spark.newSession()
+        self._chosen = self._first_chosen
         return self._spark
 
     def heap(self) -> Heap | None:
