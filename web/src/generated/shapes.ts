@@ -633,12 +633,6 @@ export interface components {
             async: components["schemas"]["FigureStatistics"];
             sync: components["schemas"]["FigureStatistics"];
         };
-        /** Environment */
-        Environment: {
-            classpath: string[];
-            /** @description Python, which runs the JobManager. */
-            jvm: components["schemas"]["VirtualMachine"];
-        };
         /** ExceptionHistory */
         ExceptionHistory: {
             entries: components["schemas"]["FailedAttempt"][];
@@ -1481,6 +1475,12 @@ export interface components {
         ProgressSummaryEvent: {
             jobs: components["schemas"]["ProgressLine"][];
         };
+        /** PythonEnvironment */
+        PythonEnvironment: {
+            classpath: string[];
+            /** @description Python, which runs the JobManager. */
+            jvm: components["schemas"]["VirtualMachine"];
+        };
         /** QueueStatus */
         QueueStatus: {
             /** @enum {string} */
@@ -1647,8 +1647,8 @@ export interface components {
             /** @description Null: the rescale is under way. */
             terminalState: ("COMPLETED" | "FAILED" | "IGNORED") | null;
             terminatedReason: ("SUCCEEDED" | "EXCEPTION_OCCURRED" | "JOB_CANCELED") | null;
-            /** @enum {string} */
-            triggerCause: "INITIAL_SCHEDULE" | "UPDATE_REQUIREMENT" | "NEW_RESOURCE_AVAILABLE" | "RECOVERABLE_FAILOVER";
+            /** @constant */
+            triggerCause: "UPDATE_REQUIREMENT";
             vertices: {
                 [key: string]: components["schemas"]["RescaledVertex"];
             };
@@ -2625,7 +2625,6 @@ export type Desired = components['schemas']['Desired'];
 export type DisposalRequest = components['schemas']['DisposalRequest'];
 export type DryRun = components['schemas']['DryRun'];
 export type DurationStatistics = components['schemas']['DurationStatistics'];
-export type Environment = components['schemas']['Environment'];
 export type ExceptionHistory = components['schemas']['ExceptionHistory'];
 export type ExecutionConfig = components['schemas']['ExecutionConfig'];
 export type ExecutionResult = components['schemas']['ExecutionResult'];
@@ -2712,6 +2711,7 @@ export type ProgressDetail = components['schemas']['ProgressDetail'];
 export type ProgressEvent = components['schemas']['ProgressEvent'];
 export type ProgressLine = components['schemas']['ProgressLine'];
 export type ProgressSummaryEvent = components['schemas']['ProgressSummaryEvent'];
+export type PythonEnvironment = components['schemas']['PythonEnvironment'];
 export type QueueStatus = components['schemas']['QueueStatus'];
 export type Ready = components['schemas']['Ready'];
 export type RegionProgress = components['schemas']['RegionProgress'];
