@@ -158,7 +158,7 @@ class RegionProgress:
     sources: list[SourceProgress] = field(default_factory=list)
     operators: list[OperatorProgress] = field(default_factory=list)
     subtasks: list[SubtaskProgress] = field(default_factory=list)
-    """Empty: Spark's tasks were not measured."""
+    """Empty: Spark's tasks cannot be told apart by vertex, or were not measured."""
 
 
 @dataclass(frozen=True, slots=True)

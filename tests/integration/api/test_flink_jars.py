@@ -130,10 +130,13 @@ async def test_a_jar_is_run_from_a_savepoint_or_the_path_of_a_checkpoint(cluster
     jar = await uploaded(cluster, "job.json", a_graph(max_parallelism=8))
 
     nowhere = await cluster.http.post(f"/jars/{jar}/run", json={"savepointPath": "file:///no"})
-    checkpoint = await cluster.http.post(f"/jars/{jar}/run", json={"savepointPath": path})
+    unknown = path.removesuffix("/1") + "/99"
+    missing = await cluster.http.post(f"/jars/{jar}/run", json={"savepointPath": unknown})
+    known = await cluster.http.post(f"/jars/{jar}/run", json={"savepointPath": path})
 
     assert nowhere.status_code in (404, 422), nowhere.text
-    assert "checkpoint 1" in checkpoint.json()["errors"][0]  # its files are not there in this test
+    assert (missing.status_code, "has no checkpoint 99" in missing.text) == (404, True)
+    assert "manifest.json" in known.json()["errors"][0]  # played runners write no files
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,11 @@ from jobmanager.core.errors import MalformedRequest
 
 
 def test_names_are_listed_and_values_are_texts() -> None:
-    metrics = {"numRecordsIn": 3, "busyTimeMsPerSecond": math.nan, "path": "file:/a"}
+    metrics: dict[str, Any] = {
+        "numRecordsIn": 3,
+        "busyTimeMsPerSecond": math.nan,
+        "path": "file:/a",
+    }
 
     assert answer(metrics, "") == [{"id": name} for name in metrics]
     assert answer(metrics, "path,busyTimeMsPerSecond,unknown,path") == [
@@ -113,7 +117,7 @@ def test_a_failure_is_an_object_of_flinks_class(message: str) -> None:
         "java.lang.Exception",
         "java.lang.Throwable",
     ]
-    values = {}
+    values: dict[str, Any] = {}
     for name, _, flags, fields in reversed(classes):
         values |= {field: java.value() for field, _ in fields}
         if flags & 1:  # the class writes its objects itself, and says where that ends
