@@ -21,7 +21,8 @@ import psutil
 
 from taskrunner import logs
 
-LOW = 15
+LOW = 10
+"""A tenth of the time where others want all of it: lower, a spare process would never be ready."""
 _WEAKEST = 20
 _CAP_SYS_NICE = 23
 _AUTOGROUP = Path("/proc/self/autogroup")
