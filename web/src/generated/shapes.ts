@@ -633,12 +633,6 @@ export interface components {
             async: components["schemas"]["FigureStatistics"];
             sync: components["schemas"]["FigureStatistics"];
         };
-        /** Environment */
-        Environment: {
-            classpath: string[];
-            /** @description Python, which runs the JobManager. */
-            jvm: components["schemas"]["VirtualMachine"];
-        };
         /** ExceptionHistory */
         ExceptionHistory: {
             entries: components["schemas"]["FailedAttempt"][];
@@ -1360,6 +1354,25 @@ export interface components {
             minParallelism: number;
             parallelism: number;
         };
+        /**
+         * PartitionLag
+         * @description How far a source is behind the end of one partition of its input.
+         */
+        PartitionLag: {
+            /** @description The offset after the last record. */
+            end: number;
+            /** @description In Kafka the topic and the number of the partition: `bids-0`. */
+            partition: string;
+            /** @description The offset of the first record that was not read. */
+            position: number;
+            /** @description Records that were not read. */
+            rows: number;
+            /**
+             * @description The age of the first record that was not read, by its timestamp, as measured at the last
+             *     checkpoint; 0: all records were read; None: unknown.
+             */
+            seconds: number | null;
+        };
         /** PhaseResponse */
         PhaseResponse: {
             detail: string | null;
@@ -1481,6 +1494,12 @@ export interface components {
         ProgressSummaryEvent: {
             jobs: components["schemas"]["ProgressLine"][];
         };
+        /** PythonEnvironment */
+        PythonEnvironment: {
+            classpath: string[];
+            /** @description Python, which runs the JobManager. */
+            jvm: components["schemas"]["VirtualMachine"];
+        };
         /** QueueStatus */
         QueueStatus: {
             /** @enum {string} */
@@ -1578,7 +1597,7 @@ export interface components {
             state_bytes: number;
             /** @default 0 */
             state_rows: number;
-            /** @description Empty: Spark's tasks cannot be told apart by vertex, or were not measured. */
+            /** @description Empty: Spark's tasks were not measured. */
             subtasks: components["schemas"]["SubtaskProgress"][];
             /**
              * @description How long the region had work and committed nothing; 0: it makes progress, or is idle.
@@ -1647,8 +1666,8 @@ export interface components {
             /** @description Null: the rescale is under way. */
             terminalState: ("COMPLETED" | "FAILED" | "IGNORED") | null;
             terminatedReason: ("SUCCEEDED" | "EXCEPTION_OCCURRED" | "JOB_CANCELED") | null;
-            /** @enum {string} */
-            triggerCause: "INITIAL_SCHEDULE" | "UPDATE_REQUIREMENT" | "NEW_RESOURCE_AVAILABLE" | "RECOVERABLE_FAILOVER";
+            /** @constant */
+            triggerCause: "UPDATE_REQUIREMENT";
             vertices: {
                 [key: string]: components["schemas"]["RescaledVertex"];
             };
@@ -2020,8 +2039,15 @@ export interface components {
             backlog_rows: number | null;
             /** @default 0 */
             input_rows_per_second: number;
+            /** @description Of a source that has partitions, such as Kafka. */
+            lags: components["schemas"]["PartitionLag"][];
             /** @default 0 */
             processed_rows_per_second: number;
+            /**
+             * @description Records that this attempt could not decode.
+             * @default 0
+             */
+            unreadable_rows: number;
             vertex: string;
         };
         /** SparkJudgement */
@@ -2625,7 +2651,6 @@ export type Desired = components['schemas']['Desired'];
 export type DisposalRequest = components['schemas']['DisposalRequest'];
 export type DryRun = components['schemas']['DryRun'];
 export type DurationStatistics = components['schemas']['DurationStatistics'];
-export type Environment = components['schemas']['Environment'];
 export type ExceptionHistory = components['schemas']['ExceptionHistory'];
 export type ExecutionConfig = components['schemas']['ExecutionConfig'];
 export type ExecutionResult = components['schemas']['ExecutionResult'];
@@ -2701,6 +2726,7 @@ export type OperationResponse = components['schemas']['OperationResponse'];
 export type OperationStatus = components['schemas']['OperationStatus'];
 export type OperatorProgress = components['schemas']['OperatorProgress'];
 export type ParallelismBounds = components['schemas']['ParallelismBounds'];
+export type PartitionLag = components['schemas']['PartitionLag'];
 export type PhaseResponse = components['schemas']['PhaseResponse'];
 export type PlanInput = components['schemas']['PlanInput'];
 export type PlanNode = components['schemas']['PlanNode'];
@@ -2712,6 +2738,7 @@ export type ProgressDetail = components['schemas']['ProgressDetail'];
 export type ProgressEvent = components['schemas']['ProgressEvent'];
 export type ProgressLine = components['schemas']['ProgressLine'];
 export type ProgressSummaryEvent = components['schemas']['ProgressSummaryEvent'];
+export type PythonEnvironment = components['schemas']['PythonEnvironment'];
 export type QueueStatus = components['schemas']['QueueStatus'];
 export type Ready = components['schemas']['Ready'];
 export type RegionProgress = components['schemas']['RegionProgress'];
