@@ -3,14 +3,14 @@
 Only an addition: a server of the version before works on this schema.
 
 Revision ID: 9c3e5a71d0b8
-Revises: 4b7fd2906ce1
+Revises: 9e51c7d0a3f4
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "9c3e5a71d0b8"
-down_revision = "4b7fd2906ce1"
+down_revision = "9e51c7d0a3f4"
 branch_labels = None
 depends_on = None
 

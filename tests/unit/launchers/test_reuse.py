@@ -43,8 +43,8 @@ while True:
     if habit == "dies taking":
         os._exit(9)
     if habit == "hangs":
-        lines.readline()
-        sys.stdin.read()
+        while True:
+            signal.pause()
     runner = json.loads(order)["runner"]
     say("serving", runner)
     if habit == "serves on":

@@ -2,11 +2,13 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
+import structlog
 
 from jobmanager.core.graph.connectors.generator import GeneratorSource
 from jobmanager.core.graph.connectors.sink_connector import SinkConnector
@@ -88,6 +90,14 @@ def test_processes_that_a_runner_starts_do_not_get_the_variables(
     assert SecretLookup()("pw") == "sw0rd"
 
 
+@pytest.fixture
+def logs_as_before() -> Iterator[None]:
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
+
+
+@pytest.mark.usefixtures("logs_as_before")
 def test_a_secret_is_in_no_failure_and_no_line_of_the_log(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

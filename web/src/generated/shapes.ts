@@ -1597,7 +1597,7 @@ export interface components {
             state_bytes: number;
             /** @default 0 */
             state_rows: number;
-            /** @description Empty: Spark's tasks were not measured. */
+            /** @description Empty: Spark's tasks cannot be told apart by vertex, or were not measured. */
             subtasks: components["schemas"]["SubtaskProgress"][];
             /**
              * @description How long the region had work and committed nothing; 0: it makes progress, or is idle.
