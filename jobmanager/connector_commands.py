@@ -128,14 +128,19 @@ def install(
       headgate connectors install jdbc --from-directory /media/jars
       headgate connectors install mydb --coordinates com.example:mydb-jdbc:1.2
     """
+    from jobmanager.files.connector_shelf import repository_of_spark
     from jobmanager.files.jar_sources import JarDirectory, JarRepository
 
     if coordinates and len(names) != 1:
         raise HeadgateError("--coordinates are those of one package: name one")
     shelf = _shelf(data_dir, site_file)
-    source: JarSource = JarRepository(repository or shelf.repository)
     if from_directory is not None:
-        source = JarDirectory(from_directory)
+        source: JarSource = JarDirectory(from_directory)
+    else:
+        try:
+            source = JarRepository(repository or shelf.repository or repository_of_spark())
+        except UnusableCatalogue as error:
+            raise HeadgateError(str(error)) from error
     packages = [_package(shelf, name, coordinates or []) for name in dict.fromkeys(names)]
     say = (lambda text: None) if as_json else typer.echo
     for package in packages:

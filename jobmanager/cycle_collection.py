@@ -9,7 +9,7 @@ so the collector walks through them again and again and finds nothing.
 import gc
 
 _YOUNG = 20_000
-"""So many objects before Python looks through them, which takes less than 10 ms. An object has
+"""So many objects before Python looks through them, which takes about 10 ms. An object has
 about 200 bytes: about 4 MB of garbage can wait for the next look.
 """
 _MIDDLE, _OLD = 10, 10

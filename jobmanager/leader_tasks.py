@@ -9,12 +9,14 @@ from datetime import timedelta
 
 import structlog
 
-from jobmanager.core.ids import RunnerId
+from jobmanager.core.errors import JobNotFound, RunnerNotFound
+from jobmanager.core.ids import AttemptNumber, RunnerId
 from jobmanager.core.life.lanes import OutboxLane
 from jobmanager.core.life.lease import Term
 from jobmanager.core.life.overdue import RunnerLimits
 from jobmanager.core.life.records import HistoryEntry
 from jobmanager.launchers.local import LocalLauncher
+from jobmanager.launchers.machine_load import MachineLoad
 from jobmanager.loops.access_pruner import AccessPruner
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
@@ -68,6 +70,7 @@ class LeaderTasks:
         self._tasks: list[asyncio.Task[None]] = []
         self._lanes: list[DispatchLoop] = []
         launcher.on_exit(self._runner_exited)
+        launcher.on_return(self._runner_returned)
 
     def begin(self, term: Term, url: str) -> None:
         self._stop = stop = asyncio.Event()
@@ -91,7 +94,7 @@ class LeaderTasks:
         reaper = Reaper(units, launcher, clock, limits, self._starts)
         watchdog = Watchdog(units, clock, timeout, settings.stall_after)
         pruner = Pruner(units, self._storage.sweep, clock, settings.pruning)
-        warm = WarmPool(launcher, settings.warm_runners, clock)
+        warm = WarmPool(launcher, settings.warm_runners, clock, MachineLoad().is_busy)
         self._tasks = [
             asyncio.create_task(self._adopt(term, url), name="adopt"),
             *(
@@ -153,6 +156,20 @@ class LeaderTasks:
                 entry = HistoryEntry(self._clock(), "leader_changed", said)
                 await uow.history.add(job_id, entry)
             await uow.commit()
+
+    async def _runner_returned(
+        self, runner_id: RunnerId, attempt: AttemptNumber, description: str
+    ) -> bool:
+        """Record that a runner exited and its process stays; False: it must end."""
+        while True:
+            try:
+                now = self._clock()
+                return await runners.returned(self._units(), runner_id, attempt, description, now)
+            except (RunnerNotFound, JobNotFound):
+                return False
+            except Exception as error:
+                _log.warning("return not recorded yet", runner=str(runner_id), error=str(error))
+                await asyncio.sleep(1)
 
     async def _runner_exited(self, runner_id: RunnerId, description: str) -> None:
         """Record the exit of a runner. It is reported only once, so retry until Postgres answers.

@@ -162,6 +162,7 @@ class Server:
             log_limits=settings.log_limits,
             ca=settings.trusted_ca,
             secrets=secrets,
+            reuse=settings.runner_reuse,
             connectors=self._connectors,
             warm_connectors=settings.connectors,
         )
@@ -335,6 +336,7 @@ class Server:
             to_leader=to_leader,
             access=self._access,
             audit=self._database.audit,
+            configuration=self._settings.shown(),
         )
 
     def _start_events(self, stop: asyncio.Event) -> list[asyncio.Task[None]]:

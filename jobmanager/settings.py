@@ -1,6 +1,7 @@
 """The settings of a server: by options, or by HEADGATE_* environment variables."""
 
 import ipaddress
+import json
 import os
 import re
 import socket
@@ -56,6 +57,9 @@ class Settings(BaseSettings):
     )
     spark_master: str = Field(default_factory=lambda: f"local[{max(2, os.cpu_count() or 2)}]")
     warm_runners: int = Field(1, ge=0, le=64, description="Processes kept ready for jobs to come.")
+    runner_reuse: int = Field(
+        20, ge=0, le=10_000, description="Jobs that a runner's process serves before it ends."
+    )
     class_archives: Path | None = Field(
         None, description="Where Spark's loaded classes are kept. None: in the data directory."
     )
@@ -367,6 +371,14 @@ class Settings(BaseSettings):
     def database(self) -> URL | None:
         """With its password. None: the embedded Postgres."""
         return self._database
+
+    def shown(self) -> dict[str, str]:
+        """The settings as texts, without those that are not set, and without secrets."""
+        plain = self.model_dump(mode="json", exclude_none=True, exclude={"database_url"})
+        return {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in plain.items()
+        }
 
     @property
     def exposure(self) -> Exposure:

@@ -2,23 +2,26 @@
 
 It reads one line from its standard input, the runner's secret. The process ends when its standard
 input ends before that, which happens when the server ends. With `--warm MASTER` it first opens a
-Spark session on that master and primes it, and creates the file `--ready-file`.
+Spark session on that master and primes it, and creates the file `--ready-file`. With `--reuse N` it
+serves up to N runners, one after the other.
 """
 
 import argparse
-import os
-import select
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from uuid import UUID
 
 from jobmanager.core.ids import RunnerId
-from taskrunner import log_rotation, logs, secret_lookup
+from taskrunner import cpu_priority, log_rotation, logs, secret_lookup
 from taskrunner.control.address import AddressFile
 from taskrunner.control.client import JobManagerClient, RunnerDismissed
+from taskrunner.control.server_channel import ServerChannel
+from taskrunner.reuse import ReturningProcess
 from taskrunner.runner import RunnerProcess
+from taskrunner.runner_log import RunnerLog
 from taskrunner.spark.session import connector_jars
 from taskrunner.spark.session.session import WarmSession, primed_session
 
@@ -29,30 +32,55 @@ def main() -> int:
     arguments = _parser().parse_args()
     secret_lookup.take_environment()
     logs.configure()
-    log_rotation.start()
+    runner_log = RunnerLog(Path.cwd())
+    log_rotation.start(runner_log)
+    channel = ServerChannel()
     session = WarmSession()
     if arguments.warm is not None:
-        jars = connector_jars.from_argument(arguments.jars)
-        session = primed_session(arguments.warm, is_wanted=_is_wanted, jars=jars)
-        if arguments.ready_file is not None:
-            arguments.ready_file.touch()
-        log.info("warm")
-    secret = _read_secret()
+        session = _prepared(arguments, channel)
+    secret = channel.read_secret()
     if secret is None and arguments.warm is not None:
         session.close()
         return 0
     if secret is None:
         log.error("no_secret", reason="standard input ended without the line with the secret")
         return 2
+    process = ReturningProcess(channel, session, runner_log, arguments.reuse)
+    return _serve(arguments, session, process, secret)
+
+
+def _prepared(arguments: argparse.Namespace, channel: ServerChannel) -> WarmSession:
+    """A primed session. Nobody waits for it yet, until the secret arrives."""
+    cpu_priority.lower_until(channel.await_words)
+    jars = connector_jars.from_argument(arguments.jars)
+    session = primed_session(arguments.warm, is_wanted=channel.has_words, jars=jars)
+    if arguments.ready_file is not None:
+        arguments.ready_file.touch()
+    log.info("warm")
+    return session
+
+
+def _serve(
+    arguments: argparse.Namespace, session: WarmSession, process: ReturningProcess, secret: str
+) -> int:
+    """Serves one runner after the other; returns the exit code of the process."""
+    runner_id = RunnerId(arguments.runner_id)
     addresses = AddressFile(arguments.address_file)
-    return _run(
-        JobManagerClient(RunnerId(arguments.runner_id), addresses, secret, arguments.ca), session
-    )
+    while True:
+        client = JobManagerClient(runner_id, addresses, secret, arguments.ca)
+        runner = RunnerProcess(client, session, announce=partial(process.announce, runner_id))
+        code = _run(client, runner)
+        if not runner.is_returning:
+            return code
+        order = process.next_runner(runner_id)
+        if order is None:
+            session.close()
+            return 0
+        runner_id, secret = RunnerId(order.runner), order.secret
 
 
-def _run(jobmanager: JobManagerClient, session: WarmSession) -> int:
-    with jobmanager as client:
-        runner = RunnerProcess(client, session)
+def _run(jobmanager: JobManagerClient, runner: RunnerProcess) -> int:
+    with jobmanager:
 
         def terminate(number: int, frame: FrameType | None) -> None:
             runner.terminate()
@@ -63,22 +91,9 @@ def _run(jobmanager: JobManagerClient, session: WarmSession) -> int:
         except RunnerDismissed as error:
             log.error("dismissed", reason=str(error))
             return 1
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
     return 0
-
-
-def _read_secret() -> str | None:
-    """Waits for the secret of this runner; None: the server ended without giving it one."""
-    secret = sys.stdin.readline().strip()
-    # Processes that are started from now on must not inherit the pipe to the server.
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, sys.stdin.fileno())
-    os.close(nothing)
-    return secret or None
-
-
-def _is_wanted() -> bool:
-    """Whether the secret has already arrived: then priming would only delay the job."""
-    return bool(select.select([sys.stdin], [], [], 0)[0])
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -90,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--ca", type=Path, help="PEM file of certificates that are trusted")
     parser.add_argument("--warm", metavar="MASTER", help="start and prime Spark, and wait")
     parser.add_argument("--ready-file", type=Path, help="made when a warm runner is primed")
+    parser.add_argument("--reuse", type=int, default=1, help="how many runners the process serves")
     parser.add_argument(
         "--jars", default="[]", help="JSON: path and sha256 of each jar that a warm session has"
     )

@@ -79,6 +79,8 @@ class AttemptRun:
         """`heard_at`: when the last call was sent that a JobManager has answered."""
         self.job = job
         self.number = number
+        self.document = run.graph
+        """The job graph, as it was submitted."""
         self.keeps_runner = False
         """The attempt was stopped, and the job's next attempt will run in this process."""
         after = None if run.fence_after_ms is None else run.fence_after_ms / 1000

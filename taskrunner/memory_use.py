@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import psutil
 
-from jobmanager.protocol.messages import RunnerMemory
+from jobmanager.protocol.messages import JvmFigures, RunnerMemory
 from taskrunner.spark.session.session import WarmSession
 
 _DATA_STEP = 16 * 2**20
@@ -30,7 +30,21 @@ class MemoryUse:
             heap_max_bytes=heap.max_bytes if heap else None,
             java_version=heap.java_version if heap else None,
             slots=heap.slots if heap else None,
+            jvm=self._jvm(),
         )
+
+    def _jvm(self) -> JvmFigures | None:
+        figures = self._session.jvm_figures()
+        if figures is None:
+            return None
+        spent = 0.0
+        for process in self._processes():
+            with suppress(psutil.Error):  # the process has ended meanwhile
+                times = process.cpu_times()
+                spent += times.user + times.system
+        machine = psutil.virtual_memory().total
+        more = {"cpu_time_ns": int(spent * 1e9), "physical_bytes": machine}
+        return figures.model_copy(update=more)
 
     def data_moved(self) -> int | None:
         """How much data all processes have read and written, in steps of 16 MiB."""

@@ -1,22 +1,30 @@
 """A runner: registers, runs an attempt, reports its end, and then ends or runs the next attempt.
 
-registered ──run──▶ attempt ──▶ its end is reported ──▶ the process ends
+registered ──run──▶ attempt ──▶ its end is reported ──▶ the process ends, or serves another runner
                       ▲                 │ stopped, and the runner is kept
                       └─────run──── waits, Spark warm ──exit, a signal, idle timeout──▶ ends
+
+The process may serve another runner (`taskrunner/reuse.py`) if this runner had one attempt, which
+did not fail and has run no users' code.
 """
 
 import os
 import platform
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from queue import Empty, SimpleQueue
+from threading import Thread
 
+from jobmanager.core.graph import graph_document
 from jobmanager.core.ids import AttemptNumber, JobId
+from jobmanager.core.runner_reuse import obstacle
 from jobmanager.protocol.messages import (
     PROTOCOL_VERSION,
+    AttemptFailedReport,
     AttemptInputEnded,
     AttemptPrepared,
     AttemptReport,
@@ -56,6 +64,8 @@ _TERMINATION_GRACE = timedelta(seconds=5)
 _EXIT_WAIT_SECONDS = 10.0
 _IN_ORDER_SECONDS = 5.0
 """How long the report of an attempt's end waits for the delivery of earlier reports."""
+_THREAD_SECONDS = 10.0
+"""How long a call of a thread that is to end may take."""
 _TICK_SECONDS = 0.5
 _MEMORY_EVERY = 5
 """Heartbeats."""
@@ -71,8 +81,14 @@ class RunnerProcess:
         session: WarmSession | None = None,
         report_within: timedelta = timedelta(hours=1),
         patience: timedelta = timedelta(minutes=2),
+        announce: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`announce` is asked when the attempt has ended: whether the process stays."""
         self._client = client
+        self._announce = announce
+        self._has_had_attempts = 0
+        self.is_returning = False
+        """Whether the process may serve another runner, after `run`. Spark's session is open."""
         self._report_within = report_within
         self._patience = patience
         """How long a kept runner waits for its next attempt while a JobManager is reachable."""
@@ -114,14 +130,20 @@ class RunnerProcess:
             self._end,
         )
         self._heartbeats.start()
-        DirectivePoller(self._client, welcome.poll_wait_ms, self._take_directive, self._end).start()
+        poller = DirectivePoller(
+            self._client, welcome.poll_wait_ms, self._take_directive, self._end
+        )
+        poller.start()
         try:
             attempt = self._attempts.get()
             while attempt is not None:
                 attempt = self._run_attempt(attempt)
+            self._heartbeats.end()
+            if self.is_returning:
+                self._await_threads(poller, self._heartbeats)
         finally:
-            self._session.close()
-        self._heartbeats.end()
+            if not self.is_returning:
+                self._session.close()
 
     def terminate(self) -> None:
         """Cancels the attempt with a short grace period, on a signal. Safe in a signal handler."""
@@ -138,6 +160,7 @@ class RunnerProcess:
         if ending is None:
             return None
         reporter.finish(_IN_ORDER_SECONDS)
+        stays = self._may_return(attempt, ending) and self._announce()
         if attempt.keeps_runner:
             # the next attempt may be this runner's at any moment from then on, and what is
             # said of this one must not be taken for it
@@ -146,9 +169,30 @@ class RunnerProcess:
         is_awaited = self._report_ending(attempt, ending)
         if attempt.keeps_runner and is_awaited:
             return self._await_next()
+        if stays and is_awaited and self._await_exit():
+            self.is_returning = isinstance(self._last_order, Dismissed)
+            return None
         self._session.close()
         self._await_exit()
         return None
+
+    def _may_return(self, attempt: AttemptRun, ending: EndingReport) -> bool:
+        if attempt.keeps_runner or self._has_had_attempts > 1 or self._last_order is not None:
+            return False
+        if isinstance(ending, AttemptFailedReport):
+            return False
+        found = obstacle(attempt.document, graph_document.parse(attempt.document))
+        if found is not None:
+            log.info("not_reused", reason=found)
+        return found is None
+
+    def _await_threads(self, *threads: Thread) -> None:
+        """Waits for the threads that speak for this runner: they must not outlive it."""
+        for thread in threads:
+            thread.join(_THREAD_SECONDS)
+        if any(thread.is_alive() for thread in threads):
+            log.warning("not_reused", reason="a thread of the runner goes on")
+            self.is_returning = False
 
     def _report_progress(
         self, attempt: AttemptRun, body: ProgressReport, reporter: Reporter
@@ -190,10 +234,13 @@ class RunnerProcess:
         log.warning("no_next_attempt")
         return None
 
-    def _await_exit(self) -> None:
-        """Waits for the JobManager's last directive, if there is one."""
-        with suppress(Empty):
+    def _await_exit(self) -> bool:
+        """Waits for the JobManager's last directive; returns whether it came."""
+        try:
             self._exits.get(timeout=_EXIT_WAIT_SECONDS)
+        except Empty:
+            return False
+        return True
 
     def _heartbeat(self) -> Heartbeat:
         attempt = self._current
@@ -242,6 +289,7 @@ class RunnerProcess:
             self._heard_at,
         )
         self._newest = attempt
+        self._has_had_attempts += 1
         if self._last_order is not None:  # it came first
             attempt.order(self._last_order)
         self._attempts.put(attempt)

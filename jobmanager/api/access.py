@@ -14,8 +14,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobmanager.api import problems
-from jobmanager.api.audit_trail import RULE, MatchedRule, entry_of
-from jobmanager.api.context import CALLER, ApiContext
+from jobmanager.api.audit_trail import MatchedRule, entry_of
+from jobmanager.api.context import CALLER, RULE, ApiContext
 from jobmanager.core.access.callers import Caller, refusal_of_role
 from jobmanager.core.access.roles import Role
 from jobmanager.core.access.route_rules import rule_for

@@ -31,12 +31,22 @@ from jobmanager.api import (
 from jobmanager.api.access import AccessGate
 from jobmanager.api.audit_trail import AuditTrail
 from jobmanager.api.browser_safety import BrowserSafety
+from jobmanager.api.flink import absent as flink_absent
 from jobmanager.api.flink import accumulators as flink_accumulators
+from jobmanager.api.flink import applications as flink_applications
 from jobmanager.api.flink import checkpoints as flink_checkpoints
 from jobmanager.api.flink import cluster as flink_cluster
+from jobmanager.api.flink import execution_results as flink_execution_results
+from jobmanager.api.flink import jars as flink_jars
+from jobmanager.api.flink import job_manager as flink_job_manager
 from jobmanager.api.flink import jobs as flink_jobs
+from jobmanager.api.flink import metrics as flink_metrics
+from jobmanager.api.flink import rescales as flink_rescales
 from jobmanager.api.flink import rescaling as flink_rescaling
 from jobmanager.api.flink import savepoints as flink_savepoints
+from jobmanager.api.flink import task_managers as flink_task_managers
+from jobmanager.api.flink import vertices as flink_vertices
+from jobmanager.api.flink import yarn as flink_yarn
 from jobmanager.api.forwarding import Forwarding
 from jobmanager.api.limits import BODY_IDLE, BODY_WITHIN, BodyLimit, Gate, Lane, default_lanes
 from jobmanager.api.security_headers import SecurityHeaders
@@ -48,11 +58,21 @@ _ROUTERS = (
     runners.router,
     summaries.router,
     flink_cluster.router,
+    flink_metrics.router,
     flink_jobs.router,
     flink_accumulators.router,
     flink_checkpoints.router,
     flink_savepoints.router,
     flink_rescaling.router,
+    flink_rescales.router,
+    flink_vertices.router,
+    flink_execution_results.router,
+    flink_jars.router,
+    flink_task_managers.router,
+    flink_job_manager.router,
+    flink_applications.router,
+    flink_yarn.router,
+    flink_absent.router,
     jobs.router,
     checkpoints.router,
     savepoints.router,

@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobmanager.api import problems
-from jobmanager.api.context import CALLER, SUBJECT, ApiContext
+from jobmanager.api.context import CALLER, RULE, SUBJECT, ApiContext
 from jobmanager.api.forwarding import FORWARDED_BY
 from jobmanager.core.access.callers import Caller
 from jobmanager.core.access.route_rules import RouteRule
@@ -20,8 +20,6 @@ from jobmanager.core.errors import DomainError
 from jobmanager.services.ports.access import AuditEntry
 
 _log = structlog.get_logger(__name__)
-RULE = "headgate.rule"
-"""Key of the request's scope: the rule of the route, and the parameters in the path."""
 MatchedRule = tuple[RouteRule, dict[str, str]]
 _LONGEST = 300
 

@@ -8,7 +8,9 @@ that is changed to mean 127.0.0.1 (DNS rebinding) makes the page look like the s
 2. a request that changes something, keeps a connection open or starts Spark has to come from a
    page of this server, by the headers in which browsers name the page (Origin, Sec-Fetch-Site);
 3. a body has to have a content type that its route documents. A page can send none of these
-   types to another server unless that server allows it first, and this server never does.
+   types to another server unless that server allows it first, and this server never does. The one
+   exception is Flink's upload of a jar, which is a form: there the second rule has to be enough,
+   and a browser that does not name the page is refused.
 
 Programs other than browsers send neither Origin nor Sec-Fetch-Site. The host rule does not apply
 to runners' calls: they carry a token that no page has, and a runner that is refused by a renamed
@@ -37,6 +39,8 @@ from jobmanager.core.errors import (
 
 _JSON_TYPES = ("application/json",)
 _UPLOAD_TYPES = ("application/octet-stream",)
+_FORM_TYPES = ("multipart/form-data",)
+"""Every page can send a form to any server: see `_refusal_of_old_browser`."""
 _READS = frozenset(["GET", "HEAD", "OPTIONS"])
 _OWN_PAGES = frozenset(["same-origin", "none"])
 """Values of Sec-Fetch-Site; `none` means that somebody typed the address."""
@@ -56,6 +60,7 @@ class RequestHead:
     fetch_site: str | None = None
     content_type: str | None = None
     has_body: bool = False
+    user_agent: str = ""
 
 
 def refusal_of_request(head: RequestHead, host_names: frozenset[str]) -> DomainError | None:
@@ -64,6 +69,7 @@ def refusal_of_request(head: RequestHead, host_names: frozenset[str]) -> DomainE
         _refusal_of_path(head)
         or _refusal_of_host(head, host_names)
         or _refusal_of_page(head)
+        or _refusal_of_old_browser(head)
         or _refusal_of_content_type(head)
     )
 
@@ -134,6 +140,22 @@ def _refusal_of_page(head: RequestHead) -> CrossSiteRequest | None:
     return None
 
 
+def _refusal_of_old_browser(head: RequestHead) -> CrossSiteRequest | None:
+    """A form, and a GET that changes something, are the two requests that any page can make a
+    browser send without asking the server first. Browsers of today say which page sent them; one
+    that does not say so is refused.
+    """
+    match _parts(head.path):
+        case ["jars", "upload"] | ["jobs", _, "yarn-cancel" | "yarn-stop"]:
+            is_told = head.origin is not None or head.fetch_site is not None
+            if head.user_agent.startswith("Mozilla/") and not is_told:
+                return CrossSiteRequest(
+                    "a browser sent this request and does not say for which page (Origin, "
+                    "Sec-Fetch-Site): use a browser of today, or another program"
+                )
+    return None
+
+
 def _refusal_of_content_type(head: RequestHead) -> UnsupportedContentType | None:
     if head.method in _READS:
         return None
@@ -152,6 +174,8 @@ def accepted_types(path: str) -> tuple[str, ...]:
     match _parts(path):
         case ["artifacts"]:
             return _UPLOAD_TYPES
+        case ["jars", "upload"]:
+            return _FORM_TYPES
         case ["jobs"] | ["jobs", _, "upgrade"]:
             return GRAPH_TYPES
         case _:
@@ -164,6 +188,8 @@ def _is_costly_read(head: RequestHead) -> bool:
         case ["events"] | ["jobs", _, "events"]:
             return True
         case ["jobs" | "savepoints", _, "state", *_]:
+            return True
+        case ["jobs", _, "yarn-cancel" | "yarn-stop"] | ["jars", _, "plan"]:
             return True
         case ["jobs", _, "logs"]:
             return "follow" in parse_qs(head.query)
@@ -203,6 +229,7 @@ def _head_of(scope: Scope) -> RequestHead:
         origin=_all_of(headers, "origin"),
         fetch_site=_all_of(headers, "sec-fetch-site"),
         content_type=_all_of(headers, "content-type"),
+        user_agent=headers.get("user-agent", ""),
         has_body="transfer-encoding" in headers or headers.get("content-length", "0") != "0",
     )
 

@@ -1,11 +1,15 @@
 """Native routes about checkpoints: take one, look at every ack, verify every file."""
 
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
+from pydantic import BaseModel, ConfigDict
 
 from jobmanager.api.context import Ctx, JobIdPath, Uow
+from jobmanager.api.flink.failure_causes import failure_cause
+from jobmanager.api.flink.triggers import trigger_of
+from jobmanager.api.problems import FLINK, FLINK_ERRORS
 from jobmanager.api.shapes.checkpoints import (
     AckResponse,
     CheckpointFailure,
@@ -14,26 +18,69 @@ from jobmanager.api.shapes.checkpoints import (
     SubtaskResponse,
     VerificationResponse,
 )
+from jobmanager.api.shapes.flink.operations import CheckpointOrTrigger, CheckpointTriggerStatus
+from jobmanager.core.errors import OperationNotFound
 from jobmanager.core.ids import CheckpointNumber
+from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.records import StoredCheckpoint
 from jobmanager.services import checkpoints
 
 router = APIRouter(tags=["checkpoints"])
 Number = Annotated[int, Path(ge=1, le=2**62)]
+NumberOrTrigger = Annotated[str, Path(pattern="^([1-9][0-9]{0,17}|[0-9a-f]{32})$")]
+_TRIGGER_DIGITS = 32
+_FAILED = "org.apache.flink.runtime.checkpoint.CheckpointException"
+
+
+class CheckpointRequest(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    checkpointType: str | None = None  # noqa: N815 - Flink's name
+    triggerId: str | None = None  # noqa: N815 - Flink's name
 
 
 @router.post(
-    "/jobs/{jobid}/checkpoints", status_code=HTTPStatus.ACCEPTED, summary="Take a checkpoint now"
+    "/jobs/{jobid}/checkpoints",
+    status_code=HTTPStatus.ACCEPTED,
+    summary="Take a checkpoint now",
+    tags=[FLINK],
+    responses=FLINK_ERRORS,
 )
-async def take(job_id: JobIdPath, context: Ctx, uow: Uow) -> CheckpointTriggered:
-    return CheckpointTriggered(number=await checkpoints.request(uow, job_id, context.clock()))
+async def take(
+    job_id: JobIdPath, context: Ctx, uow: Uow, body: CheckpointRequest | None = None
+) -> CheckpointTriggered:
+    """Checkpoints are always incremental, whatever `checkpointType` says. A repetition with the
+    same `triggerId` is the same checkpoint.
+    """
+    trigger = trigger_of(body.triggerId if body else None)
+    number = await checkpoints.request(uow, job_id, trigger, context.clock())
+    return CheckpointTriggered.model_validate({"number": number, "request-id": trigger.hex})
 
 
-@router.get("/jobs/{jobid}/checkpoints/{number}", summary="A checkpoint with every ack")
-async def show(job_id: JobIdPath, number: Number, uow: Uow) -> CheckpointResponse:
+@router.get(
+    "/jobs/{jobid}/checkpoints/{number}",
+    summary="A checkpoint with every ack; or how a request for a checkpoint went",
+    tags=[FLINK],
+    responses=FLINK_ERRORS,
+    response_model=CheckpointOrTrigger,
+    response_model_exclude_unset=True,
+)
+async def show(
+    job_id: JobIdPath, number: NumberOrTrigger, uow: Uow
+) -> CheckpointResponse | CheckpointTriggerStatus:
+    """With the number of a checkpoint, the checkpoint; with the 32 hexadecimal digits of a
+    `request-id`, what Flink answers about the request.
+    """
     async with uow:
         await uow.jobs.get(job_id)
-        return _response(await uow.checkpoints.get(job_id, CheckpointNumber(number)))
+        if len(number) != _TRIGGER_DIGITS:
+            return _response(await uow.checkpoints.get(job_id, CheckpointNumber(int(number))))
+        found = await uow.checkpoints.triggered_by(job_id, trigger_of(number))
+        if found is None:
+            raise OperationNotFound(
+                f"There is no checkpoint operation with triggerId={number} for job {job_id.hex}."
+            )
+        return _trigger_status(await uow.checkpoints.get(job_id, found))
 
 
 @router.post(
@@ -42,6 +89,18 @@ async def show(job_id: JobIdPath, number: Number, uow: Uow) -> CheckpointRespons
 async def verify(job_id: JobIdPath, number: Number, context: Ctx, uow: Uow) -> VerificationResponse:
     found = await checkpoints.verify(uow, context.storage, job_id, CheckpointNumber(number))
     return VerificationResponse(files=found.files, bytes=found.bytes, faults=list(found.faults))
+
+
+def _trigger_status(found: StoredCheckpoint) -> CheckpointTriggerStatus:
+    checkpoint = found.checkpoint
+    operation: dict[str, Any] | None = {"checkpointId": checkpoint.number}
+    if checkpoint.status is CheckpointStatus.IN_PROGRESS:
+        operation = None
+    elif checkpoint.status is CheckpointStatus.ABORTED:
+        message = f"{checkpoint.aborted_because}: {checkpoint.detail}"
+        operation = {"failureCause": failure_cause(_FAILED, message)}
+    done = "IN_PROGRESS" if operation is None else "COMPLETED"
+    return CheckpointTriggerStatus.model_validate({"status": {"id": done}, "operation": operation})
 
 
 def _response(found: StoredCheckpoint) -> CheckpointResponse:

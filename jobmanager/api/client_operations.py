@@ -93,6 +93,7 @@ _PATIENCE = {
 """Seconds that an answer may take, where Spark or all files have to be asked."""
 _STATE_PATIENCE = 400
 _ARGUMENTS = {"aid": "artifact_id", "oid": "operation_id", "sid": "savepoint_id"}
+_LINE = 100
 _OWN_IDS = ("idempotency-key", "Idempotency-Key", "triggerId")
 """Parameters by which the server recognises a repetition."""
 _PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
@@ -205,15 +206,22 @@ def _function(name: str, method: str, path: str, operation: Schema, document: Sc
 
 
 def _arguments(operation: Schema, document: Schema) -> Iterator[_Argument]:
+    """Return all arguments. A parameter of the query that the body has as well is left to it."""
+    body = operation.get("requestBody")
+    sent = list(_body(body["content"], document)) if body is not None else []
+    names = {one.name for one in sent}
+    found = _parameters(operation, document)
+    yield from (one for one in found if one.place != "query" or one.name not in names)
+    yield from sent
+
+
+def _parameters(operation: Schema, document: Schema) -> Iterator[_Argument]:
     for one in operation.get("parameters", ()):
         if one["name"] == "last_event_id":
             continue  # the header says the same
         kind = _type(one.get("schema", {}), document)
         required = bool(one.get("required"))
         yield _Argument(_python(one["name"]), one["name"], one["in"], kind, required)
-    body = operation.get("requestBody")
-    if body is not None:
-        yield from _body(body["content"], document)
 
 
 def _body(content: Schema, document: Schema) -> Iterator[_Argument]:
@@ -342,6 +350,9 @@ def _resolved(schema: Schema, document: Schema) -> Schema:
     if "$ref" in schema:
         found: Schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
         return found
+    if [one for one in schema.get("anyOf", ()) if one == {"type": "null"}]:  # may be left out
+        first: Schema = schema["anyOf"][0]
+        return _resolved(first, document)
     return schema
 
 
@@ -349,7 +360,11 @@ def _class(
     name: str, functions: Mapping[str, str], streams: set[str], method: str, stream: str, do: str
 ) -> str:
     lines = [f"class {name}:", f'    """Methods that {do}, one for each operation."""', ""]
-    lines += [f"    {one} = {stream if one in streams else method}({one})" for one in functions]
+    for one in functions:
+        made = stream if one in streams else method
+        line = f"    {one} = {made}({one})"
+        wrapped = [f"    {one} = {made}(", f"        {one}", "    )"]
+        lines += [line] if len(line) <= _LINE else wrapped
     return "\n".join(lines)
 
 

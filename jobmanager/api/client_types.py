@@ -83,6 +83,8 @@ def _definition(name: str, schema: Schema) -> str:
     if "enum" in schema:
         words = "".join(f"    {json.dumps(word)},\n" for word in schema["enum"])
         return f"{name} = Literal[\n{words}]"
+    if "anyOf" in schema or schema.get("type") == "array":
+        return f"{name} = {_type(schema)}"
     fields = schema.get("properties", {})
     types = {field: _field_type(field, schema) for field in fields}
     if all(field.isidentifier() and not keyword.iskeyword(field) for field in fields):

@@ -1,7 +1,7 @@
 """What the routes work with. The server makes it once; routes reach it through the request."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated
 from uuid import UUID
@@ -30,6 +30,8 @@ from jobmanager.services.wakeups import Wakeups
 
 CALLER = "headgate.caller"
 """Key of the request's scope: the caller. It is set before the route is called."""
+RULE = "headgate.rule"
+"""Key of the request's scope: the rule of the route, and the parameters in the path."""
 SUBJECT = "headgate.subject"
 """Key of the request's scope: the subject for the audit, if the path does not name it."""
 
@@ -56,6 +58,8 @@ class ApiContext:
     """The HTTP client with which a follower passes requests on to the leader."""
     access: AccessControl
     audit: AuditLog
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    """The settings of the server, without secrets."""
 
 
 async def _context(request: Request) -> ApiContext:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from jobmanager.api import problems
-from jobmanager.api.context import ApiContext
+from jobmanager.api.context import RULE, ApiContext
 from jobmanager.api.limits import is_read, is_runner_call, is_upload
 from jobmanager.core.errors import NotLeading
 
@@ -53,7 +53,10 @@ class Forwarding:
 def _needs_leader(scope: Scope) -> bool:
     if scope["path"].removeprefix("/v1").startswith("/tokens"):
         return False  # every server can create and revoke tokens, also while no server leads
-    return not is_read(scope) or is_runner_call(scope["path"])
+    if is_runner_call(scope["path"]) or not is_read(scope):
+        return True
+    found = scope.get(RULE)  # a GET may change something, too
+    return found is not None and found[0].is_write
 
 
 async def _forward(context: ApiContext, request: Request) -> Response:

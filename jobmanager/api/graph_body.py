@@ -1,7 +1,6 @@
 """A job graph as the body of a request."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,16 +9,13 @@ from fastapi import Request
 from jobmanager.api.context import ApiContext
 from jobmanager.core.access.callers import Caller
 from jobmanager.core.access.graph_rules import check_role_for_graph
-from jobmanager.core.errors import BodyTooLarge, Fault, InvalidJobGraph, MalformedRequest
+from jobmanager.core.errors import Fault, InvalidJobGraph
 from jobmanager.core.graph import graph_document
-from jobmanager.core.json_text import unstorable
-from jobmanager.protocol.graph_text import parse_yaml
 from jobmanager.services import artifacts, connector_checks, path_checks
+from jobmanager.services.graph_texts import document_in
 
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
 GRAPH_TYPES = ("application/json", *_YAML)
-MOST_YAML_BYTES = 1024 * 1024
-"""YAML takes a hundred times as long to read as JSON."""
 GRAPH_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -76,28 +72,4 @@ async def document_of(request: Request) -> Mapping[str, Any]:
     body = await request.body()
     kind = request.headers.get("content-type", "application/json")
     kind = kind.partition(";")[0].strip().lower()
-    if kind in _YAML and len(body) > MOST_YAML_BYTES:
-        raise BodyTooLarge(
-            f"a job graph as YAML may have {MOST_YAML_BYTES} bytes at most: send it as JSON"
-        )
-    # In a thread: a large text takes seconds, and a leader has to renew its lease meanwhile.
-    return await asyncio.to_thread(_document_in, body, kind)
-
-
-def _document_in(body: bytes, kind: str) -> Mapping[str, Any]:
-    try:
-        document = parse_yaml(body) if kind in _YAML else json.loads(body)
-    except (ValueError, RecursionError) as error:
-        shown = " ".join(str(error).split())
-        language = "YAML" if kind in _YAML else "JSON"
-        raise MalformedRequest(f"the body is not {language}: {shown}") from error
-    if not isinstance(document, dict):
-        raise MalformedRequest("the body is not a job graph: a mapping with name and vertices")
-    try:
-        # YAML has dates and numbers that JSON does not have, and Postgres stores JSON.
-        plain: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False, default=str))
-    except (ValueError, TypeError, RecursionError) as error:
-        raise MalformedRequest(f"the job graph cannot be kept as JSON: {error}") from error
-    if found := unstorable(json.dumps(plain).encode()):  # only from YAML
-        raise MalformedRequest(f"the job graph contains {found}")
-    return plain
+    return await asyncio.to_thread(document_in, body, "the body", is_yaml=kind in _YAML)

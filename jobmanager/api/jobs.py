@@ -11,7 +11,7 @@ from jobmanager.api import status as statuses
 from jobmanager.api.context import SUBJECT, Ctx, CurrentCaller, JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import plan_document
 from jobmanager.api.graph_body import GRAPH_BODY, resolved_document
-from jobmanager.api.problems import GRAPH_FAULTS, fault_shape
+from jobmanager.api.problems import FLINK, FLINK_ERRORS, GRAPH_FAULTS, fault_shape
 from jobmanager.api.shapes.flink.plans import JobPlan
 from jobmanager.api.shapes.jobs import (
     DryRun,
@@ -111,7 +111,12 @@ async def graph(job_id: JobIdPath, uow: Uow) -> GraphResponse:
     )
 
 
-@router.get("/jobs/{jobid}/status", summary="Desired and observed state, and why")
+@router.get(
+    "/jobs/{jobid}/status",
+    summary="Desired and observed state, and why",
+    tags=[FLINK],
+    responses=FLINK_ERRORS,
+)
 async def status(job_id: JobIdPath, uow: Uow) -> StatusResponse:
     async with uow:
         stored = await uow.jobs.get(job_id)

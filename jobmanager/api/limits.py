@@ -33,6 +33,8 @@ BODY_WITHIN = ConnectionLimits.body_within
 BODY_IDLE = ConnectionLimits.body_idle
 _UNASKED = 64 * 1024
 """Bytes of a body that are read without a need, or before it is known who sends it."""
+_FORM_BYTES = 64 * 1024
+"""What a form adds to the file in it."""
 _PIECE = 1024 * 1024
 """Of a body, as a route is given it."""
 
@@ -141,7 +143,9 @@ class BodyLimit:
     def _most_bytes(self, scope: Scope) -> int:
         if is_read(scope):
             return _UNASKED
-        return self._most_upload_bytes if is_upload(scope["path"]) else MOST_BODY_BYTES
+        if is_upload(scope["path"]):
+            return self._most_upload_bytes + _FORM_BYTES
+        return MOST_BODY_BYTES
 
 
 @dataclass
@@ -237,8 +241,8 @@ def is_runner_call(path: str) -> bool:
 
 
 def is_upload(path: str) -> bool:
-    """Of an artifact."""
-    return path.removeprefix("/v1").strip("/") == "artifacts"
+    """Of an artifact or a jar."""
+    return path.removeprefix("/v1").strip("/") in ("artifacts", "jars/upload")
 
 
 def _is_json(scope: Scope) -> bool:
@@ -256,6 +260,8 @@ def _is_slow(path: str) -> bool:
     transaction.
     """
     parts = path.removeprefix("/v1").strip("/").split("/")
+    if parts[0] == "jars" and len(parts) > 2:  # a program may be run up to its queries
+        return True
     return parts[2:3] in (["state"], ["upgrade"]) or parts[-1] in ("verify", "describe")
 
 

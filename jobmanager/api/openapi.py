@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from jobmanager.api.shapes.events import EVENT_DATA
-from jobmanager.api.shapes.problems import Problem
+from jobmanager.api.shapes.problems import FlinkErrors, Problem
 from jobmanager.api.shapes.shape import SCHEMAS, Shape
 from jobmanager.core.access.roles import Role
 from jobmanager.core.access.route_rules import NoRole, rule_for
@@ -27,7 +27,7 @@ def document_of(app: FastAPI) -> dict[str, Any]:
         schemas = document["components"]["schemas"]
         # No route returns a problem or the data of an event: FastAPI does not know their shapes.
         known_to_us: list[tuple[type[Shape], JsonSchemaMode]] = [
-            (shape, "serialization") for shape in (Problem, *EVENT_DATA)
+            (shape, "serialization") for shape in (Problem, FlinkErrors, *EVENT_DATA)
         ]
         _, defined = models_json_schema(known_to_us, ref_template=SCHEMAS)
         document["components"]["schemas"] = dict(sorted((defined["$defs"] | schemas).items()))

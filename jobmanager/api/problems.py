@@ -52,7 +52,15 @@ NATIVE_ERRORS: Responses = {
         "content": {PROBLEM_JSON: {"schema": {"$ref": ref_of(Problem)}}},
     }
 }
-FLINK_ERRORS: Responses = {"default": {"description": "Errors as Flink's", "model": FlinkErrors}}
+FLINK_ERRORS: Responses = {
+    "default": {
+        "description": "Errors as Flink's; a problem where the request accepts nothing else",
+        "content": {
+            "application/json": {"schema": {"$ref": ref_of(FlinkErrors)}},
+            PROBLEM_JSON: {"schema": {"$ref": ref_of(Problem)}},
+        },
+    }
+}
 GRAPH_FAULTS: Responses = {
     422: {
         "description": "The job graph has faults, and all of them are listed; or what is asked for "
@@ -182,7 +190,7 @@ def _answer(
         headers["WWW-Authenticate"] = 'Bearer realm="headgate"'
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
-    if _is_flinks(request.scope):
+    if _is_flinks(request.scope) and not _wants_problem(request):
         return JSONResponse({"errors": [f"{title}: {detail}"]}, status, headers)
     problem = {**_problem(status, kind, title, detail, request.url.path), **more}
     return JSONResponse(problem, status, headers, media_type=PROBLEM_JSON)
@@ -198,6 +206,13 @@ def _problem(
         "detail": detail,
         "instance": instance,
     }
+
+
+def _wants_problem(request: Request) -> bool:
+    """Whether the client takes a problem, and nothing that Flink would answer."""
+    accepted = request.headers.get("accept", "*/*").lower()
+    others = ("application/json", "application/*", "*/*")
+    return PROBLEM_JSON in accepted and not any(one in accepted for one in others)
 
 
 def _is_flinks(scope: Scope) -> bool:

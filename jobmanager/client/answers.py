@@ -21,6 +21,102 @@ class Ready(TypedDict):
     started_at: str
 
 
+ApplicationLine = TypedDict(
+    "ApplicationLine",
+    {
+        # That of its job.
+        "id": str,
+        "name": str,
+        "start-time": int,
+        # -1: it has not ended.
+        "end-time": int,
+        "duration": int,
+        "status": str,
+        # Jobs in each state.
+        "jobs": dict[str, int],
+    },
+)
+
+
+class Applications(TypedDict):
+    applications: list[ApplicationLine]
+
+
+JobStatus = Literal[
+    "starting",
+    "running",
+    "restarting",
+    "cancelling",
+    "cancelled",
+    "finished",
+    "failed",
+]
+
+
+JobLine = TypedDict(
+    "JobLine",
+    {
+        "jid": str,
+        "name": str,
+        "jobType": str,
+        "schedulerType": str,
+        "start-time": int,
+        # -1: the job has not ended.
+        "end-time": int,
+        "duration": int,
+        "state": str,
+        "last-modification": int,
+        # Subtasks in all (`total`), and in each state.
+        "tasks": dict[str, int],
+        "pending-operators": int,
+        # As in the native status.
+        "headgate-state": JobStatus | Literal["stalled", "degraded"],
+    },
+)
+
+
+ApplicationPage = TypedDict(
+    "ApplicationPage",
+    {
+        "id": str,
+        "name": str,
+        "status": str,
+        "start-time": int,
+        "end-time": int,
+        "duration": int,
+        "timestamps": dict[str, int],
+        "jobs": list[JobLine],
+    },
+)
+
+
+class Nothing(TypedDict):
+    """An empty object."""
+
+
+class ApplicationException(TypedDict):
+    exceptionName: str
+    stacktrace: str
+    timestamp: int
+    jobId: str
+
+
+class ApplicationExceptionEntries(TypedDict):
+    entries: list[ApplicationException]
+
+
+class ApplicationExceptions(TypedDict):
+    exceptionHistory: ApplicationExceptionEntries
+
+
+class ConfigurationEntry(TypedDict):
+    key: str
+    value: str
+
+
+Configuration = list[ConfigurationEntry]
+
+
 class ArtifactResponse(TypedDict):
     id: str
     """The SHA-256 of the content."""
@@ -110,6 +206,53 @@ WebConfig = TypedDict(
 )
 
 
+class DataSets(TypedDict):
+    dataSets: list[str]
+    """Always empty."""
+
+
+class QueueStatus(TypedDict):
+    id: Literal["IN_PROGRESS", "COMPLETED"]
+
+
+FailureCause = TypedDict(
+    "FailureCause",
+    {
+        "class": str,
+        "stack-trace": str,
+        # Base64 of a Java object that holds the class name and both texts: what Flink's Java
+        # clients read.
+        "serialized-throwable": str,
+    },
+)
+
+
+TriggerResult = TypedDict(
+    "TriggerResult",
+    {
+        # Where the savepoint is; absent: the operation failed, or makes none.
+        "location": NotRequired[str],
+        # Absent: the operation did not fail.
+        "failure-cause": NotRequired[FailureCause | None],
+    },
+)
+
+
+class TriggerStatus(TypedDict):
+    status: QueueStatus
+    operation: TriggerResult | None
+    """Null: the operation is under way."""
+
+
+RequestAccepted = TypedDict(
+    "RequestAccepted",
+    {
+        # The id of the operation.
+        "request-id": str,
+    },
+)
+
+
 GarbageKind = Literal[
     "checkpoint",
     "pool_file",
@@ -149,51 +292,27 @@ class InspectorResponse(TypedDict):
     """The path of the log."""
 
 
-class WarmRunners(TypedDict):
-    """The runners that a JobManager keeps ready for jobs to come."""
-
-    wanted: int
-    primed: int
-    starting: int
+class JarEntry(TypedDict):
+    name: str
+    description: str | None
 
 
-class JobManagerItem(TypedDict):
+class JarFile(TypedDict):
     id: str
-    url: str
-    host: str
-    pid: int
-    version: str
-    started_at: str
-    seen_at: str
-    is_leader: bool
-    warm: WarmRunners | None
-    """Null: this JobManager does not lead, and keeps no warm runners."""
+    name: str
+    uploaded: int
+    entry: list[JarEntry]
 
 
-class LeaseItem(TypedDict):
-    holder: str | None
-    """The JobManager that leads, or led last."""
-    url: str | None
-    expires_at: str
-    is_in_force: bool
-    remaining_ms: int
+class JarList(TypedDict):
+    address: str
+    files: list[JarFile]
 
 
-class JobManagerList(TypedDict):
-    items: list[JobManagerItem]
-    leader: str | None
-    """The leader's URL; null while no JobManager leads."""
-    term: int
-    lease: LeaseItem
-
-
-class JobWithStatus(TypedDict):
-    id: str
-    status: str
-
-
-class JobsWithStatus(TypedDict):
-    jobs: list[JobWithStatus]
+class JarUploaded(TypedDict):
+    filename: str
+    """A path whose last part is the jar's id."""
+    status: Literal["success"]
 
 
 class PlanInput(TypedDict):
@@ -247,6 +366,111 @@ JobPlan = TypedDict(
 )
 
 
+class JobPlanResponse(TypedDict):
+    plan: JobPlan
+
+
+class JarStarted(TypedDict):
+    jobid: str
+    applicationId: str
+
+
+class ApplicationStarted(TypedDict):
+    applicationid: str
+
+
+class VirtualMachine(TypedDict):
+    version: str
+    arch: str
+    options: list[str]
+
+
+class PythonEnvironment(TypedDict):
+    jvm: VirtualMachine
+    """Python, which runs the JobManager."""
+    classpath: list[str]
+
+
+class LogFile(TypedDict):
+    name: str
+    size: int
+    mtime: int
+
+
+class LogList(TypedDict):
+    logs: list[LogFile]
+
+
+class MetricValue(TypedDict):
+    id: str
+    value: NotRequired[str]
+    """Absent: only the names were asked for."""
+
+
+MetricList = list[MetricValue]
+
+
+class Profilings(TypedDict):
+    profilingList: list[str]
+    """Always empty."""
+
+
+class ThreadText(TypedDict):
+    threadName: str
+    stringifiedThreadInfo: str
+
+
+class ThreadDump(TypedDict):
+    threadInfos: list[ThreadText]
+
+
+class WarmRunners(TypedDict):
+    """The runners that a JobManager keeps ready for jobs to come."""
+
+    wanted: int
+    primed: int
+    starting: int
+
+
+class JobManagerItem(TypedDict):
+    id: str
+    url: str
+    host: str
+    pid: int
+    version: str
+    started_at: str
+    seen_at: str
+    is_leader: bool
+    warm: WarmRunners | None
+    """Null: this JobManager does not lead, and keeps no warm runners."""
+
+
+class LeaseItem(TypedDict):
+    holder: str | None
+    """The JobManager that leads, or led last."""
+    url: str | None
+    expires_at: str
+    is_in_force: bool
+    remaining_ms: int
+
+
+class JobManagerList(TypedDict):
+    items: list[JobManagerItem]
+    leader: str | None
+    """The leader's URL; null while no JobManager leads."""
+    term: int
+    lease: LeaseItem
+
+
+class JobWithStatus(TypedDict):
+    id: str
+    status: str
+
+
+class JobsWithStatus(TypedDict):
+    jobs: list[JobWithStatus]
+
+
 class GraphFault(TypedDict):
     """A fault of a job graph, or of another request."""
 
@@ -267,37 +491,18 @@ class JobSubmitted(TypedDict):
     jobid: str
 
 
-JobStatus = Literal[
-    "starting",
-    "running",
-    "restarting",
-    "cancelling",
-    "cancelled",
-    "finished",
-    "failed",
-]
+class AggregatedMetric(TypedDict):
+    """Over several components. Absent: not asked for."""
+
+    id: str
+    min: NotRequired[float | Literal["NaN"]]
+    max: NotRequired[float | Literal["NaN"]]
+    avg: NotRequired[float | Literal["NaN"]]
+    sum: NotRequired[float | Literal["NaN"]]
+    skew: NotRequired[float | Literal["NaN"]]
 
 
-JobLine = TypedDict(
-    "JobLine",
-    {
-        "jid": str,
-        "name": str,
-        "jobType": str,
-        "schedulerType": str,
-        "start-time": int,
-        # -1: the job has not ended.
-        "end-time": int,
-        "duration": int,
-        "state": str,
-        "last-modification": int,
-        # Subtasks in all (`total`), and in each state.
-        "tasks": dict[str, int],
-        "pending-operators": int,
-        # As in the native status.
-        "headgate-state": JobStatus | Literal["stalled", "degraded"],
-    },
-)
+AggregatedMetricList = list[AggregatedMetric]
 
 
 class JobsOverview(TypedDict):
@@ -369,9 +574,11 @@ TaskMetrics = TypedDict(
         "read-records-complete": bool,
         "write-records": int,
         "write-records-complete": bool,
+        # -1: unknown, also of the idle time.
         "accumulated-backpressured-time": int,
         "accumulated-idle-time": int,
-        "accumulated-busy-time": float,
+        # NaN: unknown.
+        "accumulated-busy-time": float | Literal["NaN"],
     },
 )
 
@@ -418,10 +625,6 @@ JobDetails = TypedDict(
         "pending-operators": int,
     },
 )
-
-
-class Nothing(TypedDict):
-    """An empty object."""
 
 
 class Accumulator(TypedDict):
@@ -556,8 +759,14 @@ class CheckpointsStatistics(TypedDict):
     history: list[CheckpointLine]
 
 
-class CheckpointTriggered(TypedDict):
-    number: int
+CheckpointTriggered = TypedDict(
+    "CheckpointTriggered",
+    {
+        "number": int,
+        # With which Flink's clients ask for the outcome.
+        "request-id": str,
+    },
+)
 
 
 class Externalization(TypedDict):
@@ -581,6 +790,85 @@ class CheckpointsConfig(TypedDict):
     state_changelog_enabled: bool
     changelog_periodic_materialization_interval: int
     changelog_storage: str
+
+
+DurationStatistics = TypedDict(
+    "DurationStatistics",
+    {
+        "sync": FigureStatistics,
+        "async": FigureStatistics,
+    },
+)
+
+
+class AlignmentStatistics(TypedDict):
+    buffered: FigureStatistics
+    processed: FigureStatistics
+    persisted: FigureStatistics
+    duration: FigureStatistics
+
+
+class SubtasksSummary(TypedDict):
+    checkpointed_size: FigureStatistics
+    state_size: FigureStatistics
+    end_to_end_duration: FigureStatistics
+    checkpoint_duration: DurationStatistics
+    alignment: AlignmentStatistics
+    start_delay: FigureStatistics
+
+
+CheckpointDurations = TypedDict(
+    "CheckpointDurations",
+    {
+        "sync": int,
+        "async": int,
+    },
+)
+
+
+class CheckpointAlignment(TypedDict):
+    """Always 0: a barrier is the end of a batch, and nothing waits in between."""
+
+    buffered: int
+    processed: int
+    persisted: int
+    duration: int
+
+
+class SubtaskCheckpoint(TypedDict):
+    """What comes after `status` is absent while the ack is awaited."""
+
+    className: Literal["completed", "pending"]
+    index: int
+    status: str
+    ack_timestamp: NotRequired[int]
+    end_to_end_duration: NotRequired[int]
+    checkpointed_size: NotRequired[int]
+    state_size: NotRequired[int]
+    checkpoint: NotRequired[CheckpointDurations | None]
+    alignment: NotRequired[CheckpointAlignment | None]
+    start_delay: NotRequired[int]
+    unaligned_checkpoint: NotRequired[bool]
+    aborted: NotRequired[bool]
+
+
+class TaskCheckpointDetails(TypedDict):
+    id: int
+    status: Literal["IN_PROGRESS", "COMPLETED", "FAILED"]
+    latest_ack_timestamp: int
+    """-1: nothing was acked yet."""
+    end_to_end_duration: int
+    alignment_buffered: int
+    processed_data: int
+    persisted_data: int
+    checkpointed_size: int
+    """What the checkpoint added to the job's pool of files."""
+    state_size: int
+    """All of the checkpoint."""
+    num_subtasks: int
+    num_acknowledged_subtasks: int
+    summary: SubtasksSummary
+    subtasks: list[SubtaskCheckpoint]
 
 
 CheckpointKind = Literal[
@@ -662,6 +950,22 @@ class CheckpointResponse(TypedDict):
     awaited: list[SubtaskResponse]
 
 
+class CheckpointTriggerResult(TypedDict):
+    checkpointId: NotRequired[int | None]
+    """Absent: the checkpoint failed."""
+    failureCause: NotRequired[FailureCause | None]
+    """Absent: the checkpoint did not fail."""
+
+
+class CheckpointTriggerStatus(TypedDict):
+    status: QueueStatus
+    operation: CheckpointTriggerResult | None
+    """Null: the checkpoint is under way."""
+
+
+CheckpointOrTrigger = CheckpointResponse | CheckpointTriggerStatus
+
+
 class VerificationResponse(TypedDict):
     files: int
     bytes: int
@@ -718,6 +1022,34 @@ class JobExceptions(TypedDict):
     exceptionHistory: ExceptionHistory
 
 
+ExecutionResult = TypedDict(
+    "ExecutionResult",
+    {
+        "id": str,
+        "name": str,
+        "application-status": Literal["SUCCEEDED", "FAILED", "CANCELED", "UNKNOWN"],
+        # Always empty: values of ours are no Java objects. `…/accumulators` has them.
+        "accumulator-results": dict[str, str],
+        "net-runtime": int,
+        "application-id": str,
+        "start-time": int,
+        "end-time": int,
+        # Absent: the job did not fail.
+        "failure-cause": NotRequired[FailureCause | None],
+    },
+)
+
+
+ExecutionResultResponse = TypedDict(
+    "ExecutionResultResponse",
+    {
+        "status": QueueStatus,
+        # Absent: the job has not ended.
+        "job-execution-result": NotRequired[ExecutionResult | None],
+    },
+)
+
+
 class GraphResponse(TypedDict):
     graph: dict[str, Any]
     """A job graph, in the language of docs/job-graph.md."""
@@ -750,6 +1082,10 @@ class HistoryItem(TypedDict):
 class HistoryPage(TypedDict):
     items: list[HistoryItem]
     next: str | None
+
+
+class LogUrl(TypedDict):
+    url: str
 
 
 class KeyGroupSubtask(TypedDict):
@@ -850,47 +1186,114 @@ class OperationList(TypedDict):
     next: str | None
 
 
-class JobPlanResponse(TypedDict):
-    plan: JobPlan
+class RescaleConfig(TypedDict):
+    """What Headgate does not wait for is 0."""
+
+    rescaleHistoryMax: int
+    schedulerExecutionMode: None
+    submissionResourceWaitTimeoutInMillis: int
+    submissionResourceStabilizationTimeoutInMillis: int
+    slotIdleTimeoutInMillis: int
+    executingCooldownTimeoutInMillis: int
+    executingResourceStabilizationTimeoutInMillis: int
+    maximumDelayForTriggeringRescaleInMillis: int
+    rescaleOnFailedCheckpointCount: int
 
 
-RequestAccepted = TypedDict(
-    "RequestAccepted",
-    {
-        # The id of the operation.
-        "request-id": str,
-    },
-)
+class ParallelismBounds(TypedDict):
+    minParallelism: int
+    parallelism: int
+    maxParallelism: int
 
 
-class QueueStatus(TypedDict):
-    id: Literal["IN_PROGRESS", "COMPLETED"]
+class RescaledVertex(TypedDict):
+    jobVertexId: str
+    jobVertexName: str
+    slotSharingGroupId: str
+    slotSharingGroupName: str
+    requiredParallelisms: ParallelismBounds
+    desiredParallelism: int
+    sufficientParallelism: int
+    preRescaleParallelism: int
+    postRescaleParallelism: int | None
+    """Null: the rescale is under way."""
 
 
-FailureCause = TypedDict(
-    "FailureCause",
-    {
-        "class": str,
-        "stack-trace": str | None,
-    },
-)
+class ResourceProfile(TypedDict):
+    cpuCores: float
+    taskHeapMemory: int
+    """Mebibytes."""
+    taskOffHeapMemory: int
+    managedMemory: int
+    networkMemory: int
+    extendedResources: dict[str, float]
 
 
-TriggerResult = TypedDict(
-    "TriggerResult",
-    {
-        # Where the savepoint is; absent: the operation failed, or makes none.
-        "location": NotRequired[str],
-        # Absent: the operation did not fail.
-        "failure-cause": NotRequired[FailureCause | None],
-    },
-)
+class RescaledSlots(TypedDict):
+    slotSharingGroupId: str
+    slotSharingGroupName: str
+    desiredSlots: int
+    minimalRequiredSlots: int
+    preRescaleSlots: int
+    postRescaleSlots: int | None
+    requestResourceProfile: ResourceProfile
+    acquiredResourceProfile: ResourceProfile
 
 
-class TriggerStatus(TypedDict):
-    status: QueueStatus
-    operation: TriggerResult | None
-    """Null: the operation is under way."""
+class SchedulerState(TypedDict):
+    """A phase of the operation."""
+
+    state: str
+    enterTimestampInMillis: int
+    leaveTimestampInMillis: int | None
+    """Null: the phase goes on."""
+    durationInMillis: int | None
+    stringifiedException: str | None
+
+
+class RescaleDetails(TypedDict):
+    rescaleUuid: str
+    """The operation."""
+    resourceRequirementsUuid: str
+    rescaleAttemptId: int
+    vertices: dict[str, RescaledVertex]
+    slots: dict[str, RescaledSlots]
+    schedulerStates: list[SchedulerState]
+    startTimestampInMillis: int
+    endTimestampInMillis: int | None
+    terminalState: Literal["COMPLETED", "FAILED", "IGNORED"] | None
+    """Null: the rescale is under way."""
+    triggerCause: Literal["UPDATE_REQUIREMENT"]
+    terminatedReason: Literal["SUCCEEDED", "EXCEPTION_OCCURRED", "JOB_CANCELED"] | None
+
+
+RescaleHistory = list[RescaleDetails]
+
+
+class RescaleCounts(TypedDict):
+    ignored: int
+    inProgress: int
+    completed: int
+    failed: int
+
+
+class LatestRescales(TypedDict):
+    completed: RescaleDetails | None
+    failed: RescaleDetails | None
+    ignored: RescaleDetails | None
+
+
+class RescalesOverview(TypedDict):
+    rescalesCounts: RescaleCounts
+    latest: LatestRescales
+
+
+class RescalesSummary(TypedDict):
+    rescalesCounts: RescaleCounts
+    rescalesDurationStatsInMillis: FigureStatistics
+    completedRescalesDurationStatsInMillis: FigureStatistics
+    ignoredRescalesDurationStatsInMillis: FigureStatistics
+    failedRescalesDurationStatsInMillis: FigureStatistics
 
 
 class Bounds(TypedDict):
@@ -1128,6 +1531,28 @@ class OperatorProgress(TypedDict):
     commit_ms: int
 
 
+class SubtaskProgress(TypedDict):
+    """What Spark measured of the tasks of one subtask, since the attempt began. Rates are those of
+    the last minute."""
+
+    vertex: str
+    """The first vertex of the task."""
+    subtask: int
+    records_in: int
+    """Rows read from a source or a shuffle."""
+    records_out: int
+    """Rows written to a shuffle or a sink."""
+    bytes_in: int
+    bytes_out: int
+    busy_ms: int
+    """Run time of the tasks."""
+    records_in_per_second: float
+    records_out_per_second: float
+    bytes_in_per_second: float
+    bytes_out_per_second: float
+    busy_ms_per_second: float
+
+
 class RegionProgress(TypedDict):
     """The progress of a region, and what it has done since its attempt began."""
 
@@ -1176,6 +1601,8 @@ class RegionProgress(TypedDict):
     """Time that these batches spent in each phase, by Spark's names: `addBatch`, `walCommit` …"""
     sources: list[SourceProgress]
     operators: list[OperatorProgress]
+    subtasks: list[SubtaskProgress]
+    """Empty: Spark's tasks were not measured."""
 
 
 class StatusResponse(TypedDict):
@@ -1250,6 +1677,48 @@ class UpgradeAccepted(TypedDict):
     operation: str
 
 
+SubtaskAttempt = TypedDict(
+    "SubtaskAttempt",
+    {
+        "subtask": int,
+        "status": str,
+        # The number of the job's attempt, less 1: Flink counts from 0.
+        "attempt": int,
+        # The runner's host and process id.
+        "endpoint": str,
+        "start-time": int,
+        # -1: the attempt has not ended.
+        "end-time": int,
+        "duration": int,
+        "metrics": TaskMetrics,
+        # The runner; empty: none was launched yet.
+        "taskmanager-id": str,
+        "status-duration": dict[str, int],
+        # The same as `start-time`.
+        "start_time": int,
+    },
+)
+
+
+AggregatedSubtasks = TypedDict(
+    "AggregatedSubtasks",
+    {
+        "metrics": dict[str, dict[str, int]],
+        "status-duration": dict[str, dict[str, int]],
+    },
+)
+
+
+class TaskDetails(TypedDict):
+    id: str
+    name: str
+    parallelism: int
+    maxParallelism: int
+    now: int
+    subtasks: list[SubtaskAttempt]
+    aggregated: AggregatedSubtasks
+
+
 TaskAccumulators = TypedDict(
     "TaskAccumulators",
     {
@@ -1259,13 +1728,116 @@ TaskAccumulators = TypedDict(
 )
 
 
+SubtaskBackPressure = TypedDict(
+    "SubtaskBackPressure",
+    {
+        "subtask": int,
+        "backpressureLevel": Literal["ok", "low", "high"],
+        "ratio": float,
+        "idleRatio": float,
+        "busyRatio": float,
+        # The same as `backpressureLevel`.
+        "backpressure-level": str,
+    },
+)
+
+
+TaskBackPressure = TypedDict(
+    "TaskBackPressure",
+    {
+        # `deprecated`: nothing was measured, and nothing else is answered.
+        "status": Literal["ok", "deprecated"],
+        "backpressureLevel": NotRequired[Literal["ok", "low", "high"]],
+        "end-timestamp": NotRequired[int],
+        "subtasks": NotRequired[list[SubtaskBackPressure]],
+        # The same as `backpressureLevel`.
+        "backpressure-level": NotRequired[str],
+    },
+)
+
+
+class FlameGraph(TypedDict):
+    endTimestamp: int
+    """-2: the server makes no flame graphs. -3: the task has ended."""
+    data: None
+
+
+SubtaskAccumulators = TypedDict(
+    "SubtaskAccumulators",
+    {
+        "subtask": int,
+        "attempt": int,
+        "endpoint": str,
+        "user-accumulators": list[Accumulator],
+    },
+)
+
+
+class AllSubtaskAccumulators(TypedDict):
+    id: str
+    parallelism: int
+    subtasks: list[SubtaskAccumulators]
+
+
+AttemptAccumulators = TypedDict(
+    "AttemptAccumulators",
+    {
+        "subtask": int,
+        "attempt": int,
+        "id": str,
+        "user-accumulators": list[Accumulator],
+    },
+)
+
+
+class SubtaskTimes(TypedDict):
+    subtask: int
+    endpoint: str
+    duration: int
+    timestamps: dict[str, int]
+    """When the subtask came into each state; 0: it was not in that state."""
+
+
+class TaskTimes(TypedDict):
+    id: str
+    name: str
+    now: int
+    subtasks: list[SubtaskTimes]
+
+
+TaskOnRunner = TypedDict(
+    "TaskOnRunner",
+    {
+        "endpoint": str,
+        "status": str,
+        "start-time": int,
+        "end-time": int,
+        "duration": int,
+        "metrics": TaskMetrics,
+        "status-counts": dict[str, int],
+        "taskmanager-id": str,
+        "aggregated": AggregatedSubtasks,
+    },
+)
+
+
+class TaskRunners(TypedDict):
+    id: str
+    name: str
+    now: int
+    taskmanagers: list[TaskOnRunner]
+
+
 ClusterOverview = TypedDict(
     "ClusterOverview",
     {
         # Runners whose process is alive.
         "taskmanagers": int,
+        "taskmanagers-blocked": int,
+        # Tasks that the Spark of all runners runs at the same time.
         "slots-total": int,
         "slots-available": int,
+        "slots-free-and-blocked": int,
         "jobs-running": int,
         "jobs-finished": int,
         "jobs-cancelled": int,
@@ -1356,6 +1928,107 @@ class SavepointPage(TypedDict):
 class ScriptResponse(TypedDict):
     graph: dict[str, Any]
     """For `POST /jobs`."""
+
+
+class Hardware(TypedDict):
+    cpuCores: int
+    """-1: unknown, also in the other fields."""
+    physicalMemory: int
+    freeMemory: int
+    managedMemory: int
+
+
+class MemoryConfiguration(TypedDict):
+    """-1: unknown, or a kind of memory that Spark does not have."""
+
+    frameworkHeap: int
+    taskHeap: int
+    frameworkOffHeap: int
+    taskOffHeap: int
+    networkMemory: int
+    managedMemory: int
+    jvmMetaspace: int
+    jvmOverhead: int
+    totalFlinkMemory: int
+    totalProcessMemory: int
+
+
+class TaskManager(TypedDict):
+    id: str
+    """The runner."""
+    path: str
+    dataPort: int
+    jmxPort: int
+    timeSinceLastHeartbeat: int
+    """The time of the last heartbeat, in spite of the name."""
+    slotsNumber: int
+    freeSlots: int
+    assignedTasks: int
+    totalResource: ResourceProfile
+    freeResource: ResourceProfile
+    hardware: Hardware
+    memoryConfiguration: MemoryConfiguration
+    blocked: bool
+
+
+class TaskManagers(TypedDict):
+    taskmanagers: list[TaskManager]
+
+
+class AllocatedSlot(TypedDict):
+    jobId: str
+    resource: ResourceProfile
+    assignedTasks: int
+
+
+class GarbageCollector(TypedDict):
+    name: str
+    count: int
+    time: int
+
+
+class RunnerMemoryFigures(TypedDict):
+    """-1: unknown."""
+
+    heapUsed: int
+    heapCommitted: int
+    heapMax: int
+    nonHeapUsed: int
+    nonHeapCommitted: int
+    nonHeapMax: int
+    directCount: int
+    directUsed: int
+    directMax: int
+    mappedCount: int
+    mappedUsed: int
+    mappedMax: int
+    nettyShuffleMemorySegmentsAvailable: int
+    nettyShuffleMemorySegmentsUsed: int
+    nettyShuffleMemorySegmentsTotal: int
+    nettyShuffleMemoryAvailable: int
+    nettyShuffleMemoryUsed: int
+    nettyShuffleMemoryTotal: int
+    garbageCollectors: list[GarbageCollector]
+
+
+class TaskManagerDetails(TypedDict):
+    id: str
+    """The runner."""
+    path: str
+    dataPort: int
+    jmxPort: int
+    timeSinceLastHeartbeat: int
+    """The time of the last heartbeat, in spite of the name."""
+    slotsNumber: int
+    freeSlots: int
+    assignedTasks: int
+    totalResource: ResourceProfile
+    freeResource: ResourceProfile
+    hardware: Hardware
+    memoryConfiguration: MemoryConfiguration
+    blocked: bool
+    allocatedSlots: list[AllocatedSlot]
+    metrics: RunnerMemoryFigures
 
 
 class TokenResponse(TypedDict):

@@ -38,7 +38,7 @@ class ApiCall(Generic[Answer]):
 
     method: str
     path: str
-    params: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str | list[str]] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     json: Any = None
     content: bytes | None = None
@@ -148,9 +148,15 @@ def part(text: object) -> str:
     return quote(str(text), safe="")
 
 
-def texts(params: Mapping[str, object]) -> dict[str, str]:
-    """Return the parameters or headers that were given, as they are sent."""
-    return {name: _text(value) for name, value in params.items() if value is not None}
+def texts(params: Mapping[str, object]) -> dict[str, Any]:
+    """Return the parameters or headers that were given, as they are sent; a list is sent as one
+    parameter for each of its values.
+    """
+    return {
+        name: [_text(one) for one in value] if isinstance(value, list | tuple) else _text(value)
+        for name, value in params.items()
+        if value is not None
+    }
 
 
 def given(fields: Mapping[str, object]) -> dict[str, Any]:
@@ -166,6 +172,4 @@ def own_id(chosen: str | None) -> str:
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, list | tuple):
-        return ",".join(map(str, value))
     return str(value)

@@ -121,6 +121,11 @@ class HeadgateClient:
     def jobs(self) -> list[answers.JobLine]:
         return cast(list[answers.JobLine], self._ask("GET", "/jobs/overview")["jobs"])
 
+    def summaries(self, *, limit: int = 200) -> list[answers.SummaryItem]:
+        """Return what each job does at the moment, the newest first."""
+        found = self._ask("GET", "/jobs/summary", params={"limit": limit})
+        return cast(list[answers.SummaryItem], found["items"])
+
     def job(self, job_id: str) -> answers.JobDetails:
         return cast(answers.JobDetails, self._ask("GET", f"/jobs/{job_id}"))
 

@@ -63,7 +63,7 @@ class _Settings:
         """Without `url` or `context`, the server is that of HEADGATE_URL, or the current context of
         ~/.config/headgate/config.toml, or http://127.0.0.1:8081.
         """
-        chosen = contexts.choose(url, context)
+        chosen = contexts.choose(url, context, credentials.environment())
         self.url = chosen.url.rstrip("/")
         self._policy = RetryPolicy(retries)
         self._settings = http_settings(self.url, timeout, token, ca, chosen.environment)

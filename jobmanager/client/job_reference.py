@@ -10,9 +10,11 @@ from jobmanager.client.errors import AmbiguousJob, UnknownJob
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
-def find(client: HeadgateClient, reference: str) -> str:
-    """Return the id of the job that `reference` means: an id, the beginning of an id, or a name."""
-    return whole_id(reference) or choose(client.jobs(), reference)
+def find(client: HeadgateClient, reference: str, *, newest: bool = False) -> str:
+    """Return the id of the job that `reference` means: an id, the beginning of an id, or a name.
+    With `newest`, a name of ended jobs means the newest of them.
+    """
+    return whole_id(reference) or choose(client.jobs(), reference, newest=newest)
 
 
 def whole_id(reference: str) -> str | None:
@@ -21,9 +23,9 @@ def whole_id(reference: str) -> str | None:
     return plain if _ID.fullmatch(plain) else None
 
 
-def choose(jobs: Sequence[JobLine], reference: str) -> str:
+def choose(jobs: Sequence[JobLine], reference: str, *, newest: bool = False) -> str:
     """Choose the job. A name means the only live job of that name, or else the only job of that
-    name.
+    name, or else, with `newest`, the newest.
     """
     named = [job for job in jobs if job["name"] == reference]
     live = [job for job in named if job["state"] not in ENDED]
@@ -31,6 +33,8 @@ def choose(jobs: Sequence[JobLine], reference: str) -> str:
     for candidates in (live, named, begun):
         if len(candidates) == 1:
             return candidates[0]["jid"]
+    if newest and named and not live:
+        return max(named, key=lambda job: job["start-time"])["jid"]
     if named or begun:
         fitting = ", ".join(job["jid"][:12] for job in (live or named or begun)[:5])
         raise AmbiguousJob(f"{reference!r} means several jobs ({fitting} …): give more of the id")

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
-DEFAULT_REPOSITORY = "https://repo1.maven.org/maven2"
-"""Maven Central."""
 _PART = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
 _COORDINATES = re.compile(rf"({_PART}):({_PART}):({_PART})")
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,40}")

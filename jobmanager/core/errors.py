@@ -4,11 +4,11 @@
       NotFound
         JobNotFound, CheckpointNotFound, SavepointNotFound, OperationNotFound,
         RunnerNotFound, LogNotFound, TaskNotFound, StateNotFound,
-        ArtifactNotFound, TokenNotFound
+        ArtifactNotFound, TokenNotFound, JarNotFound, DataSetNotFound
       Conflict
         JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused, SavepointInUse,
         StopUnderWay, SinkInUse, NothingToChange, NoStateYet, ArtifactInUse, ArtifactNamed,
-        TokenNameTaken
+        TokenNameTaken, JobIdTaken
       Rejected
         InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint (StateDoesNotFit), UpgradeRefused,
         InvalidStateKey, UnreadableState, NotAdoptable, InvalidArtifact, ArtifactTooLarge,
@@ -80,6 +80,14 @@ class ArtifactNotFound(NotFound):
     title = "No such artifact"
 
 
+class JarNotFound(NotFound):
+    title = "No such jar"
+
+
+class DataSetNotFound(NotFound):
+    title = "No such data set"
+
+
 class TokenNotFound(NotFound):
     title = "No such token"
 
@@ -134,6 +142,10 @@ class IdempotencyKeyReused(Conflict):
 
 class TokenNameTaken(Conflict):
     title = "There is a token of that name"
+
+
+class JobIdTaken(Conflict):
+    title = "There is a job of that id"
 
 
 class Rejected(DomainError):

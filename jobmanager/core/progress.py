@@ -84,6 +84,30 @@ class OperatorProgress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SubtaskProgress:
+    """What Spark measured of the tasks of one subtask, since the attempt began. Rates are those of
+    the last minute.
+    """
+
+    vertex: str
+    """The first vertex of the task."""
+    subtask: int
+    records_in: int = 0
+    """Rows read from a source or a shuffle."""
+    records_out: int = 0
+    """Rows written to a shuffle or a sink."""
+    bytes_in: int = 0
+    bytes_out: int = 0
+    busy_ms: int = 0
+    """Run time of the tasks."""
+    records_in_per_second: float = 0.0
+    records_out_per_second: float = 0.0
+    bytes_in_per_second: float = 0.0
+    bytes_out_per_second: float = 0.0
+    busy_ms_per_second: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RegionProgress:
     """The progress of a region, and what it has done since its attempt began."""
 
@@ -133,6 +157,8 @@ class RegionProgress:
     """Time that these batches spent in each phase, by Spark's names: `addBatch`, `walCommit` …"""
     sources: list[SourceProgress] = field(default_factory=list)
     operators: list[OperatorProgress] = field(default_factory=list)
+    subtasks: list[SubtaskProgress] = field(default_factory=list)
+    """Empty: Spark's tasks cannot be told apart by vertex, or were not measured."""
 
 
 @dataclass(frozen=True, slots=True)

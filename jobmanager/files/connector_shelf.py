@@ -10,6 +10,7 @@ then gets its name. Jars are fetched by `headgate connectors install` only, neve
 
 import json
 import os
+import re
 import shutil
 import sys
 import tomllib
@@ -20,6 +21,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
+from zipfile import ZipFile
 
 from jobmanager.core import connector_packages
 from jobmanager.core.connector_packages import (
@@ -34,6 +36,8 @@ from jobmanager.files.jar_sources import JarNotPublished, JarSource, OnBytes, sh
 
 SITE_FILE = "connectors.toml"
 _RECORD = "package.json"
+_RESOLVER = "org/apache/ivy/plugins/resolver/IBiblioResolver.class"
+_REPOSITORY = re.compile(rb"https://[\w.-]+/maven2")
 Report = Callable[[str], None]
 
 
@@ -61,7 +65,8 @@ class ConnectorShelf:
     """For the commands in messages."""
     spark_version: str
     packages: dict[str, ConnectorPackage]
-    repository: str = connector_packages.DEFAULT_REPOSITORY
+    repository: str | None = None
+    """That of the site's own file; None: the repository that Spark itself would ask."""
 
     def jars(self, name: str) -> Sequence[InstalledJar] | None:
         """The jars of an installed package; None: it is not installed for this Spark."""
@@ -199,10 +204,23 @@ def open_shelf(
         packages = connector_packages.with_overrides(packages, site.get("packages", {}))
     except (UnusableCatalogue, AttributeError) as error:
         raise UnusableCatalogue(f"{site_file or data_dir / SITE_FILE}: {error}") from error
-    repository = str(site.get("repository") or connector_packages.DEFAULT_REPOSITORY)
+    repository = str(site["repository"]) if site.get("repository") else None
     return ConnectorShelf(
         directory or data_dir / "connectors", data_dir, version, packages, repository
     )
+
+
+def repository_of_spark() -> str:
+    """The address of Maven Central, as the resolver in Spark's own jars has it. Raises
+    `UnusableCatalogue`.
+    """
+    for jar in metadata.files("pyspark") or ():
+        if jar.match("pyspark/jars/ivy-*.jar"):
+            with ZipFile(str(jar.locate())) as archive:
+                found = _REPOSITORY.search(archive.read(_RESOLVER))
+            if found is not None:
+                return found[0].decode()
+    raise UnusableCatalogue("Spark names no Maven repository: name one with --repository")
 
 
 def spark_version() -> str:

@@ -8,7 +8,8 @@ a process are visible to everybody, and its environment is inherited by user cod
 
 Warm runners are processes with a primed Spark session that wait for their secret. A process that
 gets a secret is a runner like any other; without a secret it ends with this server, however the
-server ends.
+server ends. A process whose job has ended may return and wait again (`launchers/reuse.py`), so a
+runner and its process have ids of their own: all processes carry the mark of the process.
 """
 
 import asyncio
@@ -16,26 +17,31 @@ import contextlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import structlog
 
-from jobmanager.core.ids import RunnerId
+from jobmanager.core.ids import AttemptNumber, RunnerId
 from jobmanager.core.redaction import Secrets
+from jobmanager.core.runner_reuse import can_be_cleaned
 from jobmanager.files.connector_shelf import ConnectorShelf
 from jobmanager.files.log_rotation import LogLimits
 from jobmanager.launchers import processes, temporary
 from jobmanager.launchers.environment import secrets_of_jobs, without_secrets
+from jobmanager.launchers.reuse import RecordReturn, ReusedProcesses
 from jobmanager.launchers.temporary import Temporary
 from jobmanager.services.ports.runners import Launched, Runner
 
 _log = structlog.get_logger(__name__)
 _UNUSED_SECONDS = 3600
+_LINGER_SECONDS = 60.0
+"""How long one returned process more than wanted waits: jobs often come one after the other."""
 OnExit = Callable[[RunnerId, str], Awaitable[None]]
 
 
@@ -56,8 +62,11 @@ class LocalLauncher:
         log_limits: LogLimits | None = None,
         connectors: ConnectorShelf | None = None,
         warm_connectors: Sequence[str] = (),
+        reuse: int = 0,
     ) -> None:
-        """Warm processes have the jars of `warm_connectors`."""
+        """Warm processes have the jars of `warm_connectors`. A process serves up to `reuse` jobs,
+        one after the other; 0: one.
+        """
         self._ca = ca
         self._connectors = connectors
         self._warm_connectors = tuple(warm_connectors)
@@ -71,11 +80,22 @@ class LocalLauncher:
         self._children: dict[RunnerId, subprocess.Popen[bytes]] = {}
         self._watching: dict[RunnerId, asyncio.Task[None]] = {}
         self._warm: dict[RunnerId, subprocess.Popen[bytes]] = {}
+        self._channels: dict[RunnerId, socket.socket] = {}
+        """Of processes that wait for their first secret."""
+        self._reuse = reuse if can_be_cleaned(spark_master) else 0
+        self._wanted = 0
+        self._reused = ReusedProcesses(
+            self._reuse, self._wants_another, self._stop_watching, self._delete_files_of
+        )
         self._on_exit: OnExit | None = None
 
     def on_exit(self, callback: OnExit) -> None:
         """Set the callback for the exit of a runner's process."""
         self._on_exit = callback
+
+    def on_return(self, record: RecordReturn) -> None:
+        """Set the callback that records the exit of a runner whose process stays."""
+        self._reused.on_return(record)
 
     def host(self) -> str:
         return self._node
@@ -85,54 +105,111 @@ class LocalLauncher:
 
     async def launch(self, runner_id: RunnerId, secret: str) -> Launched:
         _require_java()
-        child = self._warm.pop(runner_id, None)
-        if child is None:
-            child = await asyncio.to_thread(self._start, runner_id, is_warm=False)
-        await asyncio.to_thread(_hand_over, child, secret)
+        home, log = self._directory / str(runner_id), self.log_path(runner_id)
+        if (held := await self._reused.give(runner_id, secret, home)) is not None:
+            child, process = held.child, held.state.id
+        else:
+            child, process = await self._launch_own(runner_id, secret), None
         self._children[runner_id] = child
         started_at = processes.started_at(child.pid)
         _log.info("runner launched", runner=str(runner_id), pid=child.pid)
-        return Launched(self.host(), child.pid, started_at, self.log_path(runner_id))
+        return Launched(self.host(), child.pid, started_at, log, process)
+
+    async def _launch_own(self, runner_id: RunnerId, secret: str) -> subprocess.Popen[bytes]:
+        """Make a runner of a process that has served no other."""
+        child = self._warm.pop(runner_id, None)
+        if child is None:
+            child = await asyncio.to_thread(self._start, runner_id, is_warm=False)
+        channel = self._channels.pop(runner_id)
+        await asyncio.to_thread(_hand_over, channel, secret)
+        await self._reused.hold(runner_id, child, channel)
+        return child
 
     def reserve(self, needs: Collection[str] = ()) -> RunnerId | None:
-        """Reserve a warm process for the next launch, if possible one that is primed."""
+        """Reserve a process for the next launch: one that has served a job, else one that is
+        primed, else one that is being primed.
+        """
+        # a process that returned may have started without the jars of the warm ones
+        if not needs and (returned := self._reused.reserve()) is not None:
+            return returned
         if not set(needs) <= set(self._warm_connectors):
             return None
-        alive = [one for one, child in self._warm.items() if child.poll() is None]
-        return next(
-            (one for one in alive if self._ready_file(one).exists()), next(iter(alive), None)
-        )
+        primed, starting = self._warm_by_state()
+        return next(iter((*primed, *starting)), None)
+
+    def process_of(self, runner_id: RunnerId) -> UUID | None:
+        return self._reused.process_of(runner_id)
+
+    async def await_returning(self) -> None:
+        if not self._warm_by_state()[0]:
+            await self._reused.await_returning()
+
+    def expect_return(self, runner_id: RunnerId, attempt: AttemptNumber) -> None:
+        self._reused.expect_return(runner_id, attempt)
 
     def warm(self) -> int:
-        """Return how many warm processes wait, or will wait when they are primed."""
-        return len(self._warm)
+        """Return how many processes wait for a job, or will soon."""
+        return len(self._warm) + self._pooled()
 
     def warm_states(self) -> dict[str, int]:
-        alive = [one for one, child in self._warm.items() if child.poll() is None]
-        primed = sum(self._ready_file(one).exists() for one in alive)
-        return {"primed": primed, "starting": len(alive) - primed}
+        primed, starting = self._warm_by_state()
+        return {"primed": len(primed) + len(self._reused.idle), "starting": len(starting)}
+
+    def has_returned(self) -> bool:
+        """Whether a process that served a job waits, or will soon."""
+        return self._pooled() > 0
 
     async def keep_warm(self, wanted: int) -> None:
         """Start or end one warm process, if there are not as many as wanted."""
+        self._wanted = wanted
         for runner_id, child in list(self._warm.items()):
             if child.poll() is not None:
                 del self._warm[runner_id]
+                self._channels.pop(runner_id).close()
                 _log.warning("warm runner ended", runner=str(runner_id), code=child.returncode)
                 await asyncio.to_thread(self._temporary(runner_id).delete)
-        if len(self._warm) < wanted:
+        if self.warm() < wanted:
             runner_id = RunnerId(uuid4())
             warm = await asyncio.to_thread(self._start, runner_id, is_warm=True)
             self._warm[runner_id] = warm
-        elif len(self._warm) > wanted:
-            await self._end_warm(next(iter(self._warm)))
+        elif self.warm() > wanted:
+            await self._end_surplus()
+
+    async def _end_surplus(self) -> None:
+        """End one process more than wanted: one that is not primed yet, or one that has waited."""
+        primed, starting = self._warm_by_state()
+        if starting and self._reused.idle:
+            await self._end_warm(starting[0])
+        elif self._reused.idle and self._reused.idle_seconds() < _LINGER_SECONDS:
+            return
+        elif primed or starting:
+            await self._end_warm((*primed, *starting)[0])
+        else:
+            await self._reused.end_one()
+
+    def _wants_another(self) -> bool:
+        """Whether a process that is offered is kept; beside those wanted one more, for a while."""
+        primed, _ = self._warm_by_state()
+        return self._wanted > 0 and len(primed) + len(self._reused.idle) <= self._wanted
+
+    def _pooled(self) -> int:
+        return len(self._reused.idle) + self._reused.expected
+
+    def _warm_by_state(self) -> tuple[list[RunnerId], list[RunnerId]]:
+        """Return the living warm processes that are primed, and those that are not yet."""
+        alive = [one for one, child in self._warm.items() if child.poll() is None]
+        primed = [one for one in alive if self._ready_file(one).exists()]
+        return primed, [one for one in alive if one not in primed]
 
     async def end_warm(self) -> None:
-        """End all waiting warm processes."""
+        """End all processes that wait for a job, and take none back any more."""
+        await self._reused.close()
         for runner_id in list(self._warm):
             await self._end_warm(runner_id)
 
     async def _end_warm(self, runner_id: RunnerId) -> None:
         child = self._warm.pop(runner_id)
+        self._channels.pop(runner_id).close()
         await asyncio.to_thread(processes.kill_all_of, str(runner_id))
         await asyncio.to_thread(child.wait)
         await asyncio.to_thread(self._temporary(runner_id).delete)
@@ -141,16 +218,16 @@ class LocalLauncher:
     async def find(self, runner: Runner) -> Launched | None:
         if runner.host != self.host():
             return None
-        pid = await asyncio.to_thread(processes.find, str(runner.id))
+        pid, process = await asyncio.to_thread(_find, runner)
         if pid is None:
             return None
         with contextlib.suppress(processes.NoSuchProcess):
-            return Launched(runner.host, pid, processes.started_at(pid), runner.log_path)
+            return Launched(runner.host, pid, processes.started_at(pid), runner.log_path, process)
         return None
 
     async def watch(self, runner: Runner) -> None:
         """Watch the runner's process, whoever started it, and report its exit."""
-        if runner.host != self.host() or runner.id in self._watching:
+        if runner.host != self.host() or runner.id in self._watching or runner.exited_at:
             return
         task = asyncio.create_task(self._await_exit(runner), name=f"watch {runner.id}")
         self._watching[runner.id] = task
@@ -160,7 +237,9 @@ class LocalLauncher:
         """Kill the runner and all processes it started. Returns when none can run any more."""
         if runner.host != self.host():
             return f"runner {runner.id} is on {runner.host}, which this server cannot reach"
-        killed = await asyncio.to_thread(processes.kill_all_of, str(runner.id))
+        if not self._reused.may_kill(runner.id, runner.process_id):
+            return "its process serves another runner"
+        killed = await asyncio.to_thread(_kill, runner)
         _log.info("runner killed", runner=str(runner.id), processes=killed)
         return f"{killed} processes killed"
 
@@ -192,7 +271,7 @@ class LocalLauncher:
             await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
 
     def _directories_of_the_gone(self) -> list[str]:
-        known = {str(one) for one in (*self._children, *self._watching, *self._warm)}
+        known = {str(one) for one in self._known()}
         found = [
             one.name
             for one in self._directory.glob("*-*-*-*-*")
@@ -203,12 +282,24 @@ class LocalLauncher:
 
     def _delete_leftovers(self) -> list[str]:
         data = self._directory.parent
-        if not temporary.has_leftovers(data, [*self._children, *self._watching, *self._warm]):
+        if not temporary.has_leftovers(data, self._known()):
             return []  # without a look at every process of the machine
         return temporary.delete_leftovers(data, processes.marked_runners())
 
-    def _temporary(self, runner_id: RunnerId) -> Temporary:
-        return temporary.of_runner(self._directory.parent, runner_id)
+    def _known(self) -> list[UUID]:
+        return [*self._children, *self._watching, *self._warm, *self._reused.ids]
+
+    def _temporary(self, process: UUID) -> Temporary:
+        return temporary.of_runner(self._directory.parent, process)
+
+    def _delete_files_of(self, process: UUID) -> None:
+        self._temporary(process).delete()
+
+    def _stop_watching(self, runner_id: RunnerId) -> None:
+        """The runner has exited, and its process has not."""
+        self._children.pop(runner_id, None)
+        if (task := self._watching.pop(runner_id, None)) is not None:
+            task.cancel()
 
     def _ready_file(self, runner_id: RunnerId) -> Path:
         return self._directory / str(runner_id) / "ready"
@@ -227,8 +318,11 @@ class LocalLauncher:
             command += ["--ready-file", str(self._ready_file(runner_id))]
             if self._connectors is not None and self._warm_connectors:
                 command += ["--jars", jars_argument(self._connectors, self._warm_connectors)]
-        with Path(self.log_path(runner_id)).open("ab") as log:
-            return subprocess.Popen(
+        if self._reuse:
+            command += ["--reuse", str(self._reuse)]
+        own_end, its_end = socket.socketpair()
+        with its_end, Path(self.log_path(runner_id)).open("ab") as log:
+            child = subprocess.Popen(
                 command,
                 cwd=home,
                 env={
@@ -237,11 +331,13 @@ class LocalLauncher:
                     **_environment(runner_id, own, self._class_archives),
                     **self._log_limits.environment(),
                 },
-                stdin=subprocess.PIPE,
+                stdin=its_end.fileno(),
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self._channels[runner_id] = own_end
+        return child
 
     async def _await_exit(self, runner: Runner) -> None:
         pid, born = runner.pid, runner.process_started_at
@@ -257,7 +353,7 @@ class LocalLauncher:
             said = await asyncio.to_thread(processes.last_line, Path(runner.log_path))
             description += f"; last line of its log: {said}" if said else ""
         # Processes that it started must not survive: Spark's JVM or its Python workers.
-        await asyncio.to_thread(processes.kill_all_of, str(runner.id))
+        await asyncio.to_thread(processes.kill_all_of, str(runner.process_id))
         _log.info("runner exited", runner=str(runner.id), how=description)
         if self._on_exit is not None:
             await self._on_exit(runner.id, description)
@@ -267,7 +363,7 @@ class LocalLauncher:
 
 def _delete_temporary_files(runner: Runner) -> None:
     home = Path(runner.log_path).parent  # another server of this machine may have started it
-    temporary.of_runner(home.parents[1], runner.id).delete()
+    temporary.of_runner(home.parents[1], runner.process_id).delete()
     shutil.rmtree(home / "tmp", ignore_errors=True)  # where earlier versions had them
 
 
@@ -280,11 +376,29 @@ def _is_unused(home: Path) -> bool:
     return time.time() - changed > _UNUSED_SECONDS
 
 
-def _hand_over(child: subprocess.Popen[bytes], secret: str) -> None:
+def _hand_over(channel: socket.socket, secret: str) -> None:
     """Make a process a runner: from now on it does not depend on this server."""
-    assert child.stdin is not None
-    with contextlib.suppress(BrokenPipeError), child.stdin as stdin:  # its exit will be noticed
-        stdin.write(f"{secret}\n".encode())
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # its exit will be noticed
+        channel.sendall(f"{secret}\n".encode())
+
+
+def _find(runner: Runner) -> tuple[int | None, UUID | None]:
+    """Find the process that serves the runner, and its id if it has served others. The process of
+    another runner that was to serve this one counts only if it has begun to.
+    """
+    if runner.process is not None:
+        pid = processes.find(str(runner.process))
+        if pid is not None and processes.writes_to(pid, Path(runner.log_path)):
+            return pid, runner.process
+    return processes.find(str(runner.id)), None
+
+
+def _kill(runner: Runner) -> int:
+    killed = processes.kill_all_of(str(runner.id)) if runner.process is not None else 0
+    pid = processes.find(str(runner.process_id))
+    if pid is None or runner.process is None or processes.writes_to(pid, Path(runner.log_path)):
+        killed += processes.kill_all_of(str(runner.process_id))
+    return killed
 
 
 def jars_argument(shelf: ConnectorShelf, packages: Iterable[str]) -> str:

@@ -62,6 +62,16 @@ def find(runner_id: str) -> int | None:
     return None
 
 
+def writes_to(pid: int, log: Path) -> bool:
+    """Whether the standard error of the process goes to this file: a process that serves several
+    runners one after the other writes the log of the runner that it serves.
+    """
+    try:
+        return Path(f"/proc/{pid}/fd/2").samefile(log)
+    except OSError:
+        return False
+
+
 def kill_all_of(runner_id: str) -> int:
     """Kill all processes with the runner's mark: Spark's workers leave its process group."""
     killed = 0

@@ -291,6 +291,41 @@ class Directives(Message):
 # ── what a runner reports ─────────────────────────────────────────────────────
 
 
+class CollectorFigures(Message):
+    """A garbage collector of a JVM."""
+
+    name: str
+    count: Number
+    time_ms: Number
+
+
+class JvmFigures(Message):
+    """What a runner's JVM says of itself; None: it does not say."""
+
+    heap_committed_bytes: Number | None = None
+    non_heap_used_bytes: Number | None = None
+    non_heap_committed_bytes: Number | None = None
+    non_heap_max_bytes: Number | None = None
+    metaspace_used_bytes: Number | None = None
+    metaspace_committed_bytes: Number | None = None
+    metaspace_max_bytes: Number | None = None
+    direct_count: Number | None = None
+    direct_used_bytes: Number | None = None
+    direct_capacity_bytes: Number | None = None
+    mapped_count: Number | None = None
+    mapped_used_bytes: Number | None = None
+    mapped_capacity_bytes: Number | None = None
+    garbage_collectors: list[CollectorFigures] = []
+    threads: Number | None = None
+    classes_loaded: Number | None = None
+    classes_unloaded: Number | None = None
+    cpu_time_ns: Number | None = None
+    """Spent by the runner's processes."""
+    cpu_cores: Number | None = None
+    physical_bytes: Number | None = None
+    """Memory of the machine."""
+
+
 class RunnerMemory(Message):
     resident_bytes: Number
     """Memory of the runner's process and all processes it started."""
@@ -300,6 +335,7 @@ class RunnerMemory(Message):
     java_version: str | None = None
     slots: Number | None = None
     """Tasks that Spark runs at the same time."""
+    jvm: JvmFigures | None = None
 
 
 class Heartbeat(Message):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from jobmanager.core.errors import NothingToVerify
-from jobmanager.core.ids import CheckpointNumber, JobId
+from jobmanager.core.ids import CheckpointNumber, JobId, OperationId
 from jobmanager.core.life.checkpoint import (
     AckOutcome,
     BarrierAcked,
@@ -31,10 +31,22 @@ class Acknowledged:
     """The checkpoint is complete with it."""
 
 
-async def request(uow: UnitOfWork, job_id: JobId, now: datetime) -> CheckpointNumber:
-    """Trigger a checkpoint now, in addition to the periodic checkpoints."""
-    happened = await lives.happen(uow, job_id, CheckpointRequested(now))
-    return CheckpointNumber(happened.life.job.next_checkpoint - 1)
+async def request(
+    uow: UnitOfWork, job_id: JobId, trigger: OperationId, now: datetime
+) -> CheckpointNumber:
+    """Trigger a checkpoint now, in addition to the periodic checkpoints. A repeated call with the
+    same trigger id returns the same checkpoint.
+    """
+    async with uow:
+        await uow.jobs.get_for_update(job_id)
+        known = await uow.checkpoints.triggered_by(job_id, trigger)
+        if known is not None:
+            return known
+        happened = await lives.move(uow, job_id, CheckpointRequested(now))
+        number = CheckpointNumber(happened.life.job.next_checkpoint - 1)
+        await uow.checkpoints.note_trigger(job_id, number, trigger)
+        await uow.commit()
+    return number
 
 
 async def acknowledge(

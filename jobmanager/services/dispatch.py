@@ -3,7 +3,7 @@
 import secrets
 from datetime import datetime, timedelta
 from typing import assert_never
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from jobmanager.core.graph.connector_requirements import required_packages
 from jobmanager.core.graph.job_graph import JobGraph
@@ -19,6 +19,8 @@ from jobmanager.core.life.effects import (
     LetRestorePointGo,
 )
 from jobmanager.core.life.records import HistoryEntry, StoredJob
+from jobmanager.core.runner_reuse import obstacle as reuse_obstacle
+from jobmanager.core.runner_reuse import static_settings
 from jobmanager.services import restore_points, runners
 from jobmanager.services.ports.runners import Launched, Launcher, Runner
 from jobmanager.services.ports.storage import SnapshotStorage
@@ -69,7 +71,9 @@ class Dispatcher:
             case KillRunner():
                 await self._kill(job_id, effect, now)
             case DiscardCheckpoint():
-                await self._storage.discard_checkpoint(job_id, effect.checkpoint)
+                await self._storage.discard_checkpoint(
+                    job_id, effect.checkpoint, was_completed=effect.was_completed
+                )
             case DiscardAttempts():
                 await self._storage.discard_attempts(job_id, effect.before)
             case DisposeSavepoint():
@@ -87,6 +91,7 @@ class Dispatcher:
         Raises `LaunchMustWait`.
         """
         secret = secrets.token_urlsafe(32)
+        await self._launcher.await_returning()
         async with self._units() as uow:
             # With the job's lock, because a runner may be registering at this moment.
             job = await uow.jobs.get_for_update(job_id)
@@ -105,12 +110,16 @@ class Dispatcher:
                 warm = None if is_static else self._launcher.reserve(needs)
                 runner = self._runner(known.id if known else warm, job_id, attempt, secret, now)
                 await (uow.runners.save(runner) if known else uow.runners.add(runner))
-                how = launch_description(job.graph, is_warm=warm is not None)
+                how = launch_description(
+                    job.graph, is_warm=warm is not None, process=runner.process
+                )
                 await uow.history.add(job_id, HistoryEntry(now, "runner_launched", how, attempt))
                 await uow.commit()
             else:
                 runner = known
         if launched is None:
+            if reuse_obstacle(job.document, job.graph) is None:
+                self._launcher.expect_return(runner.id, attempt)
             launched = await self._launcher.launch(runner.id, secret)
         await self._note_process(runner.id, launched)
 
@@ -153,6 +162,7 @@ class Dispatcher:
             log_path=self._launcher.log_path(runner_id),
             launched_at=now,
             fence_after=self._fence_after,
+            process=self._launcher.process_of(runner_id),
         )
 
     async def _note_process(self, runner_id: RunnerId, launched: Launched) -> None:
@@ -175,12 +185,9 @@ class Dispatcher:
             await runners.exited(self._units(), runner.id, "it was not started", None, now)
 
 
-def static_settings(graph: JobGraph) -> list[str]:
-    """Return the job's Spark settings that can be set only when Spark starts."""
-    return [name for name in graph.spark if not name.startswith("spark.sql.")]
-
-
-def launch_description(graph: JobGraph, *, is_warm: bool) -> str:
+def launch_description(graph: JobGraph, *, is_warm: bool, process: UUID | None = None) -> str:
+    if process is not None:
+        return "on a warm runner, in a process that served a job before"
     if is_warm:
         return "on a warm runner"
     if static := static_settings(graph):

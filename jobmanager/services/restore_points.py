@@ -180,7 +180,8 @@ async def let_go(
             if users:
                 return users
             await uow.checkpoints.note_discarded(writer, claimed.checkpoint, now)
-            await uow.outbox.add(writer, [DiscardCheckpoint(claimed.checkpoint)], now)
+            discard = DiscardCheckpoint(claimed.checkpoint, was_completed=True)
+            await uow.outbox.add(writer, [discard], now)
         else:
             savepoint = await _held_savepoint(uow, claimed.root)
             users = await uow.jobs.started_from(claimed.root)

@@ -19,6 +19,7 @@ from jobmanager.core.life.events import (
     RunnerLeft,
 )
 from jobmanager.core.life.failure import Failure, FailureKind
+from jobmanager.core.runner_reuse import obstacle
 from jobmanager.protocol import messages
 from jobmanager.services import lives
 from jobmanager.services.ports.runners import Runner
@@ -105,6 +106,27 @@ async def exited(
         event = RunnerLeft(now, runner.attempt, description, word)
         await lives.move(uow, runner.job_id, event)
         await uow.commit()
+
+
+async def returned(
+    uow: UnitOfWork, runner_id: RunnerId, attempt: AttemptNumber, description: str, now: datetime
+) -> bool:
+    """Record the exit of a runner whose process stays, to serve another runner. False: this process
+    must not be used again, since the runner had other attempts or may have run users' code.
+    """
+    async with uow:
+        runner = await _locked(uow, runner_id)
+        if runner.exited_at is not None:  # recorded before, or somebody has given the runner up
+            return runner.exit_description == description
+        if runner.attempt != attempt:  # the runner was kept for another graph, perhaps
+            return False
+        job = await uow.jobs.get(runner.job_id)
+        stored = await uow.attempts.get(runner.job_id, attempt)
+        if not stored.attempt.status.is_terminal or obstacle(job.document, job.graph):
+            return False
+        await lives.move(uow, runner.job_id, RunnerLeft(now, attempt, description, None))
+        await uow.commit()
+        return True
 
 
 def _last_report(

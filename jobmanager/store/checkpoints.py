@@ -8,11 +8,17 @@ from sqlalchemy import ColumnElement, delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.errors import CheckpointNotFound
-from jobmanager.core.ids import CheckpointNumber, JobId
+from jobmanager.core.ids import CheckpointNumber, JobId, OperationId
 from jobmanager.core.life.checkpoint import CheckpointKind, CheckpointStatus
 from jobmanager.core.life.records import StoredCheckpoint
 from jobmanager.store import mapping
-from jobmanager.store.tables import CheckpointRow, JobRow, KeyGroupsRow, SubtaskRow
+from jobmanager.store.tables import (
+    CheckpointRow,
+    CheckpointTriggerRow,
+    JobRow,
+    KeyGroupsRow,
+    SubtaskRow,
+)
 
 
 class PostgresCheckpoints:
@@ -70,6 +76,23 @@ class PostgresCheckpoints:
             )
         )
         return [(JobId(job_id), CheckpointNumber(number)) for job_id, number in rows]
+
+    async def triggered_by(self, job_id: JobId, trigger: OperationId) -> CheckpointNumber | None:
+        found = await self._session.scalar(
+            select(CheckpointTriggerRow.checkpoint).where(
+                CheckpointTriggerRow.job_id == job_id, CheckpointTriggerRow.trigger_id == trigger
+            )
+        )
+        return None if found is None else CheckpointNumber(found)
+
+    async def note_trigger(
+        self, job_id: JobId, number: CheckpointNumber, trigger: OperationId
+    ) -> None:
+        await self._session.execute(
+            insert(CheckpointTriggerRow).values(
+                job_id=job_id, trigger_id=trigger, checkpoint=number
+            )
+        )
 
     async def _find(
         self, *conditions: ColumnElement[bool], limit: int | None = None

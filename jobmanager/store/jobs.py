@@ -349,7 +349,9 @@ class PostgresRunners:
 
     async def note_process(self, runner_id: RunnerId, process: Launched) -> None:
         born = process.process_started_at
-        await self._update(runner_id, pid=process.pid, process_started_at=born)
+        await self._update(
+            runner_id, pid=process.pid, process_started_at=born, process=process.process
+        )
 
     async def note_end(self, runner_id: RunnerId, attempt: AttemptNumber, at: datetime) -> None:
         await self._session.execute(

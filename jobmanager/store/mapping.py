@@ -183,6 +183,7 @@ def runner_of(row: RunnerRow) -> Runner:
         memory=row.memory,
         protocol=row.protocol,
         fence_after=_duration(row.fence_after_ms),
+        process=row.process,
         ended_at=row.ended_at,
     )
 

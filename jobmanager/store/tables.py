@@ -214,6 +214,8 @@ class RunnerRow(Table):
     """How long it may go on without a JobManager where its sinks cannot be fenced."""
     ended_at: Mapped[datetime | None]
     """When it reported the end of the attempt that it has."""
+    process: Mapped[UUID | None]
+    """The process that serves it, if that served another runner before. NULL: one of its own."""
 
     __table_args__ = (
         ForeignKeyConstraint(
@@ -222,6 +224,12 @@ class RunnerRow(Table):
         Index("runners_job_id_attempt_key", "job_id", "attempt", unique=True),
         Index("runners_launched_at_idx", "launched_at"),
         Index("runners_alive_idx", "host", postgresql_where=text("exited_at IS NULL")),
+        Index(
+            "runners_process_key",
+            "process",
+            unique=True,
+            postgresql_where=text("exited_at IS NULL"),
+        ),
     )
 
 
@@ -414,6 +422,25 @@ class OperationRow(Table):
     )
 
 
+class CheckpointTriggerRow(Table):
+    """The id with which a client asked for a checkpoint, and asks for its outcome."""
+
+    __tablename__ = "checkpoint_triggers"
+
+    job_id: Mapped[UUID] = mapped_column(primary_key=True)
+    trigger_id: Mapped[UUID] = mapped_column(primary_key=True)
+    checkpoint: Mapped[int]
+
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["job_id", "checkpoint"],
+            ["checkpoints.job_id", "checkpoints.number"],
+            ondelete="CASCADE",
+        ),
+        Index("checkpoint_triggers_checkpoint_idx", "job_id", "checkpoint"),
+    )
+
+
 class ArtifactRow(Table):
     """Uploaded Python code: its content is in storage, under the hash that is its id."""
 
@@ -430,6 +457,29 @@ class ArtifactRow(Table):
         CheckConstraint("id ~ '^[0-9a-f]{64}$'", name="id_is_a_hash"),
         Index("artifacts_name_uploaded_at_idx", "name", "uploaded_at"),
         Index("artifacts_uploaded_at_idx", "uploaded_at"),
+    )
+
+
+class JarRow(Table):
+    """What was uploaded by Flink's way of uploading a program: a job graph, code, or both."""
+
+    __tablename__ = "jars"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    uploaded_at: Mapped[datetime]
+    graph: Mapped[dict[str, Any] | None]
+    """The job graph in it; None: the code in it is a program that makes a graph."""
+    artifact: Mapped[str | None]
+    """The code in it; None: it is only a job graph."""
+    brought_artifact: Mapped[bool]
+    """Whether the code was not there before: then it goes with the jar."""
+
+    __table_args__ = (
+        ForeignKeyConstraint(["artifact"], ["artifacts.id"], ondelete="CASCADE"),
+        CheckConstraint("graph IS NOT NULL OR artifact IS NOT NULL", name="has_content"),
+        Index("jars_uploaded_at_idx", "uploaded_at"),
+        Index("jars_artifact_idx", "artifact"),
     )
 
 

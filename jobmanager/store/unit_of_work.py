@@ -11,6 +11,7 @@ from jobmanager.services.ports.artifacts import Artifacts
 from jobmanager.services.ports.checkpoints import Checkpoints
 from jobmanager.services.ports.figures import Samples, Statistics, Summaries
 from jobmanager.services.ports.history import Actor, History
+from jobmanager.services.ports.jars import Jars
 from jobmanager.services.ports.jobs import Attempts, Jobs, KeyGroups
 from jobmanager.services.ports.lives import Lives
 from jobmanager.services.ports.outbox import Outbox
@@ -20,6 +21,7 @@ from jobmanager.services.ports.savepoints import Operations, Savepoints
 from jobmanager.store.artifacts import PostgresArtifacts
 from jobmanager.store.checkpoints import PostgresCheckpoints, PostgresKeyGroups
 from jobmanager.store.history import PostgresHistory
+from jobmanager.store.jars import PostgresJars
 from jobmanager.store.jobs import PostgresAttempts, PostgresJobs, PostgresRunners
 from jobmanager.store.leases import check_term
 from jobmanager.store.lives import PostgresLives
@@ -48,6 +50,7 @@ class PostgresUnitOfWork:
     savepoints: Savepoints
     operations: Operations
     artifacts: Artifacts
+    jars: Jars
     key_groups: KeyGroups
     outbox: Outbox
     history: History
@@ -81,6 +84,7 @@ class PostgresUnitOfWork:
         self.savepoints = PostgresSavepoints(self._session)
         self.operations = PostgresOperations(self._session)
         self.artifacts = PostgresArtifacts(self._session)
+        self.jars = PostgresJars(self._session)
         self.key_groups = PostgresKeyGroups(self._session)
         self.outbox = self._outbox = PostgresOutbox(self._session)
         self.statistics = PostgresStatistics(self._session)

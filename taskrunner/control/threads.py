@@ -6,7 +6,7 @@ from datetime import timedelta
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
 
-from jobmanager.protocol.messages import AttemptReport, Directive, Heartbeat
+from jobmanager.protocol.messages import AttemptReport, Directive, Exit, Heartbeat
 from taskrunner import logs
 from taskrunner.control.client import (
     CallRefused,
@@ -21,7 +21,9 @@ log = logs.get("control")
 
 
 class DirectivePoller(Thread):
-    """Fetches directives, in order and each once, until the client is closed."""
+    """Fetches directives, in order and each once, until the runner is to exit or the client is
+    closed.
+    """
 
     def __init__(
         self,
@@ -53,6 +55,8 @@ class DirectivePoller(Thread):
             for directive in found:
                 after = max(after, directive.id)
                 self._take(directive)
+                if isinstance(directive.body, Exit):
+                    return  # no directive follows
 
 
 class HeartbeatThread(Thread):

@@ -27,10 +27,13 @@ _NAMES: Mapping[str, FailureKind] = {
             "RestoreRefused",
             "PathNotAllowed",
             "OutputLost",
+            "ColumnsDiffer",
+            "TableUnfit",
             "SecretMissing",
         ),
         FailureKind.INVALID_JOB,
     ),
+    "KeyInvalid": FailureKind.DATA,
     "PythonException": FailureKind.USER_CODE,
     # the cause of "a file could not be read": the network's fault, not the file's
     **dict.fromkeys(

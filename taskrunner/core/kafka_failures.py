@@ -11,7 +11,8 @@ UNREADABLE = "HEADGATE_UNREADABLE_RECORD"
 _RECORD = re.compile(rf"{UNREADABLE} (\S+) (\S+) (\d+) (\d+) ?([^\n]*)")
 _PARTITION = re.compile(r"\b([A-Za-z0-9._-]+)-(\d+)\b")
 _LOST = re.compile(
-    r"KAFKA_DATA_LOSS|data may have been lost|OffsetOutOfRangeException|Offsets? out of range",
+    r"KAFKA_DATA_LOSS|data may have been (?:lost|missed)|OffsetOutOfRangeException"
+    r"|Offsets? out of range",
     re.IGNORECASE,
 )
 _GONE = re.compile(

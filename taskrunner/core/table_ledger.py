@@ -42,7 +42,7 @@ class LedgerEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class GoOn:
+class NothingToUndo:
     """Nothing that was written has to go."""
 
 
@@ -60,7 +60,7 @@ class CannotGoBack:
     wanted: int
 
 
-LedgerRecovery = GoOn | GoBack | CannotGoBack
+LedgerRecovery = NothingToUndo | GoBack | CannotGoBack
 
 
 class WriteOutcome(StrEnum):
@@ -73,7 +73,7 @@ class WriteOutcome(StrEnum):
 def recovery(entry: LedgerEntry, last_kept: int, later: LaterRows) -> LedgerRecovery:
     """What to do with a table when its job starts after batch `last_kept`."""
     if entry.last_batch <= last_kept:
-        return GoOn()
+        return NothingToUndo()
     if later is LaterRows.REFUSE:
         return CannotGoBack(entry.last_batch, last_kept)
     every = range(last_kept + 1, entry.last_batch + 1)

@@ -21,8 +21,8 @@ from taskrunner.core.staged_rows import BatchIncomplete
 from taskrunner.core.table_ledger import (
     CannotGoBack,
     GoBack,
-    GoOn,
     LaterRows,
+    NothingToUndo,
     batch_tag,
     match_columns,
     recovery,
@@ -36,6 +36,7 @@ from taskrunner.sinks.ledger import LEDGER, Ledger
 from taskrunner.sinks.sql_connection import Connect, DatabaseRefused, SqlConnection
 
 log = logs.get("database_table")
+_OP = "VARCHAR(32)"
 _TAGS_AT_ONCE = 500
 """Batches whose rows one statement deletes."""
 
@@ -45,7 +46,11 @@ _DROP_SECONDS = 10
 
 
 class KeyInvalid(Exception):
-    """The rows of a batch, or the table, do not fit the key of the sink."""
+    """The rows of a batch do not fit the key of the sink."""
+
+
+class TableUnfit(Exception):
+    """The table cannot be written by the sink's key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +107,7 @@ class DatabaseTable:
         self._ledger = Ledger(spec.beside(LEDGER), job, sink, spec.target)
 
     def take_over(self) -> None:
-        """Keeps older attempts from writing, from now on. Raises `Superseded`, and `KeyInvalid` if
-        the table cannot be written by the sink's key.
-        """
+        """Keeps older attempts from writing, from now on. Raises `Superseded` and `TableUnfit`."""
         with self._guard(), self._connect() as connection:
             self._check_key(connection)
             self._ledger.create(connection)
@@ -172,7 +175,9 @@ class DatabaseTable:
             connection.execute(table_statements.create_staging(spec.dialect, staged))
             for one in quoted:
                 if one not in matched.written:
-                    added = definition(one, quoted[one])
+                    # a short text: some databases cannot compare the type that a text would get
+                    is_op = one == spec.op_column
+                    added = f"{quoted[one]} {_OP}" if is_op else definition(one, quoted[one])
                     connection.execute(table_statements.add_column(staged.staging, added))
         self._after_step("staging created")
         return staged, {one: matched.written.get(one, one) for one in quoted}
@@ -253,7 +258,7 @@ class DatabaseTable:
         found = [{one.lower() for one in each} for each in connection.unique_keys(spec.target)]
         if wanted not in found:
             key = ", ".join(spec.key)
-            raise KeyInvalid(
+            raise TableUnfit(
                 f"sink {self._sink}: table {spec.target} has no unique index on exactly ({key}), "
                 f"which an upsert in {spec.dialect.name} needs: CREATE UNIQUE INDEX ON "
                 f"{spec.target} ({key})"
@@ -266,7 +271,7 @@ class DatabaseTable:
         if entry is None:
             return
         match recovery(entry, last_kept, self._spec.later_rows):
-            case GoOn():
+            case NothingToUndo():
                 return
             case GoBack(last_batch=batch, withdrawn=withdrawn):
                 with connection.transaction():

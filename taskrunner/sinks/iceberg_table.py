@@ -7,6 +7,7 @@ withdrawal removes the files of later batches and sets the property back, in one
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -121,7 +122,8 @@ class IcebergCommits:
         return [*transforms, *([f"the format version {version}"] if version > 2 else [])]
 
     def last_batch(self, job: JobId, sink: VertexId) -> int | None:
-        self._table.refresh()
+        with closing(self._table.catalog):
+            self._table.refresh()
         found = self._table.properties.get(_property(job, sink))
         return None if found is None else int(found)
 
@@ -130,7 +132,7 @@ class IcebergCommits:
     ) -> None:
         told = _summary(job=batch.job.hex, sink=batch.sink, batch=batch.batch)
         told |= _summary(attempt=attempt, files=len(files))
-        with self._table.transaction() as transaction:
+        with closing(self._table.catalog), self._table.transaction() as transaction:
             transaction.add_files(
                 [f"file://{one.path}" for one in files],  # the library encodes nothing
                 snapshot_properties=told,
@@ -140,7 +142,11 @@ class IcebergCommits:
         self._sync()
 
     def roll_back(self, job: JobId, sink: VertexId, kept: Mapping[JobId, int]) -> Sequence[int]:
-        self._table.refresh()
+        with closing(self._table.catalog):
+            self._table.refresh()
+            return self._withdraw(job, sink, kept)
+
+    def _withdraw(self, job: JobId, sink: VertexId, kept: Mapping[JobId, int]) -> Sequence[int]:
         active = {one.file.file_path: one.file for one in self._table.scan().plan_files()}
         snapshots = list(_ancestors(self._table))
         found = withdrawal(
@@ -178,7 +184,9 @@ class IcebergCommits:
 
 
 def open_catalog(properties: Mapping[str, str]) -> "Catalog":
-    """Raises `TableNotUsable` if the catalogue does not answer."""
+    """The catalogue; close it after use: it can be used again, and then connects anew. Between two
+    batches no connection waits, so a database can be restarted. Raises `TableNotUsable`.
+    """
     catalogs = imported("pyiceberg.catalog", "iceberg")
     name = properties.get("name", "default")
     rest = {key: value for key, value in properties.items() if key != "name"}

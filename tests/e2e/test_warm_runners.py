@@ -1,13 +1,17 @@
 """Warm runners: a job starts in a process that waits for it, and none is left behind."""
 
+import json
 import os
 import signal
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import psutil
 import pytest
 
 from tests.e2e.test_exactly_once import RATE, a_bounded_job
@@ -89,6 +93,134 @@ def test_a_job_with_static_settings_starts_cold_and_says_so(server: ServerProces
     told = "cold: spark.ui.retainedTasks can be set only when Spark starts"
     assert launched[0]["cause"] == told
     server.http.patch(f"/v1/jobs/{job}")
+
+
+def a_small_job(name: str, **changes: Any) -> dict[str, Any]:
+    """A batch job that counts a file of ten rows."""
+    return {
+        "name": name,
+        "mode": "batch",
+        "restart": {"strategy": "fixed_delay", "attempts": 5, "delay": "0s"},
+        "vertices": [
+            {
+                "id": "rows",
+                "op": "source",
+                "connector": "files",
+                "format": "json",
+                "path": "small",
+                "schema": "n LONG, odd LONG",
+            },
+            {
+                "id": "sums",
+                "op": "aggregate",
+                "inputs": ["rows"],
+                "key": ["odd"],
+                "aggregate": {"total": "sum(n)"},
+            },
+            {
+                "id": "out",
+                "op": "sink",
+                "inputs": ["sums"],
+                "connector": "files",
+                "format": "json",
+                "path": name,
+            },
+        ],
+        **changes,
+    }
+
+
+def write_rows(server: ServerProcess) -> None:
+    rows = server.directory / "data" / "small"
+    rows.mkdir(parents=True, exist_ok=True)
+    (rows / "1.json").write_text("".join(f'{{"n": {n}, "odd": {n % 2}}}\n' for n in range(10)))
+
+
+def totals(server: ServerProcess, name: str) -> list[int]:
+    lines = [
+        line
+        for path in (server.directory / "data" / name).glob("*.json")
+        for line in path.read_text().splitlines()
+    ]
+    return sorted(json.loads(line)["total"] for line in lines)
+
+
+def runner_of(server: ServerProcess, job: str) -> dict[str, Any]:
+    """The last runner of the job, also after its exit."""
+    found = [one for one in server.get("/v1/runners")["items"] if one["job"] == job]
+    newest: dict[str, Any] = max(found, key=lambda one: one["launched_at"])
+    return newest
+
+
+def log_of(server: ServerProcess, job: str) -> str:
+    return server.http.get(f"/v1/jobs/{job}/logs").text
+
+
+@pytest.mark.long
+def test_small_jobs_in_a_row_share_a_process_and_nothing_else(server: ServerProcess) -> None:
+    write_rows(server)
+    eventually(lambda: waiting(server) or None, within=280)
+    jobs = []
+    for number in range(3):
+        job = server.submit(a_small_job(f"row{number}"))
+        server.until_state(job, "finished")
+        jobs.append(job)
+
+    runners = [runner_of(server, job) for job in jobs]
+    assert len({one["pid"] for one in runners}) == 1
+    assert len({one["id"] for one in runners}) == 3
+    for number, job in enumerate(jobs):
+        assert totals(server, f"row{number}") == [20, 25]
+        said = log_of(server, job)
+        assert UUID(job).hex in said.replace("-", "")
+        assert not any(UUID(other).hex in said.replace("-", "") for other in jobs if other != job)
+    # and a job that may run code of users is the last of its process
+    code = {"spark": {"spark.sql.sources.default": "parquet"}}
+    job = server.submit(a_small_job("code", **code))
+    server.until_state(job, "finished")
+    pid = runner_of(server, job)["pid"]
+    eventually(lambda: not psutil.pid_exists(pid), within=60)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("after", [0.0, 0.1, 0.3, 0.6, 1.0])
+def test_a_process_that_is_killed_between_two_jobs_costs_no_job(
+    server: ServerProcess, after: float
+) -> None:
+    write_rows(server)
+    name = f"killed{int(after * 10)}"
+    first = server.submit(a_small_job(f"{name}-1"))
+    server.until_state(first, "finished")
+    pid = runner_of(server, first)["pid"]
+
+    second = server.submit(a_small_job(f"{name}-2"))
+    time.sleep(after)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+    server.until_state(second, "finished")
+    assert totals(server, f"{name}-1") == totals(server, f"{name}-2") == [20, 25]
+    launched = history(server, second, "runner_launched")
+    assert len({one["attempt"] for one in launched}) == len(launched), "an attempt ran twice"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("after", [0.0, 0.2, 0.5])
+def test_a_server_that_is_killed_between_two_jobs_costs_no_job(
+    server: ServerProcess, after: float
+) -> None:
+    write_rows(server)
+    name = f"server{int(after * 10)}"
+    first = server.submit(a_small_job(f"{name}-1"))
+    server.until_state(first, "finished")
+    second = server.submit(a_small_job(f"{name}-2"))
+    time.sleep(after)
+
+    server.stop(signal.SIGKILL)
+    server.start()
+
+    server.until_state(second, "finished")
+    assert totals(server, f"{name}-2") == [20, 25]
 
 
 @pytest.mark.long

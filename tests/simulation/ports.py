@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RunnerId
 from jobmanager.services.ports.runners import Launched, Runner
@@ -31,6 +32,15 @@ class SimulatedLauncher:
 
     def reserve(self, needs: Collection[str] = ()) -> RunnerId | None:
         return None
+
+    def process_of(self, runner: RunnerId) -> UUID | None:
+        return None
+
+    async def await_returning(self) -> None:
+        pass
+
+    def expect_return(self, runner: RunnerId, attempt: AttemptNumber) -> None:
+        pass
 
     async def find(self, runner: Runner) -> Launched | None:
         is_here = runner.host == self.host()
@@ -64,8 +74,10 @@ class SimulatedStorage:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    async def discard_checkpoint(self, job: JobId, number: CheckpointNumber) -> None:
-        await Waiting(self._storage.of(job).discard_checkpoint(number))
+    async def discard_checkpoint(
+        self, job: JobId, number: CheckpointNumber, *, was_completed: bool = False
+    ) -> None:
+        await Waiting(self._storage.of(job).discard_checkpoint(number, was_completed))
 
     async def discard_attempts(self, job: JobId, before: AttemptNumber) -> None:
         self._storage.of(job).discard_attempts(before)

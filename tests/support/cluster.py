@@ -73,6 +73,10 @@ class Bench:
     """What the runners, played by tests, know of their attempts."""
     killed: list[RunnerId] = field(default_factory=list)
     warm: list[RunnerId] = field(default_factory=list)
+    served_before: dict[RunnerId, UUID] = field(default_factory=dict)
+    """The processes of warm runners that served other runners."""
+    expected: dict[RunnerId, AttemptNumber] = field(default_factory=dict)
+    """The runners whose processes may serve another job, after which attempt."""
     warm_connectors: frozenset[str] = frozenset()
     broken: str | None = None
     name: str = "bench"
@@ -88,11 +92,21 @@ class Bench:
     def reserve(self, needs: Collection[str] = ()) -> RunnerId | None:
         return self.warm.pop() if self.warm and self.warm_connectors.issuperset(needs) else None
 
+    def process_of(self, runner_id: RunnerId) -> UUID | None:
+        return self.served_before.get(runner_id)
+
+    async def await_returning(self) -> None:
+        pass
+
+    def expect_return(self, runner_id: RunnerId, attempt: AttemptNumber) -> None:
+        self.expected[runner_id] = attempt
+
     async def launch(self, runner_id: RunnerId, secret: str) -> Launched:
         if self.broken:
             raise RuntimeError(self.broken)
         self.secrets[runner_id] = secret
-        return Launched("bench", 1, 0.0, self.log_path(runner_id))
+        process = self.served_before.get(runner_id)
+        return Launched("bench", 1, 0.0, self.log_path(runner_id), process)
 
     async def find(self, runner: Runner) -> Launched | None:
         return self.running.get(runner.id)

@@ -29,17 +29,21 @@ async def check_answer(answer: httpx.Response) -> None:
     kind = answer.headers.get("content-type", "").partition(";")[0]
     if kind in _JSON:
         await answer.aread()
-        check(answer.request.method, answer.request.url.path, answer.status_code, answer.content)
+        method, path = answer.request.method, answer.request.url.path
+        check(method, path, answer.status_code, answer.content, kind)
 
 
-def check(method: str, path: str, status: int, content: bytes) -> None:
+def check(method: str, path: str, status: int, content: bytes, kind: str | None = None) -> None:
     template = template_of(method, path)
     if template is None or not content:
         return
     document = promised()
     responses = document["paths"][template][method.lower()]["responses"]
     promise = responses.get(str(status), responses["default"])
-    [schema] = [one["schema"] for one in promise["content"].values()]
+    promised_kinds = promise["content"]
+    if kind is not None and kind not in promised_kinds:
+        raise BrokenContract(f"{method} {template} {status}: {kind} is not promised")
+    schema = promised_kinds[kind or next(iter(promised_kinds))]["schema"]
     _check(schema, json.loads(content), f"{method} {template} {status}")
 
 

@@ -16,7 +16,7 @@ from tests.integration.api.test_restore_fit import a_savepoint
 from tests.support.cluster import Cluster, PlayedRunner
 from tests.support.served_cluster import ServedCluster, a_served_cluster
 
-_EVERY = 0.02
+_EVERY = 0.06
 _KINDS = {"source": "offsets", "sink": "sink"}
 
 

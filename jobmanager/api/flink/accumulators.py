@@ -7,9 +7,13 @@ from fastapi import APIRouter
 
 from jobmanager.api.context import JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import task_id
+from jobmanager.api.flink.task_reads import read_task
+from jobmanager.api.flink.vertices import Attempt, Subtask, figures_of
 from jobmanager.api.problems import FLINK
 from jobmanager.api.shapes.flink.jobs import JobAccumulators, TaskAccumulators
+from jobmanager.api.shapes.flink.vertices import AllSubtaskAccumulators, AttemptAccumulators
 from jobmanager.core.errors import TaskNotFound
+from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.life.records import StoredAttempt
 from jobmanager.core.plan.job_plan import plan_of
 from jobmanager.core.progress import AccumulatorValue, RegionProgress
@@ -56,6 +60,42 @@ async def task_accumulators(job_id: JobIdPath, vertexid: str, uow: Uow) -> dict[
             mine = [one for one in counted if one[0] in task.vertices]
             return {"id": vertexid, "user-accumulators": _shown(mine)}
     raise TaskNotFound(f"job {job_id.hex} has no task {vertexid}")
+
+
+@router.get(
+    "/jobs/{jobid}/vertices/{vertexid}/subtasks/accumulators",
+    summary="What users' code counted in a task, by subtask",
+    response_model=AllSubtaskAccumulators,
+)
+async def subtask_accumulators(job_id: JobIdPath, vertexid: str, uow: Uow) -> dict[str, Any]:
+    """Values are added up over subtasks before they are reported, so no subtask has its own."""
+    async with uow:
+        read = await read_task(uow, job_id, vertexid)
+    attempt = read.attempt.attempt.number - 1
+    return {
+        "id": read.id,
+        "parallelism": read.task.parallelism,
+        "subtasks": [
+            {"subtask": n, "attempt": attempt, "endpoint": read.endpoint, "user-accumulators": []}
+            for n in range(read.task.parallelism)
+        ],
+    }
+
+
+@router.get(
+    "/jobs/{jobid}/vertices/{vertexid}/subtasks/{subtaskindex}/attempts/{attempt}/accumulators",
+    summary="What users' code counted in a subtask",
+    response_model=AttemptAccumulators,
+)
+async def attempt_accumulators(
+    job_id: JobIdPath, vertexid: str, subtaskindex: Subtask, attempt: Attempt, uow: Uow
+) -> dict[str, Any]:
+    """Values are added up over subtasks before they are reported, so no subtask has its own."""
+    async with uow:
+        read = await read_task(uow, job_id, vertexid, AttemptNumber(attempt + 1))
+    figures_of(read, subtaskindex)  # raises where there is no such subtask
+    subtask = {"subtask": subtaskindex, "attempt": attempt}
+    return {**subtask, "id": f"{read.id}_{subtaskindex}_{attempt}", "user-accumulators": []}
 
 
 async def _counted(uow: UnitOfWork, job_id: Any) -> list[_Counted]:

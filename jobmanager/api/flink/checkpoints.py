@@ -5,17 +5,20 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 
-from jobmanager.api.context import Ctx, JobIdPath, Uow
-from jobmanager.api.flink.jobs import millis
+from jobmanager.api.context import Ctx, JobIdPath, Uow, hex_id
+from jobmanager.api.flink.checkpoint_subtasks import task_checkpoint_subtasks
 from jobmanager.api.flink.plan_shapes import task_id
 from jobmanager.api.flink.summaries import summary
+from jobmanager.api.flink.times import millis
 from jobmanager.api.problems import FLINK
 from jobmanager.api.shapes.flink.checkpoints import (
     CheckpointLine,
     CheckpointsConfig,
     CheckpointsStatistics,
+    TaskCheckpointDetails,
 )
 from jobmanager.core.durations import milliseconds
+from jobmanager.core.errors import TaskNotFound
 from jobmanager.core.ids import CheckpointNumber
 from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.records import StoredAttempt, StoredCheckpoint, StoredJob
@@ -26,6 +29,7 @@ from jobmanager.protocol.progress_json import restored_to_json
 
 router = APIRouter(tags=[FLINK])
 _HISTORY = 100
+CheckpointPath = Annotated[int, Path(ge=1, le=2**62)]
 _STATUS = {
     CheckpointStatus.IN_PROGRESS: "IN_PROGRESS",
     CheckpointStatus.COMPLETED: "COMPLETED",
@@ -106,7 +110,7 @@ async def config(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
 )
 async def details(
     job_id: JobIdPath,
-    checkpointid: Annotated[int, Path(ge=1, le=2**62)],
+    checkpointid: CheckpointPath,
     context: Ctx,
     uow: Uow,
 ) -> dict[str, Any]:
@@ -114,6 +118,27 @@ async def details(
         stored = await uow.jobs.get(job_id)
         found = await uow.checkpoints.get(job_id, CheckpointNumber(checkpointid))
     return _checkpoint(stored, found, context, with_tasks=True)
+
+
+@router.get(
+    "/jobs/{jobid}/checkpoints/details/{checkpointid}/subtasks/{vertexid}",
+    summary="A task's subtasks in a checkpoint",
+    response_model=TaskCheckpointDetails,
+    response_model_exclude_unset=True,
+)
+async def subtasks(
+    job_id: JobIdPath, checkpointid: CheckpointPath, vertexid: str, uow: Uow
+) -> dict[str, Any]:
+    hex_id("vertexid", vertexid)
+    async with uow:
+        stored = await uow.jobs.get(job_id)
+        found = await uow.checkpoints.get(job_id, CheckpointNumber(checkpointid))
+    for task in plan_of(stored.graph, stored.parallelism).tasks:
+        if task_id(job_id.hex, task) == vertexid:
+            shape = _task(found, task)
+            if shape["num_subtasks"]:
+                return {**shape, **task_checkpoint_subtasks(found, task)}
+    raise TaskNotFound(f"checkpoint {checkpointid} of job {job_id.hex} has no task {vertexid}")
 
 
 def _checkpoint(
@@ -138,7 +163,7 @@ def _checkpoint(
         "tasks": _tasks(stored, found) if with_tasks else {},
     }
     if checkpoint.status is CheckpointStatus.COMPLETED and files is not None:
-        shape["external_path"] = _external_path(stored, files.manifest, context)
+        shape["external_path"] = external_path(stored, files.manifest, context)
         shape["discarded"] = found.discarded_at is not None
     if checkpoint.ended_at is not None and checkpoint.aborted_because is not None:
         shape["failure_timestamp"] = millis(checkpoint.ended_at)
@@ -209,12 +234,12 @@ def _restored_from(stored: StoredJob, number: int, attempt: int | None, context:
     was continued.
     """
     if number:
-        return _external_path(stored, layout.checkpoint_manifest(number), context)
+        return external_path(stored, layout.checkpoint_manifest(number), context)
     home = below(context.run_settings.storage, layout.job_directory(stored.id))
     return below(home, layout.attempt(attempt or 0))
 
 
-def _external_path(stored: StoredJob, relative: str, context: Ctx) -> str:
+def external_path(stored: StoredJob, relative: str, context: Ctx) -> str:
     """Return where a checkpoint is; a savepoint's manifest is already given by its whole URI."""
     directory = layout.manifest_directory(relative)
     if directory.startswith("file:") or "://" in directory:

@@ -6,10 +6,10 @@ from typing import Any
 from fastapi import APIRouter
 
 from jobmanager.api.context import Uow
+from jobmanager.api.flink.cluster_slots import read_slots
 from jobmanager.api.problems import FLINK
 from jobmanager.api.shapes.flink.cluster import ClusterOverview, WebConfig
 from jobmanager.core.life.job import JobStatus
-from jobmanager.core.plan.job_plan import plan_of
 
 router = APIRouter(tags=[FLINK])
 FLINK_VERSION = "2.3.0"
@@ -24,16 +24,13 @@ FLINK_VERSION = "2.3.0"
 async def overview(uow: Uow) -> dict[str, Any]:
     async with uow:
         counted = await uow.jobs.counts()
-        running = [one.stored for one in await uow.jobs.running()]
-        runners = await uow.runners.alive()
-    slots = sum(
-        max(task.parallelism for task in plan_of(one.graph, one.parallelism).tasks)
-        for one in running
-    )
+        slots = await read_slots(uow)
     return {
-        "taskmanagers": len(runners),
-        "slots-total": slots,
-        "slots-available": 0,
+        "taskmanagers": len(slots),
+        "taskmanagers-blocked": 0,
+        "slots-total": sum(one.slots for one in slots),
+        "slots-available": sum(one.free for one in slots),
+        "slots-free-and-blocked": 0,
         "jobs-running": counted.get(JobStatus.RUNNING, 0),
         "jobs-finished": counted.get(JobStatus.FINISHED, 0),
         "jobs-cancelled": counted.get(JobStatus.CANCELLED, 0),
@@ -57,7 +54,7 @@ async def config() -> dict[str, Any]:
         "flink-version": FLINK_VERSION,
         "flink-revision": f"headgate {version('headgate')}",
         "features": {
-            "web-submit": False,
+            "web-submit": True,
             "web-cancel": True,
             "web-rescale": True,
             "web-history": False,

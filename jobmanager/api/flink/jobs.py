@@ -1,6 +1,5 @@
 """Flink's routes about jobs."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -10,6 +9,8 @@ from fastapi import APIRouter, Query
 from jobmanager.api.context import Ctx, JobIdPath, Uow
 from jobmanager.api.flink import states
 from jobmanager.api.flink.plan_shapes import plan_document, task_id, task_name
+from jobmanager.api.flink.task_reads import io_metrics
+from jobmanager.api.flink.times import millis
 from jobmanager.api.problems import FLINK
 from jobmanager.api.shapes.flink.jobs import (
     JobConfig,
@@ -21,14 +22,13 @@ from jobmanager.api.shapes.flink.jobs import (
 from jobmanager.api.shapes.flink.operations import Nothing
 from jobmanager.api.shapes.flink.plans import JobPlanResponse
 from jobmanager.core.errors import UnsupportedRequest
-from jobmanager.core.ids import RegionId
 from jobmanager.core.life.records import StoredAttempt, StoredJob
 from jobmanager.core.plan.job_plan import Task, plan_of
-from jobmanager.core.progress import RegionProgress
+from jobmanager.core.task_figures import task_figures
 from jobmanager.services import analyses, jobs
 
 router = APIRouter(tags=[FLINK])
-_ENDED = 100
+LISTED_ENDED_JOBS = 100
 """How many ended jobs are listed, beside all that live."""
 
 
@@ -39,7 +39,7 @@ _ENDED = 100
 )
 async def job_list(uow: Uow) -> dict[str, Any]:
     async with uow:
-        found = await uow.jobs.listed(_ENDED)
+        found = await uow.jobs.listed(LISTED_ENDED_JOBS)
     return {"jobs": [{"id": one.id.hex, "status": states.job_state(one.job)} for one in found]}
 
 
@@ -50,10 +50,10 @@ async def job_list(uow: Uow) -> dict[str, Any]:
 )
 async def overview(context: Ctx, uow: Uow) -> dict[str, Any]:
     async with uow:
-        found = await uow.jobs.listed(_ENDED)
+        found = await uow.jobs.listed(LISTED_ENDED_JOBS)
         attempts = await uow.attempts.newest_of([one.id for one in found])
     newest = {one.job_id: one for one in attempts}
-    return {"jobs": [_overview(one, newest[one.id], context.clock()) for one in found]}
+    return {"jobs": [overview_line(one, newest[one.id], context.clock()) for one in found]}
 
 
 @router.get(
@@ -78,7 +78,7 @@ async def job(job_id: JobIdPath, context: Ctx, uow: Uow) -> dict[str, Any]:
 async def terminate(
     job_id: JobIdPath, context: Ctx, uow: Uow, mode: str = "cancel"
 ) -> dict[str, Any]:
-    if mode != "cancel":
+    if mode.lower() != "cancel":
         raise UnsupportedRequest(f"mode {mode!r} is not supported: use mode=cancel")
     await jobs.cancel(uow, job_id, "cancelled by a client", context.clock())
     return {}
@@ -143,13 +143,13 @@ async def exceptions(
         await uow.jobs.get(job_id)
         attempts = await uow.attempts.of_job(job_id)
     wanted = {tuple(one.split(":", 1)) for one in failureLabelFilter.split(",") if ":" in one}
-    found = [_exception(one) for one in reversed(attempts) if one.attempt.failure is not None]
+    found = [exception_of(one) for one in reversed(attempts) if one.attempt.failure is not None]
     found = [one for one in found if wanted <= set(one["failureLabels"].items())]
     shown = found[: max(maxExceptions, 0)]
     return {"exceptionHistory": {"entries": shown, "truncated": len(shown) < len(found)}}
 
 
-def _overview(stored: StoredJob, attempt: StoredAttempt, now: datetime) -> dict[str, Any]:
+def overview_line(stored: StoredJob, attempt: StoredAttempt, now: datetime) -> dict[str, Any]:
     tasks = plan_of(stored.graph, stored.parallelism).tasks
     subtasks = sum(task.parallelism for task in tasks)
     state = states.task_state(attempt.attempt.status)
@@ -158,8 +158,8 @@ def _overview(stored: StoredJob, attempt: StoredAttempt, now: datetime) -> dict[
         "jid": stored.id.hex,
         "name": stored.graph.name,
         "jobType": stored.graph.mode.upper(),
-        "schedulerType": "Headgate",
-        **_times(stored, now),
+        "schedulerType": states.scheduler_type(stored.graph.mode),
+        **times_of(stored, now),
         "state": states.job_state(stored.job),
         "last-modification": millis(stored.job.since),
         "tasks": {"total": subtasks, **{word.lower(): n for word, n in counted.items()}},
@@ -178,11 +178,11 @@ def _detail(stored: StoredJob, attempt: StoredAttempt, now: datetime) -> dict[st
         "isStoppable": False,
         "state": states.job_state(stored.job),
         "job-type": stored.graph.mode.upper(),
-        "schedulerType": "Headgate",
-        **_times(stored, now),
+        "schedulerType": states.scheduler_type(stored.graph.mode),
+        **times_of(stored, now),
         "maxParallelism": stored.graph.max_parallelism,
         "now": millis(now),
-        "timestamps": _timestamps(stored),
+        "timestamps": state_timestamps(stored),
         "vertices": [_vertex(stored, attempt, task, now) for task in plan.tasks],
         "status-counts": states.counts(states.TASK_STATES, state, len(plan.tasks)),
         "plan": plan_document(stored.id.hex, stored.graph, stored.document, stored.parallelism),
@@ -204,38 +204,23 @@ def _vertex(stored: StoredJob, attempt: StoredAttempt, task: Task, now: datetime
         "end-time": millis(ended) if ended else -1,
         "duration": millis(ended or now) - millis(began),
         "tasks": states.counts(states.TASK_STATES, state, task.parallelism),
-        "metrics": _metrics(stored, attempt.progress or (), task),
+        "metrics": _metrics(stored, attempt, task, now),
         "headgate-vertices": list(task.vertices),
     }
 
 
-def _metrics(stored: StoredJob, progress: Sequence[RegionProgress], task: Task) -> dict[str, Any]:
-    """Return what Spark reports: rows that queries read from a source, rows given to a sink."""
+def _metrics(
+    stored: StoredJob, attempt: StoredAttempt, task: Task, now: datetime
+) -> dict[str, Any]:
+    """Return what Spark reports of a task; what it does not report is marked as unknown."""
     plan = plan_of(stored.graph, stored.parallelism)
-    regions = {one.id: one for one in plan.regions}
-    read = written = 0
-    for one in progress:
-        region = regions.get(RegionId(one.region))
-        if region is not None and set(task.vertices) & set(region.sources):
-            read += one.input_rows
-        if one.region in task.vertices:
-            written += one.output_rows
-    return {
-        "read-bytes": 0,
-        "read-bytes-complete": False,
-        "write-bytes": 0,
-        "write-bytes-complete": False,
-        "read-records": read,
-        "read-records-complete": bool(progress),
-        "write-records": written,
-        "write-records-complete": bool(progress),
-        "accumulated-backpressured-time": 0,
-        "accumulated-idle-time": 0,
-        "accumulated-busy-time": 0.0,
-    }
+    figures = task_figures(plan, attempt.progress or (), task)
+    began, ended = attempt.attempt.running_at, attempt.attempt.ended_at
+    running_ms = millis(ended or now) - millis(began) if began else 0
+    return io_metrics(figures, running_ms * task.parallelism)
 
 
-def _times(stored: StoredJob, now: datetime) -> dict[str, int]:
+def times_of(stored: StoredJob, now: datetime) -> dict[str, int]:
     ended = stored.ended_at
     return {
         "start-time": millis(stored.submitted_at),
@@ -244,7 +229,7 @@ def _times(stored: StoredJob, now: datetime) -> dict[str, int]:
     }
 
 
-def _timestamps(stored: StoredJob) -> dict[str, int]:
+def state_timestamps(stored: StoredJob) -> dict[str, int]:
     times = dict.fromkeys(states.JOB_STATES, 0)
     for status, at in stored.status_times.items():
         times[states.state_of(status)] = at
@@ -252,7 +237,7 @@ def _timestamps(stored: StoredJob) -> dict[str, int]:
     return times
 
 
-def _exception(stored: StoredAttempt) -> dict[str, Any]:
+def exception_of(stored: StoredAttempt) -> dict[str, Any]:
     failure = stored.attempt.failure
     assert failure is not None
     return {
@@ -270,7 +255,3 @@ def _exception(stored: StoredAttempt) -> dict[str, Any]:
         "headgate-message": failure.message,
         "headgate-attempt": stored.attempt.number,
     }
-
-
-def millis(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)

@@ -9,12 +9,14 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from jobmanager.api.context import Ctx, CurrentCaller, JobIdPath, Uow
+from jobmanager.api.flink.failure_causes import failure_cause
 from jobmanager.api.flink.plan_shapes import task_id
 from jobmanager.api.flink.triggers import trigger_of
 from jobmanager.api.problems import FLINK
 from jobmanager.api.savepoint_targets import target_of
 from jobmanager.api.shapes.flink.operations import Nothing, RequestAccepted, TriggerStatus
 from jobmanager.core.errors import MalformedRequest, NothingToChange, OperationNotFound
+from jobmanager.core.graph.parallelism import nearest_parallelism
 from jobmanager.core.ids import OperationId
 from jobmanager.core.life.operation import OperationStatus
 from jobmanager.core.life.records import StoredJob
@@ -23,6 +25,7 @@ from jobmanager.services import changes
 from jobmanager.services.ports.history import Actor
 
 router = APIRouter(tags=[FLINK])
+_FAILED = "org.apache.flink.util.FlinkException"
 
 
 class Bounds(BaseModel):
@@ -85,7 +88,7 @@ async def status(job_id: JobIdPath, triggerid: str, uow: Uow) -> dict[str, Any]:
         return {"status": {"id": "IN_PROGRESS"}, "operation": None}
     if operation.status is OperationStatus.COMPLETED:
         return {"status": {"id": "COMPLETED"}, "operation": {}}
-    cause = {"class": "RescalingException", "stack-trace": operation.error}
+    cause = failure_cause(_FAILED, operation.error or "the rescale failed")
     return {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": cause}}
 
 
@@ -113,8 +116,8 @@ async def requirements(job_id: JobIdPath, uow: Uow) -> dict[str, Any]:
 async def require(
     job_id: JobIdPath, context: Ctx, caller: CurrentCaller, uow: Uow, body: Requirements
 ) -> dict[str, Any]:
-    """Rescale the job to the given upper bound, unless that is its parallelism already. The keyed
-    tasks of a job share one parallelism, so all of them must be given the same upper bound.
+    """Rescale the job to the largest upper bound of its keyed tasks, which share one parallelism,
+    rounded down to a divisor of max_parallelism; unless that is its parallelism already.
     """
     async with uow:
         stored = await uow.jobs.get(job_id)
@@ -136,17 +139,20 @@ def _wanted(stored: StoredJob, body: dict[str, VertexRequirements]) -> int:
     unknown = [one for one in body if one not in tasks]
     if unknown:
         raise MalformedRequest(f"the job has no task {unknown[0]}: its tasks are {list(tasks)}")
+    for one, bounds in body.items():
+        if bounds.parallelism.lowerBound > bounds.parallelism.upperBound:
+            raise MalformedRequest(f"task {one}: lowerBound is greater than upperBound")
     keyed = {one: t for one, t in tasks.items() if _is_keyed(stored, t)} or tasks
-    missing = [one for one in keyed if one not in body]
-    if missing:
-        raise MalformedRequest(f"task {missing[0]} is missing: give bounds for every keyed task")
-    bounds = {body[one].parallelism.upperBound for one in keyed}
-    if len(bounds) > 1:
+    asked = [body[one].parallelism for one in keyed if one in body]
+    if not asked:
         raise MalformedRequest(
-            f"the keyed tasks of a job share one parallelism, not {sorted(bounds)}: "
-            "give all of them the same upperBound"
+            f"no bounds of a task whose parallelism can change: give those of {list(keyed)}"
         )
-    return bounds.pop()
+    return nearest_parallelism(
+        stored.graph.max_parallelism,
+        least=max(one.lowerBound for one in asked),
+        most=max(one.upperBound for one in asked),
+    )
 
 
 def _is_keyed(stored: StoredJob, task: Task) -> bool:

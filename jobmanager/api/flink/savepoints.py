@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from jobmanager.api.context import SUBJECT, Ctx, JobIdPath, Uow
+from jobmanager.api.flink.failure_causes import failure_cause
 from jobmanager.api.flink.triggers import trigger_of
 from jobmanager.api.problems import FLINK
 from jobmanager.api.savepoint_targets import target_of
@@ -20,6 +21,7 @@ from jobmanager.services import savepoints
 from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 router = APIRouter(tags=[FLINK])
+_FAILED = "org.apache.flink.runtime.checkpoint.CheckpointException"
 
 
 class _Body(BaseModel):
@@ -138,5 +140,5 @@ def _status(found: StoredOperation, savepoint: Savepoint) -> dict[str, Any]:
         return {"status": {"id": "IN_PROGRESS"}, "operation": None}
     if operation.status is OperationStatus.COMPLETED:
         return {"status": {"id": "COMPLETED"}, "operation": {"location": savepoint.directory}}
-    cause = {"class": "CheckpointException", "stack-trace": operation.error}
+    cause = failure_cause(_FAILED, operation.error or "the operation failed")
     return {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": cause}}

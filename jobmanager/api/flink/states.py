@@ -66,3 +66,10 @@ def task_state(status: AttemptStatus) -> str:
 def counts(states: tuple[str, ...], state: str, count: int) -> dict[str, int]:
     """Map every name in `states` to a count: `count` for `state`, 0 for the others."""
     return {one: count if one == state else 0 for one in states}
+
+
+def scheduler_type(mode: str) -> str:
+    """Return Flink's scheduler that does what Headgate does: a job's parallelism can change while
+    it runs, and a batch job's stages are planned one after the other.
+    """
+    return "AdaptiveBatch" if mode == "batch" else "Adaptive"

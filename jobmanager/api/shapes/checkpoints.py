@@ -3,13 +3,19 @@
 from datetime import datetime
 from typing import Any
 
+from pydantic import Field
+
 from jobmanager.api.shapes.shape import Shape
 from jobmanager.core.life.checkpoint import AbortReason, CheckpointKind, CheckpointStatus
 from jobmanager.core.plan.job_plan import SnapshotKind
 
 
 class CheckpointTriggered(Shape):
+    """Our form and Flink's in one answer."""
+
     number: int
+    request_id: str = Field(alias="request-id")
+    """With which Flink's clients ask for the outcome."""
 
 
 class SubtaskResponse(Shape):

@@ -1,4 +1,6 @@
-"""Reads checkpoints in the database. They are written by way of `lives`."""
+"""Reads checkpoints in the database, and notes who asked for them. They are written by way of
+`lives`.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -7,6 +9,7 @@ from typing import Protocol
 from jobmanager.core.ids import (
     CheckpointNumber,
     JobId,
+    OperationId,
 )
 from jobmanager.core.life.records import StoredCheckpoint
 
@@ -20,3 +23,10 @@ class Checkpoints(Protocol):
         self, job_id: JobId, number: CheckpointNumber, at: datetime
     ) -> None: ...
     async def expired(self, now: datetime) -> Sequence[tuple[JobId, CheckpointNumber]]: ...
+    async def triggered_by(self, job_id: JobId, trigger: OperationId) -> CheckpointNumber | None:
+        """Return the checkpoint that was asked for with this trigger id; None: there is none."""
+        ...
+
+    async def note_trigger(
+        self, job_id: JobId, number: CheckpointNumber, trigger: OperationId
+    ) -> None: ...

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
+from uuid import UUID
 
 from jobmanager.core.ids import (
     AttemptNumber,
@@ -39,6 +40,13 @@ class Runner:
     """How long it may go on without a JobManager if its sinks cannot be fenced; None: for ever."""
     ended_at: datetime | None = None
     """When it reported the end of the attempt that it has: nothing of that runs any more."""
+    process: UUID | None = None
+    """The process that serves it, if that served another runner before."""
+
+    @property
+    def process_id(self) -> UUID:
+        """The mark of its process, and of all that the process has started."""
+        return self.process or self.id
 
     def rests_at(self, listening_since: datetime) -> datetime | None:
         """From when on it surely writes nothing any more; None: now already. What it may have
@@ -69,6 +77,8 @@ class Launched:
     pid: int
     process_started_at: float
     log_path: str
+    process: UUID | None = None
+    """As `Runner.process`."""
 
 
 class Runners(Protocol):
@@ -114,7 +124,18 @@ class Launcher(Protocol):
     def host(self) -> str: ...
     def log_path(self, runner_id: RunnerId) -> str: ...
     def reserve(self, needs: Collection[str] = ()) -> RunnerId | None:
-        """Reserves a warm process that has the jars of these connector packages."""
+        """Reserve a process that waits for a job, and has the jars of these connector packages.
+        The launch of that runner takes it.
+        """
+
+    def process_of(self, runner_id: RunnerId) -> UUID | None:
+        """The process that is reserved for the runner, if it has served another runner before."""
+
+    async def await_returning(self) -> None:
+        """Wait a moment for a process that is about to be free, if no other waits for a job."""
+
+    def expect_return(self, runner_id: RunnerId, attempt: AttemptNumber) -> None:
+        """Allow that the runner's process serves another job after this attempt."""
 
     async def launch(self, runner_id: RunnerId, secret: str) -> Launched:
         """Starts the runner's process and tells it its secret, and nobody else."""

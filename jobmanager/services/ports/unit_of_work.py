@@ -6,6 +6,7 @@ from jobmanager.services.ports.artifacts import Artifacts
 from jobmanager.services.ports.checkpoints import Checkpoints
 from jobmanager.services.ports.figures import Samples, Statistics, Summaries
 from jobmanager.services.ports.history import Actor, History
+from jobmanager.services.ports.jars import Jars
 from jobmanager.services.ports.jobs import Attempts, Jobs, KeyGroups
 from jobmanager.services.ports.lives import Lives
 from jobmanager.services.ports.outbox import Outbox
@@ -25,6 +26,7 @@ class UnitOfWork(Protocol):
     savepoints: Savepoints
     operations: Operations
     artifacts: Artifacts
+    jars: Jars
     key_groups: KeyGroups
     outbox: Outbox
     history: History

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyspark.accumulators
 from pyspark import AccumulatorParam, SparkContext, TaskContext
 from pyspark.accumulators import Accumulator
 from pyspark.sql import SparkSession
@@ -55,6 +56,12 @@ def _accumulator(spark: SparkSession) -> "Accumulator[_Told]":
         _accumulators.clear()
         _accumulators[id(context)] = held = (context, made)
     return held[1]
+
+
+def forget() -> None:
+    """Forgets what was counted so far, after the last job that could ask for it."""
+    _accumulators.clear()
+    pyspark.accumulators._accumulatorRegistry.clear()
 
 
 def reporter(spark: SparkSession, vertex: str) -> Report:

@@ -1,6 +1,7 @@
 """`iceberg`: Parquet files that Spark reads and writes, in the metadata of an Iceberg table."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,10 +45,10 @@ def _open(sink: Sink, iceberg: IcebergSink, context: WriteContext) -> BatchSink:
 
 def _open_or_create(iceberg: IcebergSink, resolve: Resolve, schema: StructType) -> IcebergCommits:
     try:
-        catalog = _catalog(iceberg.catalog, resolve)
-        table = open_table(catalog, iceberg.table)
-        if table is None:
-            table = create_table(catalog, iceberg.table, _arrow(schema), iceberg.partition_by)
+        with closing(_catalog(iceberg.catalog, resolve)) as catalog:
+            table = open_table(catalog, iceberg.table)
+            if table is None:
+                table = create_table(catalog, iceberg.table, _arrow(schema), iceberg.partition_by)
         found = IcebergCommits(table)
         resolve(str(found.data.parent))  # the catalogue may name any place
     except (TableNotUsable, PackageMissing) as error:
@@ -76,8 +77,11 @@ def _arrow(schema: StructType) -> pyarrow.Schema:
 
 
 def _read(source: Source, iceberg: IcebergSource, context: ReadContext) -> DataFrame:
+    if context.is_trial and source.schema is not None:
+        return context.spark.createDataFrame([], source.schema)
     try:
-        table = open_table(_catalog(iceberg.catalog, context.resolve), iceberg.table)
+        with closing(_catalog(iceberg.catalog, context.resolve)) as catalog:
+            table = open_table(catalog, iceberg.table)
         if table is None:
             raise VertexRefused(f"the catalogue has no table {iceberg.table}", "table")
         found = IcebergFiles(table, iceberg.snapshot)

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
-from jobmanager.core.graph.connectors.jdbc import Database, JdbcSink, JdbcSource
+from jobmanager.core.graph.connectors.jdbc import JdbcAccess, JdbcSink, JdbcSource
 from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.graph.sources import Source
 from jobmanager.core.snapshots.manifest import Ancestor
@@ -136,7 +136,7 @@ def _relation(jdbc: JdbcSource) -> str:
     return f"(SELECT * FROM {inner} WHERE {jdbc.where}) {_READ}"
 
 
-def _options(database: Database, more: Mapping[str, str]) -> JdbcOptions:
+def _options(database: JdbcAccess, more: Mapping[str, str]) -> JdbcOptions:
     dialect = dialect_of(database.url.text)
     driver = database.driver or dialect.driver
     if driver is None:

@@ -14,12 +14,15 @@ from jobmanager.core.graph.connectors.kafka import (
     OnError,
     RecordFormat,
 )
+from jobmanager.core.graph.inputs import Side
 from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.core.kafka_failures import UNREADABLE
+from taskrunner.keyed.windows.spec import SIDE, SIDE_ROW
 from taskrunner.spark.connectors.reading import unreadable_metric
 
-_ROW, _BAD, _CORRUPT = "__headgate_row", "__headgate_bad", "__headgate_corrupt"
+_ROW, _BAD, _CORRUPT = "__headgate_decoded", "__headgate_bad", "__headgate_corrupt"
 _MOST_SHOWN = 200
+_HEADERS = "array<struct<key:string,value:binary>>"
 
 
 def decoded(
@@ -31,8 +34,7 @@ def decoded(
     if source.format is RecordFormat.RAW:
         return records.select(_raw(wanted).alias(wanted.fieldNames()[0]), *added)
     text = sql.col("value").cast("string")
-    nested = wanted.simpleString().removeprefix("struct<").removesuffix(">")
-    marked = f"struct<{nested},{_CORRUPT}:string>"
+    marked = f"{schema}, {_CORRUPT} STRING"
     reading = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     parse = sql.from_json if source.format is RecordFormat.JSON else sql.from_csv
     kept = [sql.col(name) for name in ("topic", "partition", "offset", "timestamp", "key")]
@@ -47,8 +49,10 @@ def decoded(
     counted = parsed.withColumn(_BAD, is_bad).observe(
         unreadable_metric(vertex), sql.count_if(sql.col(_BAD)).alias("bad")
     )
-    good = counted.where(_is_good(source.on_error, vertex))
     columns = [sql.col(f"{_ROW}.`{name}`").alias(name) for name in wanted.fieldNames()]
+    if source.on_error is OnError.SIDE:
+        return counted.select(*columns, *added, *_side())
+    good = counted.where(_is_good(source.on_error, vertex))
     return good.select(*columns, *added)
 
 
@@ -61,7 +65,9 @@ def encoded(rows: DataFrame, sink: KafkaSink, own: Mapping[str, Column]) -> Data
     key = sql.lit(None) if sink.key is None else sql.col(f"`{sink.key}`").cast("string")
     made = rows.select(key.cast("binary").alias("key"), value.alias("value"), *_named(headers))
     extra = [_header(name, column.cast("binary")) for name, column in own.items()]
-    return made.select("key", "value", sql.array(*_columns(made), *extra).alias("headers"))
+    # without any header the array has no type of its own
+    all_headers = sql.array(*_columns(made), *extra).cast(_HEADERS)
+    return made.select("key", "value", all_headers.alias("headers"))
 
 
 def _named(headers: list[Column]) -> list[Column]:
@@ -92,7 +98,11 @@ def check_value(rows: DataFrame, sink: KafkaSink) -> None:
     """Refuses a column that is to be the raw value and is neither text nor bytes."""
     if sink.format is not RecordFormat.RAW:
         return
-    [name] = sink.value_columns(tuple(rows.columns))
+    names = sink.value_columns(tuple(rows.columns))
+    if len(names) != 1:
+        told = ", ".join(names)
+        raise VertexRefused(f"format raw writes a single column, but there are {told}", "format")
+    [name] = names
     found = rows.schema[name].dataType
     if not isinstance(found, StringType | BinaryType):
         raise VertexRefused(
@@ -124,6 +134,15 @@ def _metadata(one: Metadata) -> Column:
     if one is Metadata.KEY:
         return sql.col("key").cast("string").alias("key")
     return sql.col(one.value)
+
+
+def _side() -> list[Column]:
+    """What `compile.late_rows` separates again: the side's name, and the record as it came."""
+    record = sql.struct("value", "key", "topic", "partition", "offset", "timestamp")
+    return [
+        sql.when(sql.col(_BAD), sql.lit(Side.BAD.value)).alias(SIDE),
+        sql.when(sql.col(_BAD), record).alias(SIDE_ROW),
+    ]
 
 
 def _is_good(on_error: OnError, vertex: str) -> Column:

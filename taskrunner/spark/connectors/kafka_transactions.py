@@ -23,6 +23,8 @@ _BYTES = "org.apache.kafka.common.serialization.ByteArraySerializer"
 _compiled: list[tuple[Any, Any]] = []
 """The JVM's gateway, and the object."""
 _compiling = Lock()
+_producers: dict[str, Any] = {}
+"""The open producers of this process, by transactional id. A runner has one job after the other."""
 log = logs.get("kafka")
 
 DEFAULTS: Mapping[str, str] = {
@@ -83,6 +85,9 @@ class KafkaTransactions:
 
     def take_over(self) -> int | None:
         self.close()
+        older = _producers.pop(self._name, None)  # of an earlier attempt in this same process
+        if older is not None:
+            self._close(older)
         own = {
             **DEFAULTS,
             **self._settings,
@@ -93,6 +98,7 @@ class KafkaTransactions:
         self._producer = self._jvm.org.apache.kafka.clients.producer.KafkaProducer(
             java_map(self._jvm, own)
         )
+        _producers[self._name] = self._producer
         self._producer.initTransactions()
         return self._marker()
 
@@ -112,10 +118,15 @@ class KafkaTransactions:
     def close(self) -> None:
         producer, self._producer = self._producer, None
         if producer is not None:
-            try:
-                producer.close(self._jvm.java.time.Duration.ofSeconds(5))
-            except Exception as error:  # it may be broken: that is why it is closed
-                log.warning("producer_not_closed", reason=f"{type(error).__name__}: {error}")
+            if _producers.get(self._name) is producer:
+                del _producers[self._name]
+            self._close(producer)
+
+    def _close(self, producer: Any) -> None:
+        try:
+            producer.close(self._jvm.java.time.Duration.ofSeconds(5))
+        except Exception as error:  # it may be broken, or its JVM gone
+            log.warning("producer_not_closed", reason=f"{type(error).__name__}: {error}")
 
     def _marker(self) -> int | None:
         clients = self._jvm.org.apache.kafka.clients.admin

@@ -40,8 +40,8 @@ class ReadContext:
     refreshes: Refreshes
     """What is to be read again while the job runs: static sides of joins."""
     is_trial: bool = False
-    """Whether only the plan matters, as in the analysis of a submitted graph: servers may be out of
-    reach, no row is wanted, and references to secrets are not replaced.
+    """Spark only analyses the graph, or runs one batch without input: no connection may be needed,
+    and references to secrets are not replaced.
     """
 
     def load(

@@ -20,6 +20,7 @@ from taskrunner.spark.connectors import (
     python_classes,
     script,
     sockets,
+    spark_formats,
     table,
 )
 from taskrunner.spark.connectors.reading import SourceReader
@@ -35,6 +36,7 @@ MODULES = (
     iceberg,
     sockets,
     python_classes,
+    spark_formats,
     script,
     console,
     blackhole,

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from jobmanager.protocol.messages import JvmFigures
 from taskrunner import logs
 from taskrunner.spark.session import (
     class_archive,
@@ -17,6 +18,7 @@ from taskrunner.spark.session import (
     java_options,
     state_memory,
 )
+from taskrunner.spark.session.jvm_figures import read_jvm_figures
 from taskrunner.spark.session.priming import prime
 
 Session = SparkSession
@@ -144,6 +146,13 @@ class WarmSession:
     def __init__(self) -> None:
         self._spark: SparkSession | None = None
         self._chosen: Mapping[str, str] = {}
+        self._first_chosen: Mapping[str, str] = {}
+        """The settings that the JVM was started with: every new session in it begins with them."""
+
+    @property
+    def spark(self) -> SparkSession | None:
+        """The session; None: there is none."""
+        return self._spark
 
     def open(self, chosen: Mapping[str, str], *, records: bool = False) -> SparkSession:
         """A session with these settings: the existing one, or a new one. A session that has more
@@ -155,9 +164,22 @@ class WarmSession:
             self.close()
         if self._spark is None:
             self._spark = open_session(chosen, records=records)
+            self._first_chosen = dict(chosen)
         else:
             self._become(self._spark, chosen)
         self._chosen = dict(chosen)
+        return self._spark
+
+    def renew(self) -> SparkSession:
+        """Takes a new session in the same JVM: temporary views, functions, settings and listeners
+        of the session before are gone. Raises an error if there is no session.
+        """
+        assert self._spark is not None
+        # PySpark makes a session the default one only if it knows no other
+        SparkSession._instantiatedSession = None
+        SparkSession._activeSession = None
+        self._spark = self._spark.newSession()
+        self._chosen = self._first_chosen
         return self._spark
 
     def heap(self) -> Heap | None:
@@ -177,6 +199,17 @@ class WarmSession:
             )
         except Exception as error:  # the JVM is ending, or has ended
             log.debug("heap_not_read", reason=f"{type(error).__name__}: {error}")
+            return None
+
+    def jvm_figures(self) -> JvmFigures | None:
+        """What the JVM says of itself; None: there is no JVM, or it does not answer."""
+        spark = self._spark
+        if spark is None:
+            return None
+        try:
+            return read_jvm_figures(spark.sparkContext._jvm)
+        except Exception as error:  # the JVM is ending, or has ended
+            log.debug("jvm_not_read", reason=f"{type(error).__name__}: {error}")
             return None
 
     def close(self) -> None:

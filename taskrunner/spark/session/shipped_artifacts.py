@@ -53,6 +53,11 @@ class Shipped:
             self._add(context, ArtifactShelf(storage), ids)
             importlib.invalidate_caches()
 
+    def forget(self) -> None:
+        """Makes no artifact importable any more."""
+        self._forget()
+        self._context = None
+
     def _add(self, context: SparkContext, shelf: ArtifactShelf, ids: Iterable[ArtifactId]) -> None:
         for one in ids:
             packed = _packed(shelf, one, self._home)

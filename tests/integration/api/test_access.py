@@ -52,7 +52,9 @@ async def tokens(guarded: Cluster) -> Tokens:
 def a_request(rule: RouteRule) -> dict[str, Any]:
     """One that comes as far as its route, whatever the route then says."""
     path = rule.path.replace(":path", "").replace("{number}", "1").replace("{checkpointid}", "1")
-    for name in ("{jobid}", "{sid}", "{oid}", "{triggerid}", "{vertexid}"):
+    path = path.replace("{subtaskindex}", "0").replace("{attempt}", "0")
+    ids = ("{jobid}", "{sid}", "{oid}", "{triggerid}", "{vertexid}", "{applicationid}")
+    for name in (*ids, "{rescaleuuid}", "{taskmanagerid}", "{datasetid}"):
         path = path.replace(name, "0" * 32)
     path = path.replace("{aid}", "0" * 64).replace("{", "").replace("}", "")
     asked: dict[str, Any] = {"method": rule.method, "url": path}
@@ -60,7 +62,9 @@ def a_request(rule: RouteRule) -> dict[str, Any]:
         asked["headers"] = {"Content-Type": "application/octet-stream"}
         asked["content"] = b"x = 1"
         asked["params"] = {"name": "x.py"}
-    elif rule.is_write:
+    elif rule.path == "/jars/upload":
+        asked["files"] = {"jarfile": ("x.py", b"x = 1")}
+    elif rule.is_write and rule.method != "GET":
         asked["json"] = {}
     return asked
 

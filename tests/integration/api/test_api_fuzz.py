@@ -65,6 +65,10 @@ async def _a_savepoint(cluster: Cluster, job: str, number: int) -> str:
     return str(asked.json()["request-id"])
 
 
+async def _tasks(cluster: Cluster, job: str) -> list[str]:
+    return [one["id"] for one in (await cluster.get(f"/v1/jobs/{job}"))["vertices"]]
+
+
 async def _populate(cluster: Cluster) -> dict[str, list[str]]:
     """Jobs that run, restart, have failed, were cancelled and wait for a runner."""
     running, runner = await cluster.running(a_document(name="running"))
@@ -89,6 +93,11 @@ async def _populate(cluster: Cluster) -> dict[str, list[str]]:
         headers={"Content-Type": "application/octet-stream"},
     )
     assert upload.status_code == 201, upload.text
+    jars = []
+    for name, content in (("decoy.json", b'{"name": "decoy"}'), ("work.py", code)):
+        jar = await cluster.http.post("/v1/jars/upload", files={"jarfile": (name, content)})
+        assert jar.status_code == 200, jar.text
+        jars.append(jar.json()["filename"].rsplit("/", 1)[-1])
     savepoints = (await cluster.get("/v1/savepoints"))["items"]
     return {
         "jobid": [running, failed, restarting, cancelled, waiting],
@@ -99,7 +108,14 @@ async def _populate(cluster: Cluster) -> dict[str, list[str]]:
         "number": ["1", "2"],
         "checkpointid": ["1", "2"],
         "runner_id": [str(runner.id)],
-        "vertexid": ["revenue", "bids"],
+        "vertexid": ["revenue", *await _tasks(cluster, running)],
+        "applicationid": [running, failed],
+        "taskmanagerid": [runner.id.hex],
+        "subtaskindex": ["0", "1"],
+        "attempt": ["0"],
+        "jarid": jars,
+        "logname": ["runner.log"],
+        "rescaleuuid": [trigger],
         "vertex": ["revenue"],
         "name": ["revenue", "default", "decoy"],
         "key": ["1", '{"auction": 1}'],
@@ -197,7 +213,7 @@ def _fuzz(world: World, examples: int) -> None:
             faults.append(f"{result.ok().label}: {error}")
         tried += 1
     assert not faults, "\n\n".join(faults)
-    assert tried > 70
+    assert tried > 140
 
 
 def _fuzz_operation(

@@ -299,7 +299,26 @@ async def test_requirements_that_no_job_can_have_are_refused(cluster: Cluster) -
     nothing = await cluster.http.put(path, json={})
 
     assert "the job has no task" in unknown.json()["errors"][0]
-    assert "is missing: give bounds for every keyed task" in nothing.json()["errors"][0]
+    assert "no bounds of a task whose parallelism can change" in nothing.json()["errors"][0]
+
+
+async def test_different_bounds_of_tasks_rescale_to_the_largest_that_is_possible(
+    cluster: Cluster,
+) -> None:
+    job, _ = await cluster.running(a_document(max_parallelism=8))
+    path = f"/v1/jobs/{job}/resource-requirements"
+    wanted = await cluster.get(path)
+    for bound, one in zip((1, 7), wanted.values(), strict=True):
+        one["parallelism"]["upperBound"] = bound
+    upside_down = {name: {"parallelism": {"lowerBound": 4, "upperBound": 2}} for name in wanted}
+
+    refused = await cluster.http.put(path, json=upside_down)
+    answer = await cluster.http.put(path, json=wanted)
+
+    assert "lowerBound is greater than upperBound" in refused.json()["errors"][0]
+    assert answer.status_code == 200, answer.text
+    [operation] = (await cluster.get(f"/v1/jobs/{job}/operations"))["items"]
+    assert operation["result"]["parallelism"] == {"from": 2, "to": 4}
 
 
 async def upgrade(cluster: Cluster, job: str, document: dict[str, Any], **params: Any) -> Any:

@@ -27,6 +27,8 @@ from jobmanager.protocol.inspection import (
     StateRow,
     States,
 )
+from tests.conformance.flink_document import OPERATIONS
+from tests.conformance.flink_world import a_world
 from tests.integration.api.test_adoption import adopt
 from tests.integration.api.test_changes import next_attempt, proved, rescale, stopped
 from tests.integration.api.test_state import a_region, complete
@@ -53,8 +55,23 @@ REGION = {
     "operators": [{"vertex": "revenue", "operator": "stateStoreSave"}],
 }
 RESTORED = {"region": "out", "origin": "checkpoint", "batch": 1, "source": 1, "why": "it was there"}
-BY_TEXT = ("/metrics", "/v1/events", "/v1/jobs/{jobid}/events", "/v1/jobs/{jobid}/logs")
+BY_TEXT = (
+    *("/metrics", "/v1/events", "/v1/jobs/{jobid}/events", "/v1/jobs/{jobid}/logs"),
+    *("/v1/jobmanager/log", "/v1/jobmanager/stdout", "/v1/jobmanager/logs/{logname}"),
+    "/v1/taskmanagers/{taskmanagerid}/log",
+    "/v1/taskmanagers/{taskmanagerid}/stdout",
+    "/v1/taskmanagers/{taskmanagerid}/logs/{logname}",
+)
 """They answer with text, not with JSON."""
+ABSENT = {
+    ("delete", "/v1/cluster"),
+    ("delete", "/v1/datasets/{datasetid}"),
+    ("get", "/v1/datasets/delete/{triggerid}"),
+    ("post", "/v1/jobmanager/profiler"),
+    ("post", "/v1/taskmanagers/{taskmanagerid}/profiler"),
+    ("get", "/v1/taskmanagers/{taskmanagerid}/thread-dump"),
+}
+"""Routes of Flink's about what Headgate has not: they only refuse."""
 
 
 async def test_every_route_answers_what_the_document_says(cluster: Cluster) -> None:
@@ -73,12 +90,26 @@ async def test_every_route_answers_what_the_document_says(cluster: Cluster) -> N
         await _ask_about_state(cluster, f"/v1/jobs/{job}")
         await _ask_about_a_savepoint(cluster)
         await _ask_about_artifacts(cluster)
+        await _ask_flinks_other_operations(cluster)
         await _change(cluster, job, runner)
     finally:
         cluster.http.event_hooks["response"].remove(note)
 
     known = {(method, path) for method, path, _ in operations() if path not in BY_TEXT}
-    assert known - asked == set()
+    assert known - asked - ABSENT == set()
+
+
+async def _ask_flinks_other_operations(cluster: Cluster) -> None:
+    """All that Flink documents, and what it has beside that."""
+    world = await a_world(cluster)
+    for path in ("/jars/{jarid}/plan", "/jobmanager/profiler"):
+        await world.ask("GET", path)
+    for method, path, _, _ in sorted(OPERATIONS, key=lambda one: one[0] == "DELETE"):
+        await world.ask(method, path)
+    await world.ask("GET", "/taskmanagers/{taskmanagerid}/profiler")
+    for what in ("cancel", "stop"):
+        job, _ = await cluster.running(a_document(name=what))
+        assert (await cluster.http.get(f"/v1/jobs/{job}/yarn-{what}")).status_code == 202
 
 
 async def _a_job_with_much_to_tell(cluster: Cluster) -> tuple[str, PlayedRunner]:

@@ -7,7 +7,7 @@ see, and after which steps of a batch a kill is to be tried.
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,11 +20,9 @@ from taskrunner.sinks.directory import SinkDirectory
 from taskrunner.sinks.iceberg_table import open_catalog
 from taskrunner.sinks.table_output import TableOutput
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink
+from tests.support.connector_jars import VARIABLE, installed_jars
 from tests.support.databases import fresh_database
 from tests.support.postgres_tcp import JdbcPostgres, over_tcp
-
-JARS = "HEADGATE_CONNECTOR_JARS"
-"""Where `make jars` puts the jars; `make test` sets it."""
 
 
 class ContractSink:
@@ -33,7 +31,9 @@ class ContractSink:
     goes_back: ClassVar[bool] = True
     """False: a restore to an older batch is refused with `OutputLost`."""
     steps: ClassVar[tuple[str, ...]] = ()
-    """Steps of writing a batch after which the runner is killed."""
+    """Steps of writing a batch after which the runner is killed. After the step `staged` all rows
+    are somewhere, and readers see none of them.
+    """
 
     @classmethod
     @contextmanager
@@ -50,8 +50,10 @@ class ContractSink:
         raise NotImplementedError
 
     @staticmethod
-    def when(step: str, action: Callable[[], None]) -> None:
-        """Has `action` called after a step, in this process, from now on."""
+    def when(step: str, action: Callable[[], None]) -> Callable[[], None]:
+        """Has `action` called after a step, in this process, for sinks that are opened from now on.
+        Returns how to end that.
+        """
         raise NotImplementedError
 
 
@@ -65,8 +67,8 @@ class Files(ContractSink):
         return job.output()
 
     @staticmethod
-    def when(step: str, action: Callable[[], None]) -> None:
-        _call_after_step(SinkDirectory, step, action)
+    def when(step: str, action: Callable[[], None]) -> Callable[[], None]:
+        return _call_after_step(SinkDirectory, step, action)
 
 
 class Jdbc(ContractSink):
@@ -82,8 +84,8 @@ class Jdbc(ContractSink):
     @classmethod
     @contextmanager
     def opened(cls, request: pytest.FixtureRequest, root: Path) -> Iterator["ContractSink"]:
-        if JARS not in os.environ:
-            pytest.skip(f"needs the driver of Postgres: make jars, and {JARS}")
+        if not installed_jars():
+            pytest.skip(f"needs the driver of Postgres: make jars, and {VARIABLE}")
         with (
             fresh_database(request.getfixturevalue("postgres_url")) as url,
             over_tcp(url) as postgres,
@@ -114,8 +116,8 @@ class Jdbc(ContractSink):
         return [dict(zip(("id", "k", "v", "ts"), row, strict=True)) for row in found]
 
     @staticmethod
-    def when(step: str, action: Callable[[], None]) -> None:
-        _call_after_step(DatabaseTable, step, action)
+    def when(step: str, action: Callable[[], None]) -> Callable[[], None]:
+        return _call_after_step(DatabaseTable, step, action)
 
 
 class JdbcPlain(Jdbc):
@@ -152,8 +154,8 @@ class Delta(ContractSink):
         return found
 
     @staticmethod
-    def when(step: str, action: Callable[[], None]) -> None:
-        _call_after_step(TableOutput, step, action)
+    def when(step: str, action: Callable[[], None]) -> Callable[[], None]:
+        return _call_after_step(TableOutput, step, action)
 
 
 class Iceberg(ContractSink):
@@ -182,13 +184,14 @@ class Iceberg(ContractSink):
         }
 
     def rows(self, job: JobUnderTest) -> list[Row]:
-        table = open_catalog(self.catalog).load_table("shop.orders")
+        with closing(open_catalog(self.catalog)) as catalog:
+            table = catalog.load_table("shop.orders")
         found: list[Row] = table.scan().to_arrow().to_pylist()
         return found
 
     @staticmethod
-    def when(step: str, action: Callable[[], None]) -> None:
-        _call_after_step(TableOutput, step, action)
+    def when(step: str, action: Callable[[], None]) -> Callable[[], None]:
+        return _call_after_step(TableOutput, step, action)
 
 
 SINKS: Mapping[str, type[ContractSink]] = {
@@ -205,7 +208,7 @@ def kill_self() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _call_after_step(sink: type[Any], step: str, action: Callable[[], None]) -> None:
+def _call_after_step(sink: type[Any], step: str, action: Callable[[], None]) -> Callable[[], None]:
     """Passes an `after_step` to every object of the class that is made from now on."""
     made = sink.__init__
 
@@ -217,3 +220,4 @@ def _call_after_step(sink: type[Any], step: str, action: Callable[[], None]) -> 
         made(self, *arguments, **{**named, "after_step": after_step})
 
     setattr(sink, "__init__", make)  # noqa: B010 - mypy refuses the assignment
+    return lambda: setattr(sink, "__init__", made)

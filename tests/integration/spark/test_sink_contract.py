@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from jobmanager.core.ids import AttemptNumber
 from taskrunner.core.continuation import OutputLost
 from taskrunner.core.restore import FromCheckpoint, FromSavepoint
-from taskrunner.snapshots.fence import Superseded
+from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.spark.run.batch_sinks import FencedBatches
 from taskrunner.spark.run.region_query import QueryPhase
 from tests.integration.spark.contract_sinks import SINKS, ContractSink
@@ -177,18 +178,31 @@ def test_a_job_from_a_savepoint_continues_the_output_of_the_job_that_wrote_it(
 
 @pytest.mark.long
 @every_sink()
-def test_an_attempt_that_was_replaced_writes_nothing(job: JobUnderTest, sink: ContractSink) -> None:
-    # Given an attempt that does not know of its successor
+def test_an_attempt_that_is_replaced_in_the_middle_of_a_batch_does_not_publish_it(
+    job: JobUnderTest, sink: ContractSink
+) -> None:
+    # Given a successor that takes over when a batch is staged, and not yet to be seen
     feed(job, 0, 0)
-    old = define(job, sink).start()
-    wait_until_read(job, 1)
-    job.start()
-    # When rows come, for both
-    feed(job, 1, 2)
-    wait_until_read(job, 3)
-    job.wait(lambda: old.regions[0].poll() is QueryPhase.FAILED)
-    # Then only the successor has written them
+    successor = Fence(job.layout, AttemptNumber(2))
+    undo = sink.when(
+        "staged", lambda: successor.raise_epoch() if job.log().last_committed() else None
+    )
+    try:
+        old = define(job, sink).start()
+        wait_until_read(job, 1)
+        feed(job, 1, 1)
+        wait_until_read(job, 2)
+        check_rows(job, sink, 2)
+        # When the attempt comes to publish the batch
+        feed(job, 2, 2)
+        job.wait(lambda: old.regions[0].poll() is QueryPhase.FAILED)
+    finally:
+        undo()
+    # Then it cannot; and the successor writes the batch
     assert isinstance(old.regions[0].error, Superseded)
+    check_rows(job, sink, 2)
+    job.start()
+    wait_until_read(job, 3)
     check_rows(job, sink, 3)
 
 
@@ -216,7 +230,7 @@ def test_each_row_is_there_once_whenever_the_runner_is_killed(
         timeout=300,
     )
     assert killed.returncode == -9
-    job.attempt = type(job.attempt)(1)
+    job.attempt = AttemptNumber(1)
     # When the next attempt goes on
     job.start()
     wait_until_read(job, 3)

@@ -110,7 +110,7 @@ def test_cancel_that_waits_in_vain_says_so(
 
     code = run(app, ["cancel", JOB, "--wait", "--timeout", "0"])
 
-    assert code == 1
+    assert code == 124
     assert f"job {JOB} has not ended within 0 s" in capsys.readouterr().err
 
 
@@ -219,7 +219,7 @@ def test_an_error_of_the_server_is_one_line(
         {"title": "The job is not running", "detail": f"job {JOB} is starting"},
     )
 
-    assert run(app, ["checkpoint", JOB]) == 1
+    assert run(app, ["checkpoint", JOB]) == 5
 
     out, err = capsys.readouterr()
     assert out == ""
@@ -227,7 +227,7 @@ def test_an_error_of_the_server_is_one_line(
 
 
 def test_a_server_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(app, ["list", "--url", "http://127.0.0.1:1"]) == 1
+    assert run(app, ["list", "--url", "http://127.0.0.1:1"]) == 3
 
     out, err = capsys.readouterr()
     assert out == ""

@@ -91,6 +91,12 @@ def test_a_part_of_a_path_stays_one_part() -> None:
     assert call.path == "/v1/jobs/7/state/sums/default/a%2Fb%3F%7B%22x%22%7D"
 
 
+def test_a_list_is_sent_as_a_parameter_for_each_value() -> None:
+    call = operations.get_jobs_summary(state=["running", "stalled"], limit=5)
+
+    assert call.params == {"state": ["running", "stalled"], "limit": "5"}
+
+
 def test_help_shows_the_parameters_of_an_operation() -> None:
     with Client("http://127.0.0.1:1") as client:
         shown = inspect.signature(client.rescale_job)

@@ -1,6 +1,7 @@
 """The connector packages of a data directory: fetched as a whole, with checksums, or not at all."""
 
 import hashlib
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +19,12 @@ from jobmanager.core.connector_packages import (
     UnusableCatalogue,
     parse_coordinates,
 )
-from jobmanager.files.connector_shelf import ConnectorShelf, open_shelf, python_state
+from jobmanager.files.connector_shelf import (
+    ConnectorShelf,
+    open_shelf,
+    python_state,
+    repository_of_spark,
+)
 from jobmanager.files.jar_sources import (
     JarDirectory,
     JarNotFetched,
@@ -235,3 +241,7 @@ def test_a_site_file_that_is_not_right_is_named(tmp_path: Path, text: str) -> No
 
     with pytest.raises(UnusableCatalogue, match=r"connectors\.toml: "):
         open_shelf(tmp_path)
+
+
+def test_without_a_repository_of_its_own_a_site_asks_the_one_that_spark_would_ask() -> None:
+    assert re.fullmatch(r"https://[\w.-]+/maven2", repository_of_spark())

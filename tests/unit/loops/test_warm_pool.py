@@ -1,17 +1,24 @@
 import asyncio
+from datetime import timedelta
 
-from jobmanager.loops.warm_pool import PAUSE, WarmPool
+import pytest
+
+from jobmanager.loops.warm_pool import LONGEST_WAIT, PAUSE, WarmPool
 from tests.support.cluster import Clock
 
 
 class Processes:
     """As many as it was told to keep, until one is taken."""
 
-    def __init__(self) -> None:
-        self.waiting = 0
+    def __init__(self, waiting: int = 0, returned: int = 0) -> None:
+        self.waiting = waiting
+        self.returned = returned
 
     def warm(self) -> int:
         return self.waiting
+
+    def has_returned(self) -> bool:
+        return self.returned > 0
 
     async def keep_warm(self, wanted: int) -> None:
         self.waiting += (wanted > self.waiting) - (wanted < self.waiting)
@@ -41,3 +48,32 @@ def test_the_job_that_took_one_goes_first() -> None:
     asyncio.run(pool.run_once())
 
     assert (at_once, processes.waiting) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("is_busy", "returned", "after", "started"),
+    [
+        (True, 0, PAUSE, False),
+        (True, 0, LONGEST_WAIT, True),
+        (True, 1, 10 * LONGEST_WAIT, False),
+        (False, 1, PAUSE, True),
+    ],
+)
+def test_a_busy_machine_starts_none_while_another_will_do(
+    is_busy: bool, returned: int, after: timedelta, started: bool
+) -> None:
+    processes, clock = Processes(returned, returned), Clock()
+    pool = WarmPool(processes, 2, clock, lambda: is_busy)
+
+    clock.pass_time(after.total_seconds())
+    asyncio.run(pool.run_once())
+
+    assert (processes.waiting > returned) is started
+
+
+def test_a_busy_machine_ends_those_that_are_too_many() -> None:
+    processes = Processes(2, 2)
+
+    asyncio.run(WarmPool(processes, 1, Clock(), lambda: True).run_once())
+
+    assert processes.waiting == 1

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Protocol
 
@@ -81,10 +81,12 @@ class IcebergUnderTest:
         root.mkdir(exist_ok=True)
         uri, warehouse = f"sqlite:///{root}/catalog.db", root.as_uri()
         self._catalog = open_catalog({"uri": uri, "warehouse": warehouse})
-        create_table(self._catalog, "shop.orders", others(1).schema, ["day"])
+        with closing(self._catalog):
+            create_table(self._catalog, "shop.orders", others(1).schema, ["day"])
 
     def opened(self) -> pyiceberg.table.Table:
-        found = open_table(self._catalog, "shop.orders")
+        with closing(self._catalog):
+            found = open_table(self._catalog, "shop.orders")
         assert found is not None
         return found
 
@@ -95,11 +97,13 @@ class IcebergUnderTest:
         return sorted(self.opened().scan().to_arrow().column("id").to_pylist())
 
     def append_others(self, *ids: int) -> None:
-        self.opened().append(others(*ids))
+        with closing(self._catalog):
+            self.opened().append(others(*ids))
 
     def rewrite(self) -> None:
-        table = self.opened()
-        table.overwrite(table.scan().to_arrow())
+        with closing(self._catalog):
+            table = self.opened()
+            table.overwrite(table.scan().to_arrow())
 
 
 def others(*ids: int) -> pyarrow.Table:

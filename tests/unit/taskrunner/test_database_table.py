@@ -17,7 +17,7 @@ from taskrunner.core.continuation import Branch, OutputLost
 from taskrunner.core.staged_rows import BatchIncomplete
 from taskrunner.core.table_ledger import ColumnsDiffer, branches_of, branches_text
 from taskrunner.core.table_statements import UpsertStyle, dialect_of
-from taskrunner.sinks.database_table import DatabaseTable, KeyInvalid, TableSpec
+from taskrunner.sinks.database_table import DatabaseTable, KeyInvalid, TableSpec, TableUnfit
 from taskrunner.snapshots.fence import Superseded
 from tests.support.sql_connections import to_sqlite
 from tests.unit.taskrunner.builders import JOB, SINK
@@ -273,7 +273,7 @@ def test_a_null_in_a_key_is_refused(database: Database) -> None:
 def test_an_upsert_needs_a_unique_index_on_its_key() -> None:
     database = Database("id INTEGER, v TEXT")
 
-    with pytest.raises(KeyInvalid, match=r"no unique index on exactly \(id\)"):
+    with pytest.raises(TableUnfit, match=r"no unique index on exactly \(id\)"):
         database.table(UPSERT).take_over()
 
 

@@ -62,9 +62,114 @@ export interface components {
             path: string;
             target_directory?: string | null;
         };
+        /**
+         * AggregatedMetric
+         * @description Over several components. Absent: not asked for.
+         */
+        AggregatedMetric: {
+            /** @default 0 */
+            avg?: number | "NaN";
+            id: string;
+            /** @default 0 */
+            max?: number | "NaN";
+            /** @default 0 */
+            min?: number | "NaN";
+            /** @default 0 */
+            skew?: number | "NaN";
+            /** @default 0 */
+            sum?: number | "NaN";
+        };
+        /**
+         * AggregatedMetricList
+         * @description Metrics of several components together.
+         */
+        AggregatedMetricList: components["schemas"]["AggregatedMetric"][];
+        /** AggregatedSubtasks */
+        AggregatedSubtasks: {
+            metrics: {
+                [key: string]: {
+                    [key: string]: number;
+                };
+            };
+            "status-duration": {
+                [key: string]: {
+                    [key: string]: number;
+                };
+            };
+        };
+        /** AlignmentStatistics */
+        AlignmentStatistics: {
+            buffered: components["schemas"]["FigureStatistics"];
+            duration: components["schemas"]["FigureStatistics"];
+            persisted: components["schemas"]["FigureStatistics"];
+            processed: components["schemas"]["FigureStatistics"];
+        };
         /** Alive */
         Alive: {
             status: string;
+        };
+        /** AllocatedSlot */
+        AllocatedSlot: {
+            assignedTasks: number;
+            jobId: string;
+            resource: components["schemas"]["ResourceProfile"];
+        };
+        /** AllSubtaskAccumulators */
+        AllSubtaskAccumulators: {
+            id: string;
+            parallelism: number;
+            subtasks: components["schemas"]["SubtaskAccumulators"][];
+        };
+        /** ApplicationException */
+        ApplicationException: {
+            exceptionName: string;
+            jobId: string;
+            stacktrace: string;
+            timestamp: number;
+        };
+        /** ApplicationExceptionEntries */
+        ApplicationExceptionEntries: {
+            entries: components["schemas"]["ApplicationException"][];
+        };
+        /** ApplicationExceptions */
+        ApplicationExceptions: {
+            exceptionHistory: components["schemas"]["ApplicationExceptionEntries"];
+        };
+        /** ApplicationLine */
+        ApplicationLine: {
+            duration: number;
+            /** @description -1: it has not ended. */
+            "end-time": number;
+            /** @description That of its job. */
+            id: string;
+            /** @description Jobs in each state. */
+            jobs: {
+                [key: string]: number;
+            };
+            name: string;
+            "start-time": number;
+            status: string;
+        };
+        /** ApplicationPage */
+        ApplicationPage: {
+            duration: number;
+            "end-time": number;
+            id: string;
+            jobs: components["schemas"]["JobLine"][];
+            name: string;
+            "start-time": number;
+            status: string;
+            timestamps: {
+                [key: string]: number;
+            };
+        };
+        /** Applications */
+        Applications: {
+            applications: components["schemas"]["ApplicationLine"][];
+        };
+        /** ApplicationStarted */
+        ApplicationStarted: {
+            applicationid: string;
         };
         /** ArtifactDetails */
         ArtifactDetails: {
@@ -98,6 +203,13 @@ export interface components {
             name: string;
             /** Format: date-time */
             uploaded_at: string;
+        };
+        /** AttemptAccumulators */
+        AttemptAccumulators: {
+            attempt: number;
+            id: string;
+            subtask: number;
+            "user-accumulators": components["schemas"]["Accumulator"][];
         };
         /** AttemptCancelledReport */
         AttemptCancelledReport: {
@@ -239,6 +351,11 @@ export interface components {
             /** @enum {string} */
             outcome: "recorded" | "completed" | "already_recorded" | "too_late" | "superseded";
         };
+        /** Body_upload_v1_jars_upload_post */
+        Body_upload_v1_jars_upload_post: {
+            /** @description The file; its name says what it is. */
+            jarfile: string;
+        };
         /** Bounds */
         Bounds: {
             /** @default 1 */
@@ -254,6 +371,16 @@ export interface components {
             /** @description Null: the change is in the graph itself. */
             vertex: string | null;
         };
+        /**
+         * CheckpointAlignment
+         * @description Always 0: a barrier is the end of a batch, and nothing waits in between.
+         */
+        CheckpointAlignment: {
+            buffered: number;
+            duration: number;
+            persisted: number;
+            processed: number;
+        };
         /** CheckpointCounts */
         CheckpointCounts: {
             completed: number;
@@ -261,6 +388,14 @@ export interface components {
             in_progress: number;
             restored: number;
             total: number;
+        };
+        /**
+         * CheckpointDurations
+         * @description -1: unknown. Spark commits a batch at once.
+         */
+        CheckpointDurations: {
+            async: number;
+            sync: number;
         };
         /**
          * CheckpointEvent
@@ -340,6 +475,16 @@ export interface components {
             };
             trigger_timestamp: number;
         };
+        /**
+         * CheckpointOrTrigger
+         * @description A checkpoint; or, for the id of a request, how the request went.
+         */
+        CheckpointOrTrigger: components["schemas"]["CheckpointResponse"] | components["schemas"]["CheckpointTriggerStatus"];
+        /** CheckpointRequest */
+        CheckpointRequest: {
+            checkpointType?: string | null;
+            triggerId?: string | null;
+        };
         /** CheckpointResponse */
         CheckpointResponse: {
             acks: components["schemas"]["AckResponse"][];
@@ -401,9 +546,32 @@ export interface components {
          * @enum {string}
          */
         CheckpointStatus: "in_progress" | "completed" | "aborted";
-        /** CheckpointTriggered */
+        /**
+         * CheckpointTriggered
+         * @description Our form and Flink's in one answer.
+         */
         CheckpointTriggered: {
             number: number;
+            /** @description With which Flink's clients ask for the outcome. */
+            "request-id": string;
+        };
+        /** CheckpointTriggerResult */
+        CheckpointTriggerResult: {
+            /** @description Absent: the checkpoint failed. */
+            checkpointId?: number | null;
+            /** @description Absent: the checkpoint did not fail. */
+            failureCause?: components["schemas"]["FailureCause"] | null;
+        };
+        /** CheckpointTriggerStatus */
+        CheckpointTriggerStatus: {
+            /** @description Null: the checkpoint is under way. */
+            operation: components["schemas"]["CheckpointTriggerResult"] | null;
+            status: components["schemas"]["QueueStatus"];
+        };
+        /** ClientHeartbeat */
+        ClientHeartbeat: {
+            /** @default 0 */
+            expiredTimestamp?: number;
         };
         /** ClusterOverview */
         ClusterOverview: {
@@ -416,9 +584,12 @@ export interface components {
             "jobs-finished": number;
             "jobs-running": number;
             "slots-available": number;
+            "slots-free-and-blocked": number;
+            /** @description Tasks that the Spark of all runners runs at the same time. */
             "slots-total": number;
             /** @description Runners whose process is alive. */
             taskmanagers: number;
+            "taskmanagers-blocked": number;
         };
         /** ColumnResponse */
         ColumnResponse: {
@@ -426,6 +597,21 @@ export interface components {
             spark_name: string;
             /** @description In Spark's DDL. */
             type: string;
+        };
+        /**
+         * Configuration
+         * @description Settings by name.
+         */
+        Configuration: components["schemas"]["ConfigurationEntry"][];
+        /** ConfigurationEntry */
+        ConfigurationEntry: {
+            key: string;
+            value: string;
+        };
+        /** DataSets */
+        DataSets: {
+            /** @description Always empty. */
+            dataSets: string[];
         };
         /**
          * Desired
@@ -442,6 +628,11 @@ export interface components {
             /** @description Null: the graph has faults. */
             plan: components["schemas"]["JobPlan"] | null;
         };
+        /** DurationStatistics */
+        DurationStatistics: {
+            async: components["schemas"]["FigureStatistics"];
+            sync: components["schemas"]["FigureStatistics"];
+        };
         /** ExceptionHistory */
         ExceptionHistory: {
             entries: components["schemas"]["FailedAttempt"][];
@@ -456,6 +647,29 @@ export interface components {
             "user-config": {
                 [key: string]: string;
             };
+        };
+        /** ExecutionResult */
+        ExecutionResult: {
+            /** @description Always empty: values of ours are no Java objects. `…/accumulators` has them. */
+            "accumulator-results": {
+                [key: string]: string;
+            };
+            "application-id": string;
+            /** @enum {string} */
+            "application-status": "SUCCEEDED" | "FAILED" | "CANCELED" | "UNKNOWN";
+            "end-time": number;
+            /** @description Absent: the job did not fail. */
+            "failure-cause"?: components["schemas"]["FailureCause"] | null;
+            id: string;
+            name: string;
+            "net-runtime": number;
+            "start-time": number;
+        };
+        /** ExecutionResultResponse */
+        ExecutionResultResponse: {
+            /** @description Absent: the job has not ended. */
+            "job-execution-result"?: components["schemas"]["ExecutionResult"] | null;
+            status: components["schemas"]["QueueStatus"];
         };
         /** Externalization */
         Externalization: {
@@ -484,7 +698,12 @@ export interface components {
         /** FailureCause */
         FailureCause: {
             class: string;
-            "stack-trace": string | null;
+            /**
+             * @description Base64 of a Java object that holds the class name and both texts: what Flink's Java clients
+             *     read.
+             */
+            "serialized-throwable": string;
+            "stack-trace": string;
         };
         /** FailureReport */
         FailureReport: {
@@ -511,6 +730,12 @@ export interface components {
             p99: number | "NaN";
             p999: number | "NaN";
         };
+        /** FlameGraph */
+        FlameGraph: {
+            data: null;
+            /** @description -2: the server makes no flame graphs. -3: the task has ended. */
+            endTimestamp: number;
+        };
         /**
          * FlinkErrors
          * @description What Flink's routes answer when they refuse a request or fail.
@@ -522,6 +747,12 @@ export interface components {
         FromTo: {
             from: number;
             to: number;
+        };
+        /** GarbageCollector */
+        GarbageCollector: {
+            count: number;
+            name: string;
+            time: number;
         };
         /** GarbageItem */
         GarbageItem: {
@@ -579,6 +810,14 @@ export interface components {
             /** @description The parallelism in force, which may differ from the graph's own. */
             parallelism: number;
             revision: number;
+        };
+        /** Hardware */
+        Hardware: {
+            /** @description -1: unknown, also in the other fields. */
+            cpuCores: number;
+            freeMemory: number;
+            managedMemory: number;
+            physicalMemory: number;
         };
         /**
          * HistoryEvent
@@ -638,6 +877,61 @@ export interface components {
             spark_version: string | null;
             /** @enum {string} */
             state: "stopped" | "starting" | "ready";
+        };
+        /** JarEntry */
+        JarEntry: {
+            description: string | null;
+            name: string;
+        };
+        /** JarFile */
+        JarFile: {
+            entry: components["schemas"]["JarEntry"][];
+            id: string;
+            name: string;
+            uploaded: number;
+        };
+        /** JarList */
+        JarList: {
+            address: string;
+            files: components["schemas"]["JarFile"][];
+        };
+        /** JarRequestBody */
+        JarRequestBody: {
+            entryClass?: string | null;
+            flinkConfiguration?: {
+                [key: string]: string;
+            } | null;
+            jobId?: string | null;
+            parallelism?: number | null;
+            programArgs?: string | null;
+            programArgsList?: string[] | null;
+        };
+        /** JarRunRequestBody */
+        JarRunRequestBody: {
+            allowNonRestoredState?: boolean | null;
+            claimMode?: string | null;
+            entryClass?: string | null;
+            flinkConfiguration?: {
+                [key: string]: string;
+            } | null;
+            jobId?: string | null;
+            parallelism?: number | null;
+            programArgs?: string | null;
+            programArgsList?: string[] | null;
+            restoreMode?: string | null;
+            savepointPath?: string | null;
+        };
+        /** JarStarted */
+        JarStarted: {
+            applicationId: string;
+            jobid: string;
+        };
+        /** JarUploaded */
+        JarUploaded: {
+            /** @description A path whose last part is the jar's id. */
+            filename: string;
+            /** @constant */
+            status: "success";
         };
         /** JobAccumulators */
         JobAccumulators: {
@@ -891,6 +1185,12 @@ export interface components {
             restored: components["schemas"]["RestoredCheckpoint"] | null;
             savepoint: components["schemas"]["CheckpointLine"] | null;
         };
+        /** LatestRescales */
+        LatestRescales: {
+            completed: components["schemas"]["RescaleDetails"] | null;
+            failed: components["schemas"]["RescaleDetails"] | null;
+            ignored: components["schemas"]["RescaleDetails"] | null;
+        };
         /** LeaseItem */
         LeaseItem: {
             /** Format: date-time */
@@ -900,6 +1200,20 @@ export interface components {
             is_in_force: boolean;
             remaining_ms: number;
             url: string | null;
+        };
+        /** LogFile */
+        LogFile: {
+            mtime: number;
+            name: string;
+            size: number;
+        };
+        /** LogList */
+        LogList: {
+            logs: components["schemas"]["LogFile"][];
+        };
+        /** LogUrl */
+        LogUrl: {
+            url: string;
         };
         /**
          * LoopProgress
@@ -917,6 +1231,36 @@ export interface components {
             /** @description Rows that the last round produced or, in a `delta_iterate`, left in the workset. */
             rows: number;
             vertex: string;
+        };
+        /**
+         * MemoryConfiguration
+         * @description -1: unknown, or a kind of memory that Spark does not have.
+         */
+        MemoryConfiguration: {
+            frameworkHeap: number;
+            frameworkOffHeap: number;
+            jvmMetaspace: number;
+            jvmOverhead: number;
+            managedMemory: number;
+            networkMemory: number;
+            taskHeap: number;
+            taskOffHeap: number;
+            totalFlinkMemory: number;
+            totalProcessMemory: number;
+        };
+        /**
+         * MetricList
+         * @description Metrics of one component.
+         */
+        MetricList: components["schemas"]["MetricValue"][];
+        /** MetricValue */
+        MetricValue: {
+            id: string;
+            /**
+             * @description Absent: only the names were asked for.
+             * @default
+             */
+            value?: string;
         };
         /**
          * Mode
@@ -1003,6 +1347,12 @@ export interface components {
              */
             updated_rows: number;
             vertex: string;
+        };
+        /** ParallelismBounds */
+        ParallelismBounds: {
+            maxParallelism: number;
+            minParallelism: number;
+            parallelism: number;
         };
         /**
          * PartitionLag
@@ -1098,6 +1448,11 @@ export interface components {
             /** @description `/problems/` and the name of the error. */
             type: string;
         };
+        /** Profilings */
+        Profilings: {
+            /** @description Always empty. */
+            profilingList: string[];
+        };
         /**
          * ProgressDetail
          * @description How much of the jobs' progress a listener wants.
@@ -1138,6 +1493,12 @@ export interface components {
          */
         ProgressSummaryEvent: {
             jobs: components["schemas"]["ProgressLine"][];
+        };
+        /** PythonEnvironment */
+        PythonEnvironment: {
+            classpath: string[];
+            /** @description Python, which runs the JobManager. */
+            jvm: components["schemas"]["VirtualMachine"];
         };
         /** QueueStatus */
         QueueStatus: {
@@ -1236,6 +1597,8 @@ export interface components {
             state_bytes: number;
             /** @default 0 */
             state_rows: number;
+            /** @description Empty: Spark's tasks were not measured. */
+            subtasks: components["schemas"]["SubtaskProgress"][];
             /**
              * @description How long the region had work and committed nothing; 0: it makes progress, or is idle.
              *     A duration, so that differences between clocks do not matter.
@@ -1265,6 +1628,103 @@ export interface components {
          */
         Requirements: {
             [key: string]: components["schemas"]["VertexRequirements"];
+        };
+        /**
+         * RescaleConfig
+         * @description What Headgate does not wait for is 0.
+         */
+        RescaleConfig: {
+            executingCooldownTimeoutInMillis: number;
+            executingResourceStabilizationTimeoutInMillis: number;
+            maximumDelayForTriggeringRescaleInMillis: number;
+            rescaleHistoryMax: number;
+            rescaleOnFailedCheckpointCount: number;
+            schedulerExecutionMode: null;
+            slotIdleTimeoutInMillis: number;
+            submissionResourceStabilizationTimeoutInMillis: number;
+            submissionResourceWaitTimeoutInMillis: number;
+        };
+        /** RescaleCounts */
+        RescaleCounts: {
+            completed: number;
+            failed: number;
+            ignored: number;
+            inProgress: number;
+        };
+        /** RescaleDetails */
+        RescaleDetails: {
+            endTimestampInMillis: number | null;
+            rescaleAttemptId: number;
+            /** @description The operation. */
+            rescaleUuid: string;
+            resourceRequirementsUuid: string;
+            schedulerStates: components["schemas"]["SchedulerState"][];
+            slots: {
+                [key: string]: components["schemas"]["RescaledSlots"];
+            };
+            startTimestampInMillis: number;
+            /** @description Null: the rescale is under way. */
+            terminalState: ("COMPLETED" | "FAILED" | "IGNORED") | null;
+            terminatedReason: ("SUCCEEDED" | "EXCEPTION_OCCURRED" | "JOB_CANCELED") | null;
+            /** @constant */
+            triggerCause: "UPDATE_REQUIREMENT";
+            vertices: {
+                [key: string]: components["schemas"]["RescaledVertex"];
+            };
+        };
+        /** RescaledSlots */
+        RescaledSlots: {
+            acquiredResourceProfile: components["schemas"]["ResourceProfile"];
+            desiredSlots: number;
+            minimalRequiredSlots: number;
+            postRescaleSlots: number | null;
+            preRescaleSlots: number;
+            requestResourceProfile: components["schemas"]["ResourceProfile"];
+            slotSharingGroupId: string;
+            slotSharingGroupName: string;
+        };
+        /** RescaledVertex */
+        RescaledVertex: {
+            desiredParallelism: number;
+            jobVertexId: string;
+            jobVertexName: string;
+            /** @description Null: the rescale is under way. */
+            postRescaleParallelism: number | null;
+            preRescaleParallelism: number;
+            requiredParallelisms: components["schemas"]["ParallelismBounds"];
+            slotSharingGroupId: string;
+            slotSharingGroupName: string;
+            sufficientParallelism: number;
+        };
+        /**
+         * RescaleHistory
+         * @description Rescales, the newest first.
+         */
+        RescaleHistory: components["schemas"]["RescaleDetails"][];
+        /** RescalesOverview */
+        RescalesOverview: {
+            latest: components["schemas"]["LatestRescales"];
+            rescalesCounts: components["schemas"]["RescaleCounts"];
+        };
+        /** RescalesSummary */
+        RescalesSummary: {
+            completedRescalesDurationStatsInMillis: components["schemas"]["FigureStatistics"];
+            failedRescalesDurationStatsInMillis: components["schemas"]["FigureStatistics"];
+            ignoredRescalesDurationStatsInMillis: components["schemas"]["FigureStatistics"];
+            rescalesCounts: components["schemas"]["RescaleCounts"];
+            rescalesDurationStatsInMillis: components["schemas"]["FigureStatistics"];
+        };
+        /** ResourceProfile */
+        ResourceProfile: {
+            cpuCores: number;
+            extendedResources: {
+                [key: string]: number;
+            };
+            managedMemory: number;
+            networkMemory: number;
+            /** @description Mebibytes. */
+            taskHeapMemory: number;
+            taskOffHeapMemory: number;
         };
         /** RestoredCheckpoint */
         RestoredCheckpoint: {
@@ -1367,6 +1827,31 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /**
+         * RunnerMemoryFigures
+         * @description -1: unknown.
+         */
+        RunnerMemoryFigures: {
+            directCount: number;
+            directMax: number;
+            directUsed: number;
+            garbageCollectors: components["schemas"]["GarbageCollector"][];
+            heapCommitted: number;
+            heapMax: number;
+            heapUsed: number;
+            mappedCount: number;
+            mappedMax: number;
+            mappedUsed: number;
+            nettyShuffleMemoryAvailable: number;
+            nettyShuffleMemorySegmentsAvailable: number;
+            nettyShuffleMemorySegmentsTotal: number;
+            nettyShuffleMemorySegmentsUsed: number;
+            nettyShuffleMemoryTotal: number;
+            nettyShuffleMemoryUsed: number;
+            nonHeapCommitted: number;
+            nonHeapMax: number;
+            nonHeapUsed: number;
+        };
         /** RunnerPage */
         RunnerPage: {
             items: components["schemas"]["RunnerItem"][];
@@ -1464,6 +1949,18 @@ export interface components {
          * @enum {string}
          */
         SavepointStatus: "in_progress" | "completed" | "failed" | "disposed";
+        /**
+         * SchedulerState
+         * @description A phase of the operation.
+         */
+        SchedulerState: {
+            durationInMillis: number | null;
+            enterTimestampInMillis: number;
+            /** @description Null: the phase goes on. */
+            leaveTimestampInMillis: number | null;
+            state: string;
+            stringifiedException: string | null;
+        };
         /** ScriptRequest */
         ScriptRequest: {
             arguments?: string[];
@@ -1616,11 +2113,134 @@ export interface components {
             targetDirectory?: string | null;
             triggerId?: string | null;
         };
+        /** SubtaskAccumulators */
+        SubtaskAccumulators: {
+            attempt: number;
+            endpoint: string;
+            subtask: number;
+            "user-accumulators": components["schemas"]["Accumulator"][];
+        };
+        /** SubtaskAttempt */
+        SubtaskAttempt: {
+            /** @description The number of the job's attempt, less 1: Flink counts from 0. */
+            attempt: number;
+            duration: number;
+            /** @description -1: the attempt has not ended. */
+            "end-time": number;
+            /** @description The runner's host and process id. */
+            endpoint: string;
+            metrics: components["schemas"]["TaskMetrics"];
+            /** @description The same as `start-time`. */
+            start_time: number;
+            "start-time": number;
+            status: string;
+            "status-duration": {
+                [key: string]: number;
+            };
+            subtask: number;
+            /** @description The runner; empty: none was launched yet. */
+            "taskmanager-id": string;
+        };
+        /** SubtaskBackPressure */
+        SubtaskBackPressure: {
+            /** @description The same as `backpressureLevel`. */
+            "backpressure-level": string;
+            /** @enum {string} */
+            backpressureLevel: "ok" | "low" | "high";
+            busyRatio: number;
+            idleRatio: number;
+            ratio: number;
+            subtask: number;
+        };
+        /**
+         * SubtaskCheckpoint
+         * @description What comes after `status` is absent while the ack is awaited.
+         */
+        SubtaskCheckpoint: {
+            /** @default false */
+            aborted?: boolean;
+            /** @default -1 */
+            ack_timestamp?: number;
+            alignment?: components["schemas"]["CheckpointAlignment"] | null;
+            checkpoint?: components["schemas"]["CheckpointDurations"] | null;
+            /** @default 0 */
+            checkpointed_size?: number;
+            /** @enum {string} */
+            className: "completed" | "pending";
+            /** @default -1 */
+            end_to_end_duration?: number;
+            index: number;
+            /** @default -1 */
+            start_delay?: number;
+            /** @default 0 */
+            state_size?: number;
+            status: string;
+            /** @default false */
+            unaligned_checkpoint?: boolean;
+        };
+        /**
+         * SubtaskProgress
+         * @description What Spark measured of the tasks of one subtask, since the attempt began. Rates are those of
+         *     the last minute.
+         */
+        SubtaskProgress: {
+            /**
+             * @description Run time of the tasks.
+             * @default 0
+             */
+            busy_ms: number;
+            /** @default 0 */
+            busy_ms_per_second: number;
+            /** @default 0 */
+            bytes_in: number;
+            /** @default 0 */
+            bytes_in_per_second: number;
+            /** @default 0 */
+            bytes_out: number;
+            /** @default 0 */
+            bytes_out_per_second: number;
+            /**
+             * @description Rows read from a source or a shuffle.
+             * @default 0
+             */
+            records_in: number;
+            /** @default 0 */
+            records_in_per_second: number;
+            /**
+             * @description Rows written to a shuffle or a sink.
+             * @default 0
+             */
+            records_out: number;
+            /** @default 0 */
+            records_out_per_second: number;
+            subtask: number;
+            /** @description The first vertex of the task. */
+            vertex: string;
+        };
         /** SubtaskResponse */
         SubtaskResponse: {
             region: string;
             subtask: number;
             vertex: string;
+        };
+        /** SubtasksSummary */
+        SubtasksSummary: {
+            alignment: components["schemas"]["AlignmentStatistics"];
+            checkpoint_duration: components["schemas"]["DurationStatistics"];
+            checkpointed_size: components["schemas"]["FigureStatistics"];
+            end_to_end_duration: components["schemas"]["FigureStatistics"];
+            start_delay: components["schemas"]["FigureStatistics"];
+            state_size: components["schemas"]["FigureStatistics"];
+        };
+        /** SubtaskTimes */
+        SubtaskTimes: {
+            duration: number;
+            endpoint: string;
+            subtask: number;
+            /** @description When the subtask came into each state; 0: it was not in that state. */
+            timestamps: {
+                [key: string]: number;
+            };
         };
         /** SummaryItem */
         SummaryItem: {
@@ -1663,6 +2283,27 @@ export interface components {
             id: string;
             "user-accumulators": components["schemas"]["Accumulator"][];
         };
+        /** TaskBackPressure */
+        TaskBackPressure: {
+            /**
+             * @description The same as `backpressureLevel`.
+             * @default ok
+             */
+            "backpressure-level"?: string;
+            /**
+             * @default ok
+             * @enum {string}
+             */
+            backpressureLevel?: "ok" | "low" | "high";
+            /** @default 0 */
+            "end-timestamp"?: number;
+            /**
+             * @description `deprecated`: nothing was measured, and nothing else is answered.
+             * @enum {string}
+             */
+            status: "ok" | "deprecated";
+            subtasks?: components["schemas"]["SubtaskBackPressure"][];
+        };
         /** TaskCheckpoint */
         TaskCheckpoint: {
             alignment_buffered: number;
@@ -1681,10 +2322,87 @@ export interface components {
             /** @enum {string} */
             status: "IN_PROGRESS" | "COMPLETED" | "FAILED";
         };
-        /** TaskMetrics */
+        /** TaskCheckpointDetails */
+        TaskCheckpointDetails: {
+            alignment_buffered: number;
+            /** @description What the checkpoint added to the job's pool of files. */
+            checkpointed_size: number;
+            end_to_end_duration: number;
+            id: number;
+            /** @description -1: nothing was acked yet. */
+            latest_ack_timestamp: number;
+            num_acknowledged_subtasks: number;
+            num_subtasks: number;
+            persisted_data: number;
+            processed_data: number;
+            /** @description All of the checkpoint. */
+            state_size: number;
+            /** @enum {string} */
+            status: "IN_PROGRESS" | "COMPLETED" | "FAILED";
+            subtasks: components["schemas"]["SubtaskCheckpoint"][];
+            summary: components["schemas"]["SubtasksSummary"];
+        };
+        /** TaskDetails */
+        TaskDetails: {
+            aggregated: components["schemas"]["AggregatedSubtasks"];
+            id: string;
+            maxParallelism: number;
+            name: string;
+            now: number;
+            parallelism: number;
+            subtasks: components["schemas"]["SubtaskAttempt"][];
+        };
+        /** TaskManager */
+        TaskManager: {
+            assignedTasks: number;
+            blocked: boolean;
+            dataPort: number;
+            freeResource: components["schemas"]["ResourceProfile"];
+            freeSlots: number;
+            hardware: components["schemas"]["Hardware"];
+            /** @description The runner. */
+            id: string;
+            jmxPort: number;
+            memoryConfiguration: components["schemas"]["MemoryConfiguration"];
+            path: string;
+            slotsNumber: number;
+            /** @description The time of the last heartbeat, in spite of the name. */
+            timeSinceLastHeartbeat: number;
+            totalResource: components["schemas"]["ResourceProfile"];
+        };
+        /** TaskManagerDetails */
+        TaskManagerDetails: {
+            allocatedSlots: components["schemas"]["AllocatedSlot"][];
+            assignedTasks: number;
+            blocked: boolean;
+            dataPort: number;
+            freeResource: components["schemas"]["ResourceProfile"];
+            freeSlots: number;
+            hardware: components["schemas"]["Hardware"];
+            /** @description The runner. */
+            id: string;
+            jmxPort: number;
+            memoryConfiguration: components["schemas"]["MemoryConfiguration"];
+            metrics: components["schemas"]["RunnerMemoryFigures"];
+            path: string;
+            slotsNumber: number;
+            /** @description The time of the last heartbeat, in spite of the name. */
+            timeSinceLastHeartbeat: number;
+            totalResource: components["schemas"]["ResourceProfile"];
+        };
+        /** TaskManagers */
+        TaskManagers: {
+            taskmanagers: components["schemas"]["TaskManager"][];
+        };
+        /**
+         * TaskMetrics
+         * @description A count that is not complete is unknown.
+         */
         TaskMetrics: {
+            /** @description -1: unknown, also of the idle time. */
             "accumulated-backpressured-time": number;
-            "accumulated-busy-time": number;
+            /** @description NaN: unknown. */
+            "accumulated-busy-time": number | "NaN";
             "accumulated-idle-time": number;
             "read-bytes": number;
             "read-bytes-complete": boolean;
@@ -1694,6 +2412,43 @@ export interface components {
             "write-bytes-complete": boolean;
             "write-records": number;
             "write-records-complete": boolean;
+        };
+        /** TaskOnRunner */
+        TaskOnRunner: {
+            aggregated: components["schemas"]["AggregatedSubtasks"];
+            duration: number;
+            "end-time": number;
+            endpoint: string;
+            metrics: components["schemas"]["TaskMetrics"];
+            "start-time": number;
+            status: string;
+            "status-counts": {
+                [key: string]: number;
+            };
+            "taskmanager-id": string;
+        };
+        /** TaskRunners */
+        TaskRunners: {
+            id: string;
+            name: string;
+            now: number;
+            taskmanagers: components["schemas"]["TaskOnRunner"][];
+        };
+        /** TaskTimes */
+        TaskTimes: {
+            id: string;
+            name: string;
+            now: number;
+            subtasks: components["schemas"]["SubtaskTimes"][];
+        };
+        /** ThreadDump */
+        ThreadDump: {
+            threadInfos: components["schemas"]["ThreadText"][];
+        };
+        /** ThreadText */
+        ThreadText: {
+            stringifiedThreadInfo: string;
+            threadName: string;
         };
         /** TokenList */
         TokenList: {
@@ -1778,6 +2533,12 @@ export interface components {
             /** @description Null: the state is the offsets of the region. */
             vertex: string | null;
         };
+        /** VirtualMachine */
+        VirtualMachine: {
+            arch: string;
+            options: string[];
+            version: string;
+        };
         /**
          * WarmRunners
          * @description The runners that a JobManager keeps ready for jobs to come.
@@ -1828,10 +2589,24 @@ export type AccumulatorValue = components['schemas']['AccumulatorValue'];
 export type AckResponse = components['schemas']['AckResponse'];
 export type Actor = components['schemas']['Actor'];
 export type AdoptRequest = components['schemas']['AdoptRequest'];
+export type AggregatedMetric = components['schemas']['AggregatedMetric'];
+export type AggregatedMetricList = components['schemas']['AggregatedMetricList'];
+export type AggregatedSubtasks = components['schemas']['AggregatedSubtasks'];
+export type AlignmentStatistics = components['schemas']['AlignmentStatistics'];
 export type Alive = components['schemas']['Alive'];
+export type AllocatedSlot = components['schemas']['AllocatedSlot'];
+export type AllSubtaskAccumulators = components['schemas']['AllSubtaskAccumulators'];
+export type ApplicationException = components['schemas']['ApplicationException'];
+export type ApplicationExceptionEntries = components['schemas']['ApplicationExceptionEntries'];
+export type ApplicationExceptions = components['schemas']['ApplicationExceptions'];
+export type ApplicationLine = components['schemas']['ApplicationLine'];
+export type ApplicationPage = components['schemas']['ApplicationPage'];
+export type Applications = components['schemas']['Applications'];
+export type ApplicationStarted = components['schemas']['ApplicationStarted'];
 export type ArtifactDetails = components['schemas']['ArtifactDetails'];
 export type ArtifactPage = components['schemas']['ArtifactPage'];
 export type ArtifactResponse = components['schemas']['ArtifactResponse'];
+export type AttemptAccumulators = components['schemas']['AttemptAccumulators'];
 export type AttemptCancelledReport = components['schemas']['AttemptCancelledReport'];
 export type AttemptFailedReport = components['schemas']['AttemptFailedReport'];
 export type AttemptFinishedReport = components['schemas']['AttemptFinishedReport'];
@@ -1846,43 +2621,67 @@ export type AuditItem = components['schemas']['AuditItem'];
 export type AuditPage = components['schemas']['AuditPage'];
 export type BarrierDecline = components['schemas']['BarrierDecline'];
 export type BarrierReply = components['schemas']['BarrierReply'];
+export type BodyUploadV1JarsUploadPost = components['schemas']['Body_upload_v1_jars_upload_post'];
 export type Bounds = components['schemas']['Bounds'];
 export type ChangedField = components['schemas']['ChangedField'];
+export type CheckpointAlignment = components['schemas']['CheckpointAlignment'];
 export type CheckpointCounts = components['schemas']['CheckpointCounts'];
+export type CheckpointDurations = components['schemas']['CheckpointDurations'];
 export type CheckpointEvent = components['schemas']['CheckpointEvent'];
 export type CheckpointFailure = components['schemas']['CheckpointFailure'];
 export type CheckpointKind = components['schemas']['CheckpointKind'];
 export type CheckpointLine = components['schemas']['CheckpointLine'];
+export type CheckpointOrTrigger = components['schemas']['CheckpointOrTrigger'];
+export type CheckpointRequest = components['schemas']['CheckpointRequest'];
 export type CheckpointResponse = components['schemas']['CheckpointResponse'];
 export type CheckpointsConfig = components['schemas']['CheckpointsConfig'];
 export type CheckpointsStatistics = components['schemas']['CheckpointsStatistics'];
 export type CheckpointsSummary = components['schemas']['CheckpointsSummary'];
 export type CheckpointStatus = components['schemas']['CheckpointStatus'];
 export type CheckpointTriggered = components['schemas']['CheckpointTriggered'];
+export type CheckpointTriggerResult = components['schemas']['CheckpointTriggerResult'];
+export type CheckpointTriggerStatus = components['schemas']['CheckpointTriggerStatus'];
+export type ClientHeartbeat = components['schemas']['ClientHeartbeat'];
 export type ClusterOverview = components['schemas']['ClusterOverview'];
 export type ColumnResponse = components['schemas']['ColumnResponse'];
+export type Configuration = components['schemas']['Configuration'];
+export type ConfigurationEntry = components['schemas']['ConfigurationEntry'];
+export type DataSets = components['schemas']['DataSets'];
 export type Desired = components['schemas']['Desired'];
 export type DisposalRequest = components['schemas']['DisposalRequest'];
 export type DryRun = components['schemas']['DryRun'];
+export type DurationStatistics = components['schemas']['DurationStatistics'];
 export type ExceptionHistory = components['schemas']['ExceptionHistory'];
 export type ExecutionConfig = components['schemas']['ExecutionConfig'];
+export type ExecutionResult = components['schemas']['ExecutionResult'];
+export type ExecutionResultResponse = components['schemas']['ExecutionResultResponse'];
 export type Externalization = components['schemas']['Externalization'];
 export type FailedAttempt = components['schemas']['FailedAttempt'];
 export type FailureCause = components['schemas']['FailureCause'];
 export type FailureReport = components['schemas']['FailureReport'];
 export type Fate = components['schemas']['Fate'];
 export type FigureStatistics = components['schemas']['FigureStatistics'];
+export type FlameGraph = components['schemas']['FlameGraph'];
 export type FlinkErrors = components['schemas']['FlinkErrors'];
 export type FromTo = components['schemas']['FromTo'];
+export type GarbageCollector = components['schemas']['GarbageCollector'];
 export type GarbageItem = components['schemas']['GarbageItem'];
 export type GarbageKind = components['schemas']['GarbageKind'];
 export type GarbageResponse = components['schemas']['GarbageResponse'];
 export type GraphFault = components['schemas']['GraphFault'];
 export type GraphResponse = components['schemas']['GraphResponse'];
+export type Hardware = components['schemas']['Hardware'];
 export type HistoryEvent = components['schemas']['HistoryEvent'];
 export type HistoryItem = components['schemas']['HistoryItem'];
 export type HistoryPage = components['schemas']['HistoryPage'];
 export type InspectorResponse = components['schemas']['InspectorResponse'];
+export type JarEntry = components['schemas']['JarEntry'];
+export type JarFile = components['schemas']['JarFile'];
+export type JarList = components['schemas']['JarList'];
+export type JarRequestBody = components['schemas']['JarRequestBody'];
+export type JarRunRequestBody = components['schemas']['JarRunRequestBody'];
+export type JarStarted = components['schemas']['JarStarted'];
+export type JarUploaded = components['schemas']['JarUploaded'];
 export type JobAccumulators = components['schemas']['JobAccumulators'];
 export type JobChanged = components['schemas']['JobChanged'];
 export type JobConfig = components['schemas']['JobConfig'];
@@ -1909,8 +2708,15 @@ export type KeyResponse = components['schemas']['KeyResponse'];
 export type LabelRequest = components['schemas']['LabelRequest'];
 export type LastCheckpoint = components['schemas']['LastCheckpoint'];
 export type LatestCheckpoints = components['schemas']['LatestCheckpoints'];
+export type LatestRescales = components['schemas']['LatestRescales'];
 export type LeaseItem = components['schemas']['LeaseItem'];
+export type LogFile = components['schemas']['LogFile'];
+export type LogList = components['schemas']['LogList'];
+export type LogUrl = components['schemas']['LogUrl'];
 export type LoopProgress = components['schemas']['LoopProgress'];
+export type MemoryConfiguration = components['schemas']['MemoryConfiguration'];
+export type MetricList = components['schemas']['MetricList'];
+export type MetricValue = components['schemas']['MetricValue'];
 export type Mode = components['schemas']['Mode'];
 export type NewTokenResponse = components['schemas']['NewTokenResponse'];
 export type Nothing = components['schemas']['Nothing'];
@@ -1919,6 +2725,7 @@ export type OperationList = components['schemas']['OperationList'];
 export type OperationResponse = components['schemas']['OperationResponse'];
 export type OperationStatus = components['schemas']['OperationStatus'];
 export type OperatorProgress = components['schemas']['OperatorProgress'];
+export type ParallelismBounds = components['schemas']['ParallelismBounds'];
 export type PartitionLag = components['schemas']['PartitionLag'];
 export type PhaseResponse = components['schemas']['PhaseResponse'];
 export type PlanInput = components['schemas']['PlanInput'];
@@ -1926,16 +2733,27 @@ export type PlanNode = components['schemas']['PlanNode'];
 export type PlanRegion = components['schemas']['PlanRegion'];
 export type PlanResponse = components['schemas']['PlanResponse'];
 export type Problem = components['schemas']['Problem'];
+export type Profilings = components['schemas']['Profilings'];
 export type ProgressDetail = components['schemas']['ProgressDetail'];
 export type ProgressEvent = components['schemas']['ProgressEvent'];
 export type ProgressLine = components['schemas']['ProgressLine'];
 export type ProgressSummaryEvent = components['schemas']['ProgressSummaryEvent'];
+export type PythonEnvironment = components['schemas']['PythonEnvironment'];
 export type QueueStatus = components['schemas']['QueueStatus'];
 export type Ready = components['schemas']['Ready'];
 export type RegionProgress = components['schemas']['RegionProgress'];
 export type RepartitionedRegion = components['schemas']['RepartitionedRegion'];
 export type RequestAccepted = components['schemas']['RequestAccepted'];
 export type Requirements = components['schemas']['Requirements'];
+export type RescaleConfig = components['schemas']['RescaleConfig'];
+export type RescaleCounts = components['schemas']['RescaleCounts'];
+export type RescaleDetails = components['schemas']['RescaleDetails'];
+export type RescaledSlots = components['schemas']['RescaledSlots'];
+export type RescaledVertex = components['schemas']['RescaledVertex'];
+export type RescaleHistory = components['schemas']['RescaleHistory'];
+export type RescalesOverview = components['schemas']['RescalesOverview'];
+export type RescalesSummary = components['schemas']['RescalesSummary'];
+export type ResourceProfile = components['schemas']['ResourceProfile'];
 export type RestoredCheckpoint = components['schemas']['RestoredCheckpoint'];
 export type RestoredRegionInput = components['schemas']['RestoredRegion-Input'];
 export type RestoredRegionOutput = components['schemas']['RestoredRegion-Output'];
@@ -1944,6 +2762,7 @@ export type RowPage = components['schemas']['RowPage'];
 export type RowResponse = components['schemas']['RowResponse'];
 export type RunnerHello = components['schemas']['RunnerHello'];
 export type RunnerItem = components['schemas']['RunnerItem'];
+export type RunnerMemoryFigures = components['schemas']['RunnerMemoryFigures'];
 export type RunnerPage = components['schemas']['RunnerPage'];
 export type RunnerResponse = components['schemas']['RunnerResponse'];
 export type RunnerWelcome = components['schemas']['RunnerWelcome'];
@@ -1954,6 +2773,7 @@ export type SavepointRegion = components['schemas']['SavepointRegion'];
 export type SavepointRequest = components['schemas']['SavepointRequest'];
 export type SavepointResponse = components['schemas']['SavepointResponse'];
 export type SavepointStatus = components['schemas']['SavepointStatus'];
+export type SchedulerState = components['schemas']['SchedulerState'];
 export type ScriptRequest = components['schemas']['ScriptRequest'];
 export type ScriptResponse = components['schemas']['ScriptResponse'];
 export type SeriesResponse = components['schemas']['SeriesResponse'];
@@ -1965,12 +2785,30 @@ export type StateList = components['schemas']['StateList'];
 export type StateResponse = components['schemas']['StateResponse'];
 export type StatusResponse = components['schemas']['StatusResponse'];
 export type StopRequest = components['schemas']['StopRequest'];
+export type SubtaskAccumulators = components['schemas']['SubtaskAccumulators'];
+export type SubtaskAttempt = components['schemas']['SubtaskAttempt'];
+export type SubtaskBackPressure = components['schemas']['SubtaskBackPressure'];
+export type SubtaskCheckpoint = components['schemas']['SubtaskCheckpoint'];
+export type SubtaskProgress = components['schemas']['SubtaskProgress'];
 export type SubtaskResponse = components['schemas']['SubtaskResponse'];
+export type SubtasksSummary = components['schemas']['SubtasksSummary'];
+export type SubtaskTimes = components['schemas']['SubtaskTimes'];
 export type SummaryItem = components['schemas']['SummaryItem'];
 export type SummaryPage = components['schemas']['SummaryPage'];
 export type TaskAccumulators = components['schemas']['TaskAccumulators'];
+export type TaskBackPressure = components['schemas']['TaskBackPressure'];
 export type TaskCheckpoint = components['schemas']['TaskCheckpoint'];
+export type TaskCheckpointDetails = components['schemas']['TaskCheckpointDetails'];
+export type TaskDetails = components['schemas']['TaskDetails'];
+export type TaskManager = components['schemas']['TaskManager'];
+export type TaskManagerDetails = components['schemas']['TaskManagerDetails'];
+export type TaskManagers = components['schemas']['TaskManagers'];
 export type TaskMetrics = components['schemas']['TaskMetrics'];
+export type TaskOnRunner = components['schemas']['TaskOnRunner'];
+export type TaskRunners = components['schemas']['TaskRunners'];
+export type TaskTimes = components['schemas']['TaskTimes'];
+export type ThreadDump = components['schemas']['ThreadDump'];
+export type ThreadText = components['schemas']['ThreadText'];
 export type TokenList = components['schemas']['TokenList'];
 export type TokenRequest = components['schemas']['TokenRequest'];
 export type TokenResponse = components['schemas']['TokenResponse'];
@@ -1982,6 +2820,7 @@ export type Verdict = components['schemas']['Verdict'];
 export type VerificationResponse = components['schemas']['VerificationResponse'];
 export type VertexRequirements = components['schemas']['VertexRequirements'];
 export type VertexState = components['schemas']['VertexState'];
+export type VirtualMachine = components['schemas']['VirtualMachine'];
 export type WarmRunners = components['schemas']['WarmRunners'];
 export type WebConfig = components['schemas']['WebConfig'];
 export type WebFeatures = components['schemas']['WebFeatures'];

@@ -347,6 +347,7 @@ test("figures of a task come from the regions it is in", () => {
     loops: [],
     measured_batches: 0,
     phases_ms: {},
+    subtasks: [],
     sources: [
       {
         vertex: "bids",

@@ -53,6 +53,65 @@ class TaskCheckpoint(FlinkShape):
     num_acknowledged_subtasks: int
 
 
+class CheckpointDurations(FlinkShape):
+    """-1: unknown. Spark commits a batch at once."""
+
+    sync: int
+    async_: int = Field(alias="async")
+
+
+class CheckpointAlignment(FlinkShape):
+    """Always 0: a barrier is the end of a batch, and nothing waits in between."""
+
+    buffered: int
+    processed: int
+    persisted: int
+    duration: int
+
+
+class SubtaskCheckpoint(FlinkShape):
+    """What comes after `status` is absent while the ack is awaited."""
+
+    class_name: Literal["completed", "pending"] = Field(alias="className")
+    index: int
+    status: str
+    ack_timestamp: int = -1
+    end_to_end_duration: int = -1
+    checkpointed_size: int = 0
+    state_size: int = 0
+    checkpoint: CheckpointDurations | None = None
+    alignment: CheckpointAlignment | None = None
+    start_delay: int = -1
+    unaligned_checkpoint: bool = False
+    aborted: bool = False
+
+
+class DurationStatistics(FlinkShape):
+    sync: FigureStatistics
+    async_: FigureStatistics = Field(alias="async")
+
+
+class AlignmentStatistics(FlinkShape):
+    buffered: FigureStatistics
+    processed: FigureStatistics
+    persisted: FigureStatistics
+    duration: FigureStatistics
+
+
+class SubtasksSummary(FlinkShape):
+    checkpointed_size: FigureStatistics
+    state_size: FigureStatistics
+    end_to_end_duration: FigureStatistics
+    checkpoint_duration: DurationStatistics
+    alignment: AlignmentStatistics
+    start_delay: FigureStatistics
+
+
+class TaskCheckpointDetails(TaskCheckpoint):
+    summary: SubtasksSummary
+    subtasks: list[SubtaskCheckpoint]
+
+
 class CheckpointLine(FlinkShape):
     class_name: str = Field(alias="className")
     id: int

@@ -6,8 +6,11 @@ from jobmanager.api.shapes.flink.flink_shape import HyphenatedShape
 class ClusterOverview(HyphenatedShape):
     taskmanagers: int
     """Runners whose process is alive."""
+    taskmanagers_blocked: int
     slots_total: int
+    """Tasks that the Spark of all runners runs at the same time."""
     slots_available: int
+    slots_free_and_blocked: int
     jobs_running: int
     jobs_finished: int
     jobs_cancelled: int

@@ -1,5 +1,7 @@
 """Jobs as Flink shows them."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from jobmanager.api.shapes.flink.flink_shape import FlinkShape, HyphenatedShape
@@ -41,6 +43,8 @@ class JobsOverview(FlinkShape):
 
 
 class TaskMetrics(HyphenatedShape):
+    """A count that is not complete is unknown."""
+
     read_bytes: int
     read_bytes_complete: bool
     write_bytes: int
@@ -50,8 +54,10 @@ class TaskMetrics(HyphenatedShape):
     write_records: int
     write_records_complete: bool
     accumulated_backpressured_time: int
+    """-1: unknown, also of the idle time."""
     accumulated_idle_time: int
-    accumulated_busy_time: float
+    accumulated_busy_time: float | Literal["NaN"]
+    """NaN: unknown."""
 
 
 class JobTask(HyphenatedShape):

@@ -47,6 +47,10 @@ class FilesSource(SourceConnector):
             return ("value",) if self.format is FileFormat.TEXT else None
         return in_schema(schema)
 
+    @property
+    def requires(self) -> tuple[str, ...]:
+        return self.format.requires
+
     def places(self) -> Iterator[tuple[str, str]]:
         yield "path", self.path
 
@@ -83,6 +87,10 @@ class FilesSink(SinkConnector):
             fields.names("partition_by"),
             fields.choice("visibility", Visibility, Visibility.BATCH),
         )
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        return self.format.requires
 
     def places(self) -> Iterator[tuple[str, str]]:
         yield "path", self.path

@@ -109,6 +109,10 @@ def _catalog(fields: Fields) -> dict[str, str]:
         fields.fault(
             "catalog.uri", "missing: the catalogue's address, such as postgresql://host/db"
         )
+    elif found["uri"].startswith("${"):
+        fields.fault(
+            "catalog.uri", "write the address itself, and refer to a secret for the password only"
+        )
     return found
 
 

@@ -43,7 +43,7 @@ _OWN_OPTIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Database:
+class JdbcAccess:
     """Which database, as whom, and with which driver."""
 
     url: JdbcUrl
@@ -93,8 +93,8 @@ def _option_fault(option: str) -> str | None:
 @dataclass(frozen=True, slots=True)
 class JdbcSource(SourceConnector):
     name: ClassVar[str] = "jdbc"
-    secret_fields: ClassVar[tuple[str, ...]] = ("url", "user", "password")
-    database: Database
+    secret_fields: ClassVar[tuple[str, ...]] = ("user", "password")
+    database: JdbcAccess
     table: str | None
     query: str | None
     """SQL of the database, instead of a table."""
@@ -112,7 +112,7 @@ class JdbcSource(SourceConnector):
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
-        database = Database.read(fields)
+        database = JdbcAccess.read(fields)
         table, query = fields.text("table", "") or None, fields.text("query", "") or None
         if (table is None) == (query is None):
             fields.fault("table", "a source reads a `table`, or a `query`: one of them is needed")
@@ -185,8 +185,8 @@ class JdbcSource(SourceConnector):
 @dataclass(frozen=True, slots=True)
 class JdbcSink(SinkConnector):
     name: ClassVar[str] = "jdbc"
-    secret_fields: ClassVar[tuple[str, ...]] = ("url", "user", "password")
-    database: Database
+    secret_fields: ClassVar[tuple[str, ...]] = ("user", "password")
+    database: JdbcAccess
     table: str
     table_mode: TableMode
     key: tuple[str, ...] = ()
@@ -203,7 +203,7 @@ class JdbcSink(SinkConnector):
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
-        database = Database.read(fields)
+        database = JdbcAccess.read(fields)
         key = fields.names("key")
         table = fields.text("table")
         _check_table(fields, table)

@@ -1,6 +1,6 @@
 """The connector `kafka`: topics that sources read and sinks write."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -9,10 +9,11 @@ from jobmanager.core.graph import spark_ddl
 from jobmanager.core.graph.columns import Columns, in_schema, shared
 from jobmanager.core.graph.connectors import kafka_fields
 from jobmanager.core.graph.connectors.files import Visibility
-from jobmanager.core.graph.connectors.kafka_fields import Starting, Subscription
+from jobmanager.core.graph.connectors.kafka_fields import StartingPosition, TopicSelection
 from jobmanager.core.graph.connectors.sink_connector import SinkConnector
 from jobmanager.core.graph.connectors.source_connector import SourceConnector
 from jobmanager.core.graph.document_fields import Faults, Fields
+from jobmanager.core.graph.inputs import Side
 
 if TYPE_CHECKING:
     from jobmanager.core.graph.graph_view import GraphView
@@ -43,6 +44,8 @@ class OnError(StrEnum):
 
     FAIL = "fail"
     SKIP = "skip"
+    SIDE = "side"
+    """Other vertices take them, as the side `bad`."""
 
 
 class Guarantee(StrEnum):
@@ -62,9 +65,9 @@ class Rewind(StrEnum):
 class KafkaSource(SourceConnector):
     name: ClassVar[str] = "kafka"
     servers: tuple[str, ...]
-    subscription: Subscription
+    subscription: TopicSelection
     format: RecordFormat
-    starting: Starting
+    starting: StartingPosition
     metadata: tuple[Metadata, ...] = ()
     on_error: OnError = OnError.FAIL
     max_rows_per_batch: int | None = None
@@ -80,7 +83,7 @@ class KafkaSource(SourceConnector):
             fields.choice("format", RecordFormat),
             kafka_fields.read_starting(fields, subscription),
             _read_metadata(fields),
-            fields.choice("on_error", OnError, OnError.FAIL),
+            _read_on_error(fields),
             fields.integer("max_rows_per_batch", None, least=1, most=2**53),
             fields.text("group", "") or None,
         )
@@ -108,8 +111,18 @@ class KafkaSource(SourceConnector):
     def places(self) -> Iterator[tuple[str, str]]:
         yield from kafka_fields.places_of(self.servers)
 
+    def has_side(self, side: Side) -> bool:
+        return side is Side.BAD and self.on_error is OnError.SIDE
+
     def check(self, vertex: "Vertex", graph: "GraphView", faults: Faults) -> None:
         _check_options(vertex, faults)
+        if self.on_error is OnError.SIDE and not graph.is_side_taken(vertex.id, Side.BAD):
+            faults.add(
+                vertex.id,
+                "on_error",
+                f"no vertex takes the side: name {{from: {vertex.id}, side: bad}} as an input, or "
+                "leave such records out with on_error: skip",
+            )
         columns = vertex.columns_out(()) or ()
         for name in shared(self.metadata, columns[: len(columns) - len(self.metadata)]):
             faults.add(
@@ -180,6 +193,10 @@ class KafkaSink(SinkConnector):
     def waits_for_checkpoint(self) -> bool:
         return self.is_exactly_once and self.visibility is Visibility.CHECKPOINT
 
+    def exclusive_output(self, normal: Callable[[str], str]) -> str | None:
+        """The topic's name alone: brokers of one cluster have many addresses."""
+        return f"topic {self.topic}" if self.is_exactly_once else None
+
     @property
     def fault_in_complete_mode(self) -> str | None:
         return (
@@ -224,6 +241,17 @@ class KafkaSink(SinkConnector):
 
     def option_fault(self, option: str, value: str) -> str | None:
         return _option_fault(option, value)
+
+
+def _read_on_error(fields: Fields) -> OnError:
+    given = fields.raw("on_error")
+    if given is None or given == OnError.FAIL:
+        return OnError.FAIL
+    if given == OnError.SKIP:
+        return OnError.SKIP
+    if given != {"side": Side.BAD.value}:
+        fields.fault("on_error", f"{given!r} is none of fail, skip and {{side: bad}}")
+    return OnError.SIDE
 
 
 def _read_metadata(fields: Fields) -> tuple[Metadata, ...]:

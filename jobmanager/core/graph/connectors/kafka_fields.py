@@ -145,7 +145,7 @@ def check_topic(fields: Fields, field: str, topic: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class TopicSelection:
     """Which topics a source reads: some by name, or all whose name matches a pattern."""
 
     topics: tuple[str, ...] = ()
@@ -159,33 +159,33 @@ class Subscription:
         return "subscribe", ",".join(self.topics)
 
 
-def read_subscription(fields: Fields) -> Subscription:
+def read_subscription(fields: Fields) -> TopicSelection:
     """Read one of the fields `topic`, `topics` and `pattern`."""
     given = [field for field in ("topic", "topics", "pattern") if fields.has(field)]
     if len(given) != 1:
         found = " and ".join(given) or "none of them"
         fields.fault("topic", f"exactly one of topic, topics and pattern is needed, found {found}")
-        return Subscription()
+        return TopicSelection()
     if given == ["topic"]:
-        return Subscription((read_topic(fields),))
+        return TopicSelection((read_topic(fields),))
     if given == ["pattern"]:
         pattern = fields.text("pattern")
         try:
             re.compile(pattern)
         except re.error as error:
             fields.fault("pattern", f"{pattern!r} is not a regular expression: {error}")
-        return Subscription((), pattern)
+        return TopicSelection((), pattern)
     listed = fields.raw("topics")
     if not isinstance(listed, list) or not listed or not all(isinstance(t, str) for t in listed):
         fields.fault("topics", f"{listed!r} is not a list of topics")
-        return Subscription()
+        return TopicSelection()
     for topic in listed:
         check_topic(fields, "topics", topic)
-    return Subscription(tuple(listed))
+    return TopicSelection(tuple(listed))
 
 
 @dataclass(frozen=True, slots=True)
-class Starting:
+class StartingPosition:
     """Where a source begins if there is no state to continue from."""
 
     offsets: str
@@ -205,23 +205,23 @@ class Starting:
         }
 
 
-def read_starting(fields: Fields, subscription: Subscription) -> Starting:
+def read_starting(fields: Fields, subscription: TopicSelection) -> StartingPosition:
     """Read the field `starting`; by default the source begins with the earliest record."""
     given = fields.raw("starting")
     if given is None:
-        return Starting("earliest")
+        return StartingPosition("earliest")
     if given in ("earliest", "latest"):
-        return Starting(given)
+        return StartingPosition(given)
     if isinstance(given, Mapping) and list(given) == ["timestamp"]:
-        return Starting("earliest", _moment(fields, given["timestamp"]))
+        return StartingPosition("earliest", _moment(fields, given["timestamp"]))
     if isinstance(given, Mapping) and list(given) == ["offsets"]:
-        return Starting(_offsets(fields, given["offsets"], subscription))
+        return StartingPosition(_offsets(fields, given["offsets"], subscription))
     fields.fault(
         "starting",
         f"{given!r} is none of earliest, latest, {{offsets: {{partition: offset}}}} and "
         "{timestamp: 2026-01-31T12:00:00Z}",
     )
-    return Starting("earliest")
+    return StartingPosition("earliest")
 
 
 def _moment(fields: Fields, given: Any) -> int | None:
@@ -241,7 +241,7 @@ def _moment(fields: Fields, given: Any) -> int | None:
     return int(moment.timestamp() * 1000)
 
 
-def _offsets(fields: Fields, given: Any, subscription: Subscription) -> str:
+def _offsets(fields: Fields, given: Any, subscription: TopicSelection) -> str:
     """Spark's JSON of `{topic: {partition: offset}}`, or of `{partition: offset}` for one topic."""
     wanted = "starting.offsets"
     if not isinstance(given, Mapping) or not given:

@@ -18,6 +18,7 @@ from jobmanager.core.graph.connectors import (
     python_classes,
     script,
     sockets,
+    spark_formats,
     table,
 )
 from jobmanager.core.graph.connectors.connector import Connector
@@ -35,6 +36,7 @@ MODULES = (
     iceberg,
     sockets,
     python_classes,
+    spark_formats,
     script,
     console,
     blackhole,

@@ -9,6 +9,7 @@ from jobmanager.core.errors import InvalidJobGraph
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.connectors import kafka_fields
 from jobmanager.core.graph.connectors.kafka import KafkaSink, KafkaSource
+from jobmanager.core.graph.inputs import Side
 from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import VertexId
@@ -98,6 +99,8 @@ def test_topics_by_name_and_by_pattern(fields: dict[str, Any], option: tuple[str
         ({"metadata": ["colour"]}, "metadata"),
         ({"metadata": ["offset"], "schema": "offset BIGINT"}, "metadata"),
         ({"on_error": "shrug"}, "on_error"),
+        ({"on_error": {"side": "left"}}, "on_error"),
+        ({"on_error": {"side": "bad"}}, "on_error"),  # nobody takes it
         ({"max_rows_per_batch": 0}, "max_rows_per_batch"),
         ({"starting": "yesterday"}, "starting"),
         ({"starting": {"timestamp": "2026-01-31T12:00:00"}}, "starting.timestamp"),
@@ -125,6 +128,7 @@ def test_a_fault_of_a_source_is_noted_at_its_field(fields: dict[str, Any], field
         ({"visibility": "batch"}, "visibility"),
         ({"rewind": "repeat"}, "rewind"),
         ({"mode": "complete"}, "mode"),
+        ({"inputs": ["bids", {"from": "bids", "side": "bad"}]}, "inputs"),
         ({"options": {"kafka.transactional.id": "x"}}, "options.kafka.transactional.id"),
     ],
 )
@@ -160,6 +164,13 @@ def test_an_exactly_once_sink_shows_rows_after_their_checkpoint_unless_told() ->
     assert held.waits_for_checkpoint
     assert not at_once.waits_for_checkpoint
     assert "read_committed" in held.guarantee
+
+
+def test_a_job_cannot_take_over_the_topic_of_a_job_that_still_runs() -> None:
+    exactly_once = sink_of(guarantee="exactly_once", servers="three:9092")
+
+    assert exactly_once.exclusive_output(str) == "topic out"
+    assert sink_of().exclusive_output(str) is None
 
 
 def test_brokers_are_places_that_a_server_can_allow() -> None:
@@ -208,3 +219,12 @@ def test_settings_of_a_client_are_the_options_without_their_prefix() -> None:
     )
 
     assert found == {"bootstrap.servers": "a:1,b:2", "acks": "all"}
+
+
+def test_records_that_cannot_be_decoded_are_a_side_for_other_vertices() -> None:
+    bad = {**SINK, "id": "bad", "inputs": [{"from": "bids", "side": "bad"}], "topic": "bad"}
+    vertices = [{**SOURCE, "on_error": {"side": "bad"}}, SINK, bad]
+
+    graph = graph_document.parse({"name": "kafka", "vertices": vertices})
+
+    assert graph.vertex(VertexId("bids")).has_side(Side.BAD)

@@ -85,6 +85,8 @@ def test_what_is_wrong_with_a_table_or_catalogue_is_said() -> None:
     found = faults_of(a_graph(sink={**ICEBERG, "table": "orders", "catalog": {"type": "sql"}}))
     assert "namespace.table" in found["table"]
     assert "postgresql://host/db" in found["catalog.uri"]
+    hidden = {**ICEBERG, "catalog": {"uri": "${secret:catalog}"}}
+    assert "password only" in faults_of(a_graph(sink=hidden))["catalog.uri"]
     without = {"connector": "iceberg", "table": "a.b"}
     assert "missing" in faults_of(a_graph(sink=without))["catalog"]
 
@@ -94,6 +96,12 @@ def test_a_catalogue_that_names_a_class_needs_a_developer() -> None:
     assert role_of_graph(plain, graph_document.parse(plain))[0] is Role.OPERATOR
     named = a_graph(sink={**ICEBERG, "catalog": {**CATALOG, "py-io-impl": "my.FileIO"}})
     assert role_of_graph(named, graph_document.parse(named))[0] is Role.DEVELOPER
+
+
+def test_the_password_of_a_catalogue_can_be_a_secret() -> None:
+    catalog = {"uri": "postgresql://me:${secret:catalog}@db:5432/tables"}
+    graph = graph_document.parse(a_graph(sink={**ICEBERG, "catalog": catalog}), is_new=True)
+    assert list(graph.vertices[1].places()) == [("catalog.uri", "postgresql://db:5432/tables")]
 
 
 def test_two_spellings_of_a_catalogue_are_the_same_output() -> None:
