@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 from jobmanager.core.graph.file_format import FileFormat
 from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.plan.key_groups import owner
+from taskrunner import secret_lookup
+from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.core.restore import FromAttempt, FromCheckpoint
 from taskrunner.core.staged_rows import BatchIncomplete, StagedFile
 from taskrunner.reports import failure_of, region_failure
@@ -331,3 +333,28 @@ def test_window_state_lives_where_the_key_group_map_says(
     assert found
     for row in found:
         assert row["partition_id"] == row["key_group"] % 3
+
+
+def test_only_the_runner_fills_a_secret_in_and_names_one_that_is_missing(
+    job: JobUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given a sink that writes a secret where a value is missing, which shows what it got
+    rows = [{"id": 1, "k": None, "v": 1, "ts": "2024-01-01T00:00:00Z"}]
+    sink = files_sink("rows", format="csv", options={"nullValue": "${secret:gap-text}"})
+    job.define(table(rows), sink)
+    # When nobody provides the secret, the job fails for good, in words
+    with pytest.raises(InvalidVertex) as refused:
+        job.start()
+    failure = failure_of(refused.value)
+    assert (failure.kind, failure.is_restartable) == ("invalid_job", False)
+    assert "vertex out: there is no secret 'gap-text'" in failure.message
+    assert "HEADGATE_SECRET_GAP_TEXT" in failure.message
+    # When it is in the environment, the next attempt uses it
+    monkeypatch.setitem(secret_lookup._environment, "HEADGATE_SECRET_GAP_TEXT", "sw0rdfish")
+    job.run()
+    written = "".join(one.read_text() for one in (job.root / "out").glob("*.csv"))
+    assert written.startswith("1,sw0rdfish,1,")
+    # Then it is nowhere in the job's own files
+    kept = [one for one in job.root.rglob("*") if one.is_file() and one.suffix != ".csv"]
+    assert kept
+    assert not [one for one in kept if b"sw0rdfish" in one.read_bytes()]

@@ -102,13 +102,13 @@ def test_a_secret_is_in_no_failure_and_no_line_of_the_log(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     secret = SecretLookup(environment={"HEADGATE_SECRET_PW": "sw0rd"})("pw")
+    error = RuntimeError(f"cannot sign in with {secret} at db?p={secret}")
     logs.configure()
-
     try:
-        raise RuntimeError(f"cannot sign in with {secret} at db?p={secret}")
-    except RuntimeError as error:
         failure = failure_of(error)
         logs.get("test").error("sign_in", exc_info=error, url=f"db?p={secret}")
+    finally:
+        structlog.reset_defaults()  # the stream is this test's own
 
     said = capsys.readouterr().err
     assert "cannot sign in with ***" in failure.message
