@@ -220,8 +220,8 @@ def create_table(
                 with transaction.update_spec() as spec:
                     for column in partition_by:
                         spec.add_identity(column)
-    except exceptions.TableAlreadyExistsError:
-        pass
+    except (exceptions.TableAlreadyExistsError, exceptions.CommitFailedException):
+        pass  # another process was first; anything else is told when the table is loaded
     return catalog.load_table(name)
 
 
