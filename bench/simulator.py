@@ -72,7 +72,7 @@ def main() -> None:
             server.send_signal(signal.SIGTERM)
             server.wait(60)
             tail = (directory / "server.log").read_text().splitlines()
-            warned = Counter(json.loads(one)["event"] for one in tail if '"warning"' in one)
+            warned = Counter(_told(json.loads(one)) for one in tail if '"warning"' in one)
             say(f"warnings in the server's log: {dict(warned)}")
 
 
@@ -338,6 +338,11 @@ class Simulation:
             ["other answers than 200", dict(self.problems)],
         ]  # fmt: skip
         table([f"{self._jobs} jobs, {seconds:g} s", ""], figures)
+
+
+def _told(line: dict[str, Any]) -> str:
+    """Say which loop failed and why: the log is deleted at the end."""
+    return " ".join(str(line[name]) for name in ("event", "loop", "error") if name in line)
 
 
 def _address(url: str) -> list[str]:

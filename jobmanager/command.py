@@ -13,14 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import jobmanager.client.adopt_command  # adds its command to the app, as do
+import jobmanager.client.apply_command
 import jobmanager.client.artifact_commands
 import jobmanager.client.change_commands
+import jobmanager.client.context_commands
 import jobmanager.client.gc_command
+import jobmanager.client.open_command
 import jobmanager.client.savepoint_commands
 import jobmanager.client.script_command
 import jobmanager.client.sql_command
 import jobmanager.client.state_commands
-import jobmanager.client.token_commands  # noqa: F401
+import jobmanager.client.support_commands
+import jobmanager.client.token_commands
+import jobmanager.client.wait_command
+import jobmanager.connector_commands  # noqa: F401
 from jobmanager.client.cli import AsJson, app, run
 from jobmanager.client.errors import HeadgateError
 
@@ -91,6 +97,29 @@ def serve(
         int | None,
         typer.Option(
             min=0, help="Processes with a primed Spark session, ready for jobs. [default: 1]"
+        ),
+    ] = None,
+    connectors: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Connector packages whose jars warm runners have, such as kafka,jdbc; a job that "
+            "needs others gets a runner of its own.",
+        ),
+    ] = None,
+    secrets_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Directory with a file for each secret that job graphs refer to as "
+            "${secret:name}. HEADGATE_SECRET_NAME in the environment is another way.",
+        ),
+    ] = None,
+    secrets_command: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="A command that prints the secret whose name it is given, as {name} or last.",
         ),
     ] = None,
     node: Annotated[
@@ -207,6 +236,9 @@ def serve(
         spark_master=spark_master,
         data_root=data_root,
         warm_runners=warm_runners,
+        connectors=connectors or None,
+        secrets_dir=secrets_dir,
+        secrets_command=secrets_command,
         node=node,
         allow_hosts=allow_host or None,
         fence_after=fence_after,

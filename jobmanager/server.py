@@ -32,11 +32,13 @@ from jobmanager.api.context import ApiContext
 from jobmanager.api.forwarding import PATIENCE
 from jobmanager.api.http_connections import HttpServer
 from jobmanager.api.metrics import Meters
+from jobmanager.core.connector_packages import UnusableCatalogue
 from jobmanager.core.ids import JobManagerId
 from jobmanager.core.life.lease import Term
 from jobmanager.core.redaction import Secrets
 from jobmanager.core.snapshots.layout import INSPECTOR
 from jobmanager.core.snapshots.storage_uri import local_path
+from jobmanager.cycle_collection import collect_rarely
 from jobmanager.files.log_stream import LogStream
 from jobmanager.files.open_files import room_for_connections
 from jobmanager.files.own_threads import in_own_thread
@@ -102,6 +104,7 @@ async def _serve(
         await asyncio.to_thread(settings.directory.mkdir, parents=True, exist_ok=True)
         predecessor = stack.enter_context(_only_server(settings, myself))
         check_files(settings)
+        _check_connectors(settings)
         listener = stack.enter_context(_listen(settings))
         database = await stack.enter_async_context(_database(settings, secrets))
         server = Server(settings, database, listener, myself, predecessor)
@@ -149,6 +152,7 @@ class Server:
             directory.mkdir(parents=True, exist_ok=True)
         self._storage = FileSnapshotStorage(root, settings.checkpoints)
         secrets = Secrets([database.engine.url.password])
+        self._connectors = settings.connector_shelf
         self._launcher = launcher or LocalLauncher(
             settings.directory / "runners",
             settings.address_file,
@@ -158,6 +162,8 @@ class Server:
             log_limits=settings.log_limits,
             ca=settings.trusted_ca,
             secrets=secrets,
+            connectors=self._connectors,
+            warm_connectors=settings.connectors,
         )
         self._inspector = LocalInspector(
             settings.directory / "inspector",
@@ -167,6 +173,7 @@ class Server:
             settings.start_timeout,
             secrets,
             log_limits=settings.log_limits,
+            connectors=self._connectors,
         )
         self._leader_tasks = LeaderTasks(
             database.unit_of_work,
@@ -224,6 +231,7 @@ class Server:
         events = self._start_events(stop_leading)
         events.append(self._start_leftovers(stop_leading))
         first = await self._access.create_first_admin()
+        collect_rarely()
         announce(
             ServerReady(
                 self.url,
@@ -290,6 +298,7 @@ class Server:
 
     def _context(self, to_leader: httpx.AsyncClient) -> ApiContext:
         units = self._database.unit_of_work
+        secrets_dir = self._settings.secrets_directory
         places = RunSettings(
             spark_master=self._settings.spark_master,
             storage=self._settings.storage_uri,
@@ -297,6 +306,9 @@ class Server:
             checkpoints=self._settings.checkpoints,
             uploads=self._settings.upload_limits,
             paths=self._settings.path_rules,
+            connectors=self._connectors,
+            secrets_dir=secrets_dir.as_uri() if secrets_dir else None,
+            secrets_command=self._settings.secrets_command,
         )
         return ApiContext(
             units=units,
@@ -367,6 +379,17 @@ class Server:
                     return
             await asyncio.sleep(0.2)
         _log.warning("jobs are still running", waited_seconds=_STOP_JOBS_WITHIN)
+
+
+def _check_connectors(settings: Settings) -> None:
+    """Raises `CannotStart` if a connector package that warm runners are to have is missing."""
+    try:
+        shelf = settings.connector_shelf
+    except UnusableCatalogue as error:
+        raise CannotStart(str(error)) from error
+    faults = [fault for name in settings.connectors if (fault := shelf.fault(name))]
+    if faults:
+        raise CannotStart(f"--connectors: {'; '.join(faults)}")
 
 
 def _write_addresses(path: Path, urls: Sequence[str]) -> None:

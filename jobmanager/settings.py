@@ -17,10 +17,12 @@ from sqlalchemy.engine import URL
 from jobmanager.core import durations
 from jobmanager.core.access.exposure import Exposure, exposure_of, reached_from_elsewhere
 from jobmanager.core.artifact import UploadLimits
+from jobmanager.core.connector_packages import parse_name
 from jobmanager.core.open_connections import ConnectionLimits
 from jobmanager.core.paths.allowed_paths import PathRules, root_fault, roots_of
 from jobmanager.core.snapshots.layout import DATA
 from jobmanager.core.snapshots.storage_uri import local_path, normal
+from jobmanager.files.connector_shelf import ConnectorShelf, open_shelf
 from jobmanager.files.log_rotation import LogLimits
 from jobmanager.files.open_storage import require_shared
 from jobmanager.files.resolved_places import path_rules
@@ -57,6 +59,18 @@ class Settings(BaseSettings):
     warm_runners: int = Field(1, ge=0, le=64, description="Processes kept ready for jobs to come.")
     class_archives: Path | None = Field(
         None, description="Where Spark's loaded classes are kept. None: in the data directory."
+    )
+    connectors: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Connector packages whose jars warm runners have."
+    )
+    connector_jars: Path | None = Field(
+        None, description="Where installed connector jars are. None: in the data directory."
+    )
+    secrets_dir: Path | None = Field(
+        None, description="A directory with a file for each secret that jobs may refer to."
+    )
+    secrets_command: str | None = Field(
+        None, description="Prints the secret whose name it is given; run by runners."
     )
     stop_jobs: bool = Field(False, description="Cancel the jobs when the server ends.")
     heartbeat_interval: timedelta = timedelta(seconds=1)
@@ -233,6 +247,16 @@ class Settings(BaseSettings):
                 raise ValueError(fault)
         return roots
 
+    @field_validator("connectors", mode="before")
+    @classmethod
+    def _connectors_are_packages(cls, value: object) -> tuple[str, ...]:
+        """As one text they are separated by commas."""
+        given = [value] if isinstance(value, str) else value
+        if not isinstance(given, list | tuple):
+            raise ValueError("a list of connector packages is needed")
+        names = [name.strip() for one in given for name in str(one).split(",")]
+        return tuple(dict.fromkeys(parse_name(name) for name in names if name))
+
     @field_validator("trusted_proxies", mode="before")
     @classmethod
     def _proxies_are_networks(cls, value: object) -> tuple[str, ...]:
@@ -265,6 +289,22 @@ class Settings(BaseSettings):
         if value is not None:
             local_path(value)
         return value
+
+    @model_validator(mode="after")
+    def _secrets_are_no_data(self) -> Self:
+        """Jobs may read what is below the data root and the storage."""
+        secrets = self.secrets_directory
+        if secrets is None:
+            return self
+        if not secrets.is_dir():
+            raise ValueError(f"secrets_dir: {secrets} is not a directory")
+        for root in (self.files_root, local_path(self.storage_uri)):
+            if secrets.is_relative_to(root.resolve()):
+                raise ValueError(
+                    f"secrets_dir: {secrets} is inside of {root}, which jobs can read: choose "
+                    "another directory"
+                )
+        return self
 
     @model_validator(mode="after")
     def _lease_can_be_renewed(self) -> Self:
@@ -393,6 +433,16 @@ class Settings(BaseSettings):
         )
         roots = roots_of(self.allow_paths, data_root, storage, takes_any=elsewhere is None)
         return None if roots is None else path_rules(*roots, data_root)
+
+    @property
+    def secrets_directory(self) -> Path | None:
+        return self.secrets_dir.expanduser().resolve() if self.secrets_dir else None
+
+    @property
+    def connector_shelf(self) -> ConnectorShelf:
+        """The installed connector packages. Raises `UnusableCatalogue`."""
+        jars = self.connector_jars
+        return open_shelf(self.directory, jars.expanduser().resolve() if jars else None)
 
     @property
     def archives(self) -> Path:

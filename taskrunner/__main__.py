@@ -15,10 +15,11 @@ from types import FrameType
 from uuid import UUID
 
 from jobmanager.core.ids import RunnerId
-from taskrunner import log_rotation, logs
+from taskrunner import log_rotation, logs, secret_lookup
 from taskrunner.control.address import AddressFile
 from taskrunner.control.client import JobManagerClient, RunnerDismissed
 from taskrunner.runner import RunnerProcess
+from taskrunner.spark.session import connector_jars
 from taskrunner.spark.session.session import WarmSession, primed_session
 
 log = logs.get("main")
@@ -26,11 +27,13 @@ log = logs.get("main")
 
 def main() -> int:
     arguments = _parser().parse_args()
+    secret_lookup.take_environment()
     logs.configure()
     log_rotation.start()
     session = WarmSession()
     if arguments.warm is not None:
-        session = primed_session(arguments.warm, is_wanted=_is_wanted)
+        jars = connector_jars.from_argument(arguments.jars)
+        session = primed_session(arguments.warm, is_wanted=_is_wanted, jars=jars)
         if arguments.ready_file is not None:
             arguments.ready_file.touch()
         log.info("warm")
@@ -87,6 +90,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--ca", type=Path, help="PEM file of certificates that are trusted")
     parser.add_argument("--warm", metavar="MASTER", help="start and prime Spark, and wait")
     parser.add_argument("--ready-file", type=Path, help="made when a warm runner is primed")
+    parser.add_argument(
+        "--jars", default="[]", help="JSON: path and sha256 of each jar that a warm session has"
+    )
     return parser
 
 

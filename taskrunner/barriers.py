@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from jobmanager.core.errors import PathNotAllowed
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
@@ -36,7 +36,6 @@ from taskrunner.core.attempt.instructions import (
     TakeSnapshot,
     WatchBatches,
 )
-from taskrunner.sinks.directory import SinkDirectory
 from taskrunner.snapshots.fence import Superseded
 from taskrunner.snapshots.snapshot import AttemptContext, CheckpointDiscarded, Snapshots, Taken
 from taskrunner.snapshots.spark_log import SparkLog
@@ -57,6 +56,12 @@ class BrokenOff(Exception):
     """The snapshot is not wanted any more."""
 
 
+class HeldOutput(Protocol):
+    def show_up_to(self, batch: int) -> None:
+        """Publishes the output up to a batch that a completed checkpoint covers."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SnapshotSources:
     """Everything that the snapshots of a prepared attempt need."""
@@ -67,8 +72,10 @@ class SnapshotSources:
     is_alive: Callable[[RegionId], bool]
     is_finished: Callable[[RegionId], bool]
     """Whether a region has read all input, and its query has ended."""
-    sinks: Mapping[RegionId, Sequence[SinkDirectory]]
+    sinks: Mapping[RegionId, Sequence[HeldOutput]]
     """Sinks whose output waits for its checkpoint."""
+    checkpointed: Callable[[RegionId, int], None] = lambda region, batch: None
+    """Tells a region's sources the batch of a completed checkpoint."""
 
 
 class BarrierThread(Thread):
@@ -254,7 +261,20 @@ class BarrierThread(Thread):
         except Exception as error:
             log.error("output_not_shown", checkpoint=show.checkpoint, exc_info=error)
             return events.OutputNotShown(show.checkpoint, f"{type(error).__name__}: {error}")
+        self._tell_sources(show)
         return events.OutputShown(show.checkpoint)
+
+    def _tell_sources(self, show: ShowOutput) -> None:
+        """Tells the sources of the completed checkpoint; the job does not depend on it."""
+        for region in self._site.logs:
+            batch = show.batches.get(region)
+            if batch is not None:
+                try:
+                    self._site.checkpointed(region, batch)
+                except Exception as error:
+                    log.warning(
+                        "source_not_told", region=region, checkpoint=show.checkpoint, exc_info=error
+                    )
 
 
 def _failed(checkpoint: int, error: Exception) -> Event:

@@ -12,6 +12,7 @@ from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.files.resolved_places import graph_faults, place_fault
 from jobmanager.protocol.messages import Run
 from taskrunner.barriers import BarrierThread, SnapshotSources
+from taskrunner.secret_lookup import SecretLookup
 from taskrunner.sinks.outputs import lost_batches, outputs_of
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import Clones, Past, read_manifest
@@ -22,6 +23,7 @@ from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
 from taskrunner.spark.run.job import SPARK_VERSION, SparkJob
 from taskrunner.spark.run.job_paths import JobPaths, rules_of
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
+from taskrunner.spark.session import connector_jars
 from taskrunner.spark.session.session import WarmSession, settings
 from taskrunner.spark.session.shipped_artifacts import shipped
 
@@ -78,10 +80,14 @@ class Preparation:
                 parallelism=order.parallelism,
                 extra=graph.spark,
                 restricts_paths=rules is not None,
+                jars=connector_jars.checked((one.path, one.sha256) for one in order.jars),
             )
         )
         shipped.become(spark, local_path(order.storage), graph.artifacts)
-        spark_job = SparkJob(spark, context, paths, fence, past, self.check_fence_time)
+        secret = SecretLookup(
+            local_path(order.secrets_dir) if order.secrets_dir else None, order.secrets_command
+        )
+        spark_job = SparkJob(spark, context, paths, fence, past, self.check_fence_time, secret)
         spark_job.prepare(check)
         snapshots = Snapshots(context, self.layout, fence, rules)
         if past.completed is not None:
@@ -125,4 +131,5 @@ def _sources(context: AttemptContext, snapshots: Snapshots, spark_job: SparkJob)
         lambda region: queries[region].phase in running,
         lambda region: queries[region].phase is QueryPhase.FINISHED,
         spark_job.held_sinks,
+        spark_job.checkpointed,
     )

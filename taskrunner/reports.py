@@ -12,7 +12,9 @@ from taskrunner.core.restore import (
     FromScratch,
     Restore,
 )
+from taskrunner.secret_lookup import HIDDEN
 from taskrunner.snapshots.fence import Superseded
+from taskrunner.spark.connectors.registry import EXPLANATIONS
 from taskrunner.spark.run.causes import causes_of, stack_of
 from taskrunner.spark.run.job import RegionRun, SparkJob
 from taskrunner.spark.run.region_query import QueryPhase
@@ -48,14 +50,14 @@ def failure_of(error: Exception) -> FailureReport:
     """The failure that an attempt reports for `error`."""
     region = error.region if isinstance(error, RegionFailed) else None
     causes = causes_of(error.__cause__ if region and error.__cause__ else error)
-    found = failures.classify(causes, stack_of(error), region)
+    found = failures.classify(causes, stack_of(error), region, EXPLANATIONS)
     log.error("failed", kind=found.kind, message=found.message, region=region)
     return FailureReport.model_validate(
         {
             "kind": found.kind,
             "is_restartable": found.is_restartable,
-            "message": found.message,
-            "stack": found.stack,
+            "message": HIDDEN.hidden(found.message),
+            "stack": HIDDEN.hidden(found.stack),
             "region": found.region,
         }
     )

@@ -1,5 +1,5 @@
 """Writes `jobmanager/client/answers.py`, the types of the client's answers, from the OpenAPI
-document.
+document; and `jobmanager/client/operations.py`, by `client_operations`.
 
     python -m jobmanager.api.client_types    after changing a shape, or `make types`
 
@@ -13,6 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
+
+from jobmanager.api.shapes.events import EVENT_DATA
+from jobmanager.api.shapes.problems import Problem
+from jobmanager.api.shapes.shape import ref_of
 
 ANSWERS = Path(__file__).parents[1] / "client" / "answers.py"
 _HEAD = '''"""The shapes of the answers, generated from the API's own: `make types` writes it.
@@ -41,13 +45,17 @@ def text(document: Schema) -> str:
 
 
 def _answers(document: Schema) -> Iterator[Schema]:
-    """Return the schemas of successful JSON answers, without the routes that only runners call."""
+    """Return the schemas of successful JSON answers, without the routes that only runners call;
+    then those of problems, and of the data of events.
+    """
     for path, operations in sorted(document["paths"].items()):
         for _, operation in sorted(operations.items()):
             for status, response in sorted(operation["responses"].items()):
                 found = response.get("content", {}).get("application/json")
                 if found and status.startswith("2") and "{runner_id}" not in path:
                     yield found["schema"]
+    for shape in (Problem, *EVENT_DATA):
+        yield {"$ref": ref_of(shape)}
 
 
 def _write(schema: Schema, known: Schema, written: dict[str, str]) -> None:
@@ -136,9 +144,12 @@ def _comment(schema: Schema) -> list[str]:
 
 
 def _main() -> None:
+    from jobmanager.api import client_operations
     from jobmanager.api.app import make_app
 
-    ANSWERS.write_text(text(make_app().openapi()))
+    document = make_app().openapi()
+    ANSWERS.write_text(text(document))
+    client_operations.OPERATIONS.write_text(client_operations.text(document))
 
 
 if __name__ == "__main__":

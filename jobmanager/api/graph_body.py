@@ -11,7 +11,7 @@ from jobmanager.core.access.callers import Caller
 from jobmanager.core.access.graph_rules import check_role_for_graph
 from jobmanager.core.errors import Fault, InvalidJobGraph
 from jobmanager.core.graph import graph_document
-from jobmanager.services import artifacts, path_checks
+from jobmanager.services import artifacts, connector_checks, path_checks
 from jobmanager.services.graph_texts import document_in
 
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
@@ -48,6 +48,7 @@ async def resolved(
     try:
         graph = graph_document.parse(document, is_new=True)
         faults += await path_checks.faults_of_graph(context.run_settings.paths, graph)
+        faults += await connector_checks.faults_of_graph(context.run_settings.connectors, graph)
     except InvalidJobGraph as error:
         faults += error.faults
     # Before anything is read or stored: a graph can name an artifact by its path on the server.

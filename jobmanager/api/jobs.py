@@ -75,6 +75,11 @@ async def submit(
         found = await _dry_run(request, context, caller, parallelism, asked, analyse=analyse)
         return ShapeResponse(found, HTTPStatus.OK)
     document = await resolved_document(request, context, caller)
+    if idempotency_key is not None:
+        known = await jobs.submitted_before(context.units(), document, parallelism, idempotency_key)
+        if known is not None:
+            request.scope[SUBJECT] = known.hex
+            return JobSubmitted(jobid=known.hex)
     if analyse:
         graph, in_force = jobs.check(document, parallelism)
         await _check_artifacts(context, graph)

@@ -26,7 +26,7 @@ from jobmanager.core.life.health import Health
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.lease import Term
 from jobmanager.core.open_connections import OpenConnections
-from jobmanager.core.progress import largest_lag_ms
+from jobmanager.core.progress import SourceProgress, largest_lag_ms
 from jobmanager.services.events import EventHub
 from jobmanager.services.ports.figures import Figures, JobFigures
 from jobmanager.services.ports.unit_of_work import UnitsOfWork
@@ -228,6 +228,46 @@ def _of_jobs(figures: Figures, now: datetime) -> Iterator[Metric]:
             if value is not None:
                 gauges[name].add_metric([job.id.hex, job.name], value)
     yield from gauges.values()
+    yield from _of_sources(figures)
+
+
+def _of_sources(figures: Figures) -> Iterator[Metric]:
+    """Gauges of each partition of the sources of live jobs, and of records they cannot decode."""
+    labels = ["job", "name", "vertex"]
+    rows = GaugeMetricFamily(
+        "headgate_source_lag_rows",
+        "Records of a partition that a source has not read.",
+        labels=[*labels, "partition"],
+    )
+    seconds = GaugeMetricFamily(
+        "headgate_source_lag_seconds",
+        "Age of the first record of a partition that a source has not read.",
+        labels=[*labels, "partition"],
+    )
+    unreadable = GaugeMetricFamily(
+        "headgate_source_unreadable_rows",
+        "Records that a source could not decode since the job's attempt began.",
+        labels=labels,
+    )
+    for job, source in _sources(figures):
+        at = [job.id.hex, job.name, source.vertex]
+        unreadable.add_metric(at, source.unreadable_rows)
+        for lag in source.lags:
+            rows.add_metric([*at, lag.partition], lag.rows)
+            if lag.seconds is not None:
+                seconds.add_metric([*at, lag.partition], lag.seconds)
+    yield from (rows, seconds, unreadable)
+
+
+def _sources(figures: Figures) -> Iterator[tuple[JobFigures, SourceProgress]]:
+    """Each source once: a source in two regions is read by both, and is as late as the later."""
+    for job in figures.jobs:
+        found: dict[str, SourceProgress] = {}
+        for source in (one for region in job.progress for one in region.sources):
+            known = found.get(source.vertex)
+            if known is None or (source.backlog_rows or 0) > (known.backlog_rows or 0):
+                found[source.vertex] = source
+        yield from ((job, one) for one in found.values())
 
 
 _OF_A_JOB = {

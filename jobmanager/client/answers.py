@@ -1484,6 +1484,22 @@ class LoopProgress(TypedDict):
     is_running: bool
 
 
+class PartitionLag(TypedDict):
+    """How far a source is behind the end of one partition of its input."""
+
+    partition: str
+    """In Kafka the topic and the number of the partition: `bids-0`."""
+    position: int
+    """The offset of the first record that was not read."""
+    end: int
+    """The offset after the last record."""
+    rows: int
+    """Records that were not read."""
+    seconds: float | None
+    """The age of the first record that was not read, by its timestamp, as measured at the last
+    checkpoint; 0: all records were read; None: unknown."""
+
+
 class SourceProgress(TypedDict):
     """What Spark last reported about a source of a region."""
 
@@ -1492,6 +1508,10 @@ class SourceProgress(TypedDict):
     processed_rows_per_second: float
     backlog_rows: int | None
     """Rows that are available and not read yet; None: the source does not report it."""
+    lags: list[PartitionLag]
+    """Of a source that has partitions, such as Kafka."""
+    unreadable_rows: int
+    """Records that this attempt could not decode."""
 
 
 class OperatorProgress(TypedDict):
@@ -2056,3 +2076,87 @@ class WhoAmI(TypedDict):
     """Whether this server accepts only requests with a token."""
     expires_at: str | None
     """When the token expires; null: never, or no token was sent."""
+
+
+class Problem(TypedDict):
+    """Problem details of RFC 9457, as `application/problem+json`."""
+
+    type: str
+    """`/problems/` and the name of the error."""
+    title: str
+    status: int
+    detail: str
+    """What is wrong, with which value, and what to do."""
+    instance: str
+    """The path that was asked for."""
+    faults: NotRequired[list[GraphFault]]
+    """All faults at once. Only where a job graph has faults, or where a request does not have the
+    form that the route requires."""
+
+
+class HistoryEvent(TypedDict):
+    """An entry of the history; the event's type is its `kind`, the event's id its `id`."""
+
+    id: int
+    at: str
+    kind: str
+    cause: str
+    actor: Actor
+    actor_name: str | None
+    """For a client: the name of its token, or `anonymous`."""
+    attempt: int | None
+    checkpoint: int | None
+    detail: dict[str, Any]
+    """Details, which depend on the kind of entry."""
+    job: str
+    name: str
+    """Of the job."""
+    state: JobStatus | Literal["stalled", "degraded"]
+    """The job's state when the event is sent."""
+
+
+class ProgressEvent(TypedDict):
+    """`progress`: what the job's runner last reported about each region."""
+
+    job: str
+    name: str
+    state: JobStatus | Literal["stalled", "degraded"]
+    attempt: int
+    at: str
+    regions: list[RegionProgress]
+
+
+class ProgressLine(TypedDict):
+    """The progress of one job."""
+
+    job: str
+    state: JobStatus | Literal["stalled", "degraded"]
+    attempt: int
+    at: str
+    input_rows: int
+    output_rows: int
+    is_idle: bool
+    lag: int | None
+
+
+class ProgressSummaryEvent(TypedDict):
+    """`progress_summary`: a line for each running job."""
+
+    jobs: list[ProgressLine]
+
+
+class CheckpointEvent(TypedDict):
+    """`checkpoint_triggered` and `checkpoint_ack`: the progress of a checkpoint."""
+
+    job: str
+    at: str
+    name: str
+    attempt: int
+    checkpoint: int
+    checkpoint_kind: CheckpointKind
+    status: CheckpointStatus
+    acked: int
+    awaited: int
+    subtasks: NotRequired[list[str]]
+    """`region/vertex/number` of the subtasks that are awaited, or that have just acked; absent
+    where there are very many."""

@@ -20,9 +20,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from jobmanager.client import local_artifacts, user_code
-from jobmanager.client.client import HeadgateClient
+from jobmanager.client import user_code
 from jobmanager.client.job_handle import JobHandle
+from jobmanager.client.sync_client import Client
 from jobmanager.core.graph import graph_document
 
 DEFAULT_URL = "http://127.0.0.1:8081"
@@ -126,12 +126,13 @@ class Environment:
         idempotency_key: str | None = None,
     ) -> JobHandle:
         """Upload the code that the graph names, and submit the graph."""
-        client = HeadgateClient(self.url)
-        graph = local_artifacts.uploaded(client, self.graph(), Path.cwd())
-        job_id = client.submit(
-            graph, savepoint=savepoint, checkpoint=checkpoint, idempotency_key=idempotency_key
+        return Client(self.url).submit(
+            self.graph(),
+            directory=Path.cwd(),
+            savepoint=savepoint,
+            checkpoint=checkpoint,
+            idempotency_key=idempotency_key,
         )
-        return JobHandle(client, job_id)
 
     def _add(self, op: str, name: str, inputs: list[Any], **fields: Any) -> "Stream":
         taken = {vertex["id"] for vertex in self._vertices}

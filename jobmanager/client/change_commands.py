@@ -52,7 +52,7 @@ def rescale(
     with HeadgateClient(url) as client:
         job_id = job_reference.find(client, job)
         operation = client.rescale(job_id, parallelism)
-        found = following.until_ended(client, operation, wait, tell=not as_json)
+        found = following.within(client, operation, wait, tell=not as_json)
     if as_json:
         print_json(found)
     elif found["status"] == "completed":
@@ -132,7 +132,7 @@ def upgrade(
             parallelism=parallelism,
             allow_non_restored_state=allow_non_restored_state,
         )
-        found = following.until_ended(client, operation, wait, tell=not as_json)
+        found = following.within(client, operation, wait, tell=not as_json)
     if as_json:
         print_json(found)
     elif found["status"] == "completed":

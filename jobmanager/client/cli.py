@@ -1,8 +1,8 @@
 """The command line of the client. `jobmanager.command` adds the commands that need server code.
 
-Every command takes `--json`: it then prints the server's answer, and nothing else, to the standard
-output. An error is one line on the standard error, and an exit code other than 0: 1 if the server
-refused the request or the job failed, 2 if the command line was not understood.
+Every command takes `-o`: with `json` (also `--json`), `yaml` or `name` it prints the server's
+answer, and nothing else, to the standard output. An error is one line on the standard error, and an
+exit code other than 0 (`exit_codes`). No command asks the user anything.
 """
 
 import json
@@ -15,13 +15,22 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, TyperException
 
-from jobmanager.client import display, graph_file, job_reference, local_artifacts
+from jobmanager.client import (
+    contexts,
+    display,
+    exit_codes,
+    graph_file,
+    job_reference,
+    local_artifacts,
+    output,
+)
 from jobmanager.client.answers import CheckpointResponse, DryRun
 from jobmanager.client.client import HeadgateClient
 from jobmanager.client.client_typer import ClientTyper
-from jobmanager.client.errors import HeadgateError, fault_line
+from jobmanager.client.completion import job_names
+from jobmanager.client.errors import HeadgateError, WaitTimeout, fault_line
 
-DEFAULT_URL = "http://127.0.0.1:8081"
+DEFAULT_URL = contexts.DEFAULT_URL
 
 app = ClientTyper(
     name="headgate",
@@ -30,16 +39,23 @@ app = ClientTyper(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Url = Annotated[
-    str, typer.Option("--url", envvar="HEADGATE_URL", metavar="URL", help="URL of the server.")
+Url = Annotated[str, typer.Option("--url")]
+"""`ClientTyper` replaces it by options that choose the server."""
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else: -o json.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print the id, and nothing else: -o name.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 Timeout = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long --wait waits.")]
 Wait = Annotated[
     float, typer.Option(min=0, metavar="SECONDS", help="How long to wait; 0: do not wait.")
 ]
 Job = Annotated[
-    str, typer.Argument(metavar="JOB", help="A job's id, the beginning of its id, or its name.")
+    str,
+    typer.Argument(
+        metavar="JOB",
+        help="A job's id, the beginning of its id, or its name.",
+        autocompletion=job_names,
+    ),
 ]
 
 
@@ -116,6 +132,7 @@ def submit(
             "--claim", help="Own what the job starts from: delete it after the first checkpoint."
         ),
     ] = False,
+    quiet: Quiet = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -126,6 +143,7 @@ def submit(
       headgate submit examples/quickstart.yaml --parallelism 4
       headgate submit examples/quickstart.yaml --dry-run --analyse
       headgate submit examples/quickstart.yaml --from-savepoint 9c1b4f…
+      job=$(headgate submit examples/quickstart.yaml -q)
     """
     graph = graph_file.read(file)
     with HeadgateClient(url) as client:
@@ -154,19 +172,25 @@ def submit(
         )
     if as_json:
         print_json({"jobid": job_id})
+    elif quiet:
+        typer.echo(job_id)
     else:
         typer.echo(f"submitted {graph.get('name')} as job {job_id}")
 
 
-@app.command("list")
+@app.command("list", watch=True)
 def list_jobs(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """List all jobs, the newest first.
 
     \b
     Example:
-      headgate list --json
+      headgate list -o json
+      headgate list -o wide --watch
     """
     with HeadgateClient(url) as client:
+        if output.is_wide():
+            display.console().print(display.summaries(client.summaries()))
+            return
         jobs = client.jobs()
     if as_json:
         print_json(jobs)
@@ -176,7 +200,7 @@ def list_jobs(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
         typer.echo("no jobs yet: headgate submit FILE")
 
 
-@app.command()
+@app.command(watch=True)
 def show(job: Job, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
     """Show a job: its state and the reason, runner, progress, checkpoints.
 
@@ -217,9 +241,7 @@ def cancel(
         else:
             state = client.job(job_id)["state"]
     if state is None:
-        raise HeadgateError(
-            f"job {job_id} has not ended within {timeout:.0f} s: headgate logs {job}"
-        )
+        raise WaitTimeout(f"job {job_id} has not ended within {timeout:.0f} s: headgate logs {job}")
     if as_json:
         print_json({"jobid": job_id, "state": state})
     else:
@@ -247,7 +269,7 @@ def logs(
             typer.echo(json.dumps({"line": line}, ensure_ascii=False) if as_json else line)
 
 
-@app.command()
+@app.command(watch=True)
 def checkpoints(
     job: Job,
     number: Annotated[
@@ -314,12 +336,12 @@ def run(application: typer.Typer, arguments: Sequence[str]) -> int:
         _complain(str(error))
         for fault in error.faults:
             typer.echo(f"  {fault}", err=True)
-        return 1
+        return exit_codes.code_of(error)
     except TyperException as error:
         _complain(" ".join(error.format_message().split()))
-        return error.exit_code
-    except Abort:
-        return 130
+        return exit_codes.FAILED if list(arguments)[:1] == ["diff"] else error.exit_code
+    except (Abort, KeyboardInterrupt):
+        return exit_codes.INTERRUPTED
     return code if isinstance(code, int) else 0
 
 
@@ -374,12 +396,13 @@ def _await_checkpoint(
         if one["status"] == "aborted":
             raise HeadgateError(f"checkpoint {number} was aborted: {display.failure(one)}")
         if time.monotonic() >= deadline:
-            raise HeadgateError(f"checkpoint {number} has not completed within {timeout:.0f} s")
+            raise WaitTimeout(f"checkpoint {number} has not completed within {timeout:.0f} s")
         time.sleep(0.2)
 
 
 def print_json(value: object) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print an answer as JSON, or as `-o` asks for it."""
+    output.emit(value)
 
 
 def _complain(message: str) -> None:

@@ -1,4 +1,7 @@
-"""A thin client of the REST API: one method for each route, with the route's name.
+"""The client of the command line: thin, with a method for each route that a command needs.
+
+Programs use `Client` and `AsyncClient`, which have all operations, repeat requests where that is
+safe, and know jobs as objects (`sync_client`, `async_client`).
 
     with HeadgateClient("http://127.0.0.1:8081") as headgate:
         job = headgate.submit(graph)
@@ -17,10 +20,10 @@ from urllib.parse import quote
 
 import httpx
 
-from jobmanager.client import answers, credentials
-from jobmanager.client.errors import HeadgateError, ServerUnreachable, refusal_of
+from jobmanager.client import answers
+from jobmanager.client.connection import http_settings
+from jobmanager.client.errors import ServerUnreachable, refusal_of
 from jobmanager.client.state import StateOf
-from jobmanager.core.access.exposure import is_loopback
 from jobmanager.core.durations import milliseconds
 
 ENDED = ("CANCELED", "FINISHED", "FAILED")
@@ -38,19 +41,8 @@ class HeadgateClient:
         self, url: str, *, timeout: float = 30.0, token: str | None = None, ca: Path | None = None
     ) -> None:
         self.url = url.rstrip("/")
-        try:
-            here = is_loopback(httpx.URL(self.url).host)
-        except httpx.InvalidURL as error:
-            raise HeadgateError(f"{url!r} is not the URL of a server: {error}") from error
-        # Proxy settings of the environment do not apply to a server on this machine.
-        shown = credentials.token_for(self.url) if token is None else token
-        self._http = httpx.Client(
-            base_url=f"{self.url}/v1",
-            timeout=timeout,
-            trust_env=not here,
-            verify=credentials.verification(ca) if self.url.startswith("https:") else True,
-            headers={"Authorization": f"Bearer {shown}"} if shown else {},
-        )
+        settings = http_settings(self.url, timeout, token, ca)
+        self._http = httpx.Client(base_url=f"{self.url}/v1", **settings)
 
     def close(self) -> None:
         self._http.close()
@@ -128,6 +120,11 @@ class HeadgateClient:
 
     def jobs(self) -> list[answers.JobLine]:
         return cast(list[answers.JobLine], self._ask("GET", "/jobs/overview")["jobs"])
+
+    def summaries(self, *, limit: int = 200) -> list[answers.SummaryItem]:
+        """Return what each job does at the moment, the newest first."""
+        found = self._ask("GET", "/jobs/summary", params={"limit": limit})
+        return cast(list[answers.SummaryItem], found["items"])
 
     def job(self, job_id: str) -> answers.JobDetails:
         return cast(answers.JobDetails, self._ask("GET", f"/jobs/{job_id}"))

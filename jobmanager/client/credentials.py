@@ -23,6 +23,7 @@ from jobmanager.protocol.tls_trust import trust_in
 
 _COMMAND_WITHIN = 60.0
 _chosen_ca: ContextVar[Path | None] = ContextVar("chosen_ca", default=None)
+_environment: ContextVar[Mapping[str, str]] = ContextVar("environment", default=os.environ)
 
 
 @contextmanager
@@ -33,6 +34,23 @@ def trusting(ca: Path | None) -> Iterator[None]:
         yield
     finally:
         _chosen_ca.reset(before)
+
+
+@contextmanager
+def using(environment: Mapping[str, str]) -> Iterator[None]:
+    """Let clients that are created in this context take token and certificates from here: the
+    process's environment together with what a context of the user says.
+    """
+    before = _environment.set(environment)
+    try:
+        yield
+    finally:
+        _environment.reset(before)
+
+
+def environment() -> Mapping[str, str]:
+    """Return the variables that clients take token and certificates from."""
+    return _environment.get()
 
 
 def token_for(url: str, environment: Mapping[str, str] = os.environ) -> str | None:

@@ -1,6 +1,7 @@
 """Formats what the command line prints for people; not used with `--json`."""
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -26,7 +27,9 @@ _COLOURS = {
 
 
 def console() -> Console:
-    standard = Console(highlight=False)
+    """Return the standard output: with colours on a terminal, unless NO_COLOR is set."""
+    plain = {"color_system": None} if os.environ.get("NO_COLOR") else {}
+    standard = Console(highlight=False, **plain)  # type: ignore[arg-type]
     return standard if standard.is_terminal else Console(highlight=False, width=_WIDE)
 
 
@@ -39,6 +42,31 @@ def jobs(listed: Iterable[answers.JobLine]) -> Table:
             state(_shown(job)),
             moment(job["start-time"]),
             duration(job["duration"]),
+        )
+    return table
+
+
+def summaries(listed: Iterable[answers.SummaryItem]) -> Table:
+    """The jobs with what they do at the moment, for `-o wide`."""
+    table = _table(
+        *("JOB", "NAME", "STATE", "SINCE", "MODE", "PARALLELISM", "ATTEMPT", "RESTARTS"),
+        *("ROWS/S", "LAG", "CHECKPOINT", "REASON"),
+    )
+    for one in listed:
+        traffic, last = one["traffic"], one["last_checkpoint"]
+        table.add_row(
+            one["id"],
+            one["name"],
+            state(one["state"].upper()),
+            one["since"][:19].replace("T", " "),
+            one["mode"],
+            str(one["parallelism"]),
+            str(one["attempt"]),
+            str(one["restarts"]),
+            f"{traffic['input_rows_per_second']:.0f}" if traffic else "-",
+            duration(one["lag"]),
+            str(last["number"]) if last else "-",
+            short(one["reason"]),
         )
     return table
 
@@ -106,7 +134,7 @@ def upgrade_plan(plan: Mapping[str, Any]) -> Iterable[Table]:
         changes = _table("CHANGED", "FIELD", "BEFORE", "AFTER")
         for one in plan["changes"]:
             where = one["vertex"] or "graph"
-            changes.add_row(where, one["field"], _short(one["before"]), _short(one["after"]))
+            changes.add_row(where, one["field"], short(one["before"]), short(one["after"]))
         yield changes
     if plan["state"]:
         states = _table("REGION", "STATE OF", "IS")
@@ -268,7 +296,7 @@ def _counts(counts: Mapping[str, object]) -> str:
     return ", ".join(f"{counts[key]} {key.replace('_', ' ')}" for key in counts) or "-"
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
     if value is None:
         return "-"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -3,16 +3,29 @@
     HeadgateError
       ServerUnreachable     no answer at all
       RequestRefused        the server's own message: problem+json, or Flink's errors
-      AmbiguousJob          a prefix or name that matches several jobs, or none
+        InvalidRequest      400, 413, 415, 422: it can never succeed as it is
+        NotAuthenticated    401: no token, or one that is not known
+        NotPermitted        403: the role of the token is too small
+        MissingResource     404: no such job, checkpoint, savepoint …
+        ConflictingRequest  409: the present state forbids it
+        ServerNotReady      429, 502, 503, 504: try again
+        ServerFault         500: the server's log has the details
+      AmbiguousJob          a prefix or name that matches several jobs
+        UnknownJob          … or none
       UnreadableGraph       a job-graph file that cannot be read, or is not a mapping
+      OperationFailed       a savepoint, stop, rescale or upgrade that failed or was rolled back
+      JobEnded              a job that ended in another state than the one that was awaited
+      WaitTimeout           what was awaited has not happened in time; it may still happen
 
 Every message is one line, and says what to do where that is known.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import httpx
+
+from jobmanager.client import answers
 
 
 class HeadgateError(Exception):
@@ -42,6 +55,25 @@ class AmbiguousJob(HeadgateError):
     pass
 
 
+class UnknownJob(AmbiguousJob):
+    pass
+
+
+class OperationFailed(HeadgateError):
+    pass
+
+
+class JobEnded(HeadgateError):
+    def __init__(self, message: str, state: str) -> None:
+        super().__init__(message)
+        self.state = state
+        """The state in which the job ended: finished, cancelled or failed."""
+
+
+class WaitTimeout(HeadgateError):
+    pass
+
+
 class UnreadableGraph(HeadgateError):
     pass
 
@@ -49,23 +81,94 @@ class UnreadableGraph(HeadgateError):
 class RequestRefused(HeadgateError):
     """The server answered with an error."""
 
-    def __init__(self, status: int, message: str, faults: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        faults: Sequence[str] = (),
+        problem: answers.Problem | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.faults = tuple(faults)
+        self.problem: answers.Problem = problem or {
+            "type": "about:blank",
+            "title": message,
+            "status": status,
+            "detail": message,
+            "instance": "",
+        }
+        """The problem as the server describes it. Flink's routes send a message only."""
+
+    @property
+    def kind(self) -> str:
+        """The name of the problem, such as JobNotFound; empty where the server sent none."""
+        return self.problem["type"].removeprefix("/problems/").removeprefix("about:blank")
+
+
+class InvalidRequest(RequestRefused):
+    pass
+
+
+class NotAuthenticated(RequestRefused):
+    pass
+
+
+class NotPermitted(RequestRefused):
+    pass
+
+
+class MissingResource(RequestRefused):
+    pass
+
+
+class ConflictingRequest(RequestRefused):
+    pass
+
+
+class ServerNotReady(RequestRefused):
+    pass
+
+
+class ServerFault(RequestRefused):
+    pass
+
+
+_BY_STATUS: Mapping[int, type[RequestRefused]] = {
+    400: InvalidRequest,
+    401: NotAuthenticated,
+    403: NotPermitted,
+    404: MissingResource,
+    409: ConflictingRequest,
+    413: InvalidRequest,
+    415: InvalidRequest,
+    422: InvalidRequest,
+    429: ServerNotReady,
+    500: ServerFault,
+    502: ServerNotReady,
+    503: ServerNotReady,
+    504: ServerNotReady,
+}
 
 
 def refusal_of(response: httpx.Response) -> RequestRefused:
     """Make the error from an answer, in either format: problem+json or Flink's."""
+    made = _BY_STATUS.get(response.status_code, RequestRefused)
+    message, faults, problem = _said(response)
+    return made(response.status_code, message, faults, problem)
+
+
+def _said(response: httpx.Response) -> tuple[str, Sequence[str], answers.Problem | None]:
+    """Return message, faults and the problem itself."""
     try:
         body = response.json()
     except ValueError:
         body = None
     if not isinstance(body, Mapping):
-        return RequestRefused(response.status_code, _bare(response))
+        return _bare(response), (), None
     if isinstance(body.get("errors"), list):
         said = "; ".join(_one_line(error) for error in body["errors"])
-        return RequestRefused(response.status_code, said or _bare(response))
+        return said or _bare(response), (), None
     faults = [fault_line(fault) for fault in body.get("faults") or ()]
     title, detail = _one_line(body.get("title", "")), _one_line(body.get("detail", ""))
     if faults:
@@ -75,7 +178,8 @@ def refusal_of(response: httpx.Response) -> RequestRefused:
         message = f"{title or 'The request is not valid'}: {_invalid_fields(body['detail'])}"
     else:
         message = ": ".join(part for part in (title, detail) if part) or _bare(response)
-    return RequestRefused(response.status_code, message, faults)
+    problem = cast(answers.Problem, body) if "type" in body else None
+    return message, faults, problem
 
 
 def fault_line(fault: Any) -> str:

@@ -7,7 +7,7 @@ import typer
 
 from jobmanager.client import answers
 from jobmanager.client.client import HeadgateClient
-from jobmanager.client.errors import HeadgateError
+from jobmanager.client.errors import OperationFailed, WaitTimeout
 
 _EVERY_SECONDS = 0.2
 
@@ -30,10 +30,25 @@ def until_ended(
                 typer.echo(_line(phase), err=True)
         told = len(ended)
         if operation["status"] in ("failed", "rolled_back"):
-            raise HeadgateError(_failure(operation))
+            raise OperationFailed(_failure(operation))
         if operation["status"] == "completed" or time.monotonic() >= deadline:
             return operation
         time.sleep(_EVERY_SECONDS)
+
+
+def within(
+    client: HeadgateClient, operation_id: str, seconds: float, *, tell: bool = False
+) -> answers.OperationResponse:
+    """Return the operation when it has completed; as it is, if `seconds` is 0. Raises `WaitTimeout`
+    if it has not completed in time.
+    """
+    operation = until_ended(client, operation_id, seconds, tell=tell)
+    if seconds > 0 and operation["status"] != "completed":
+        raise WaitTimeout(
+            f"{operation['kind']} {operation_id} is still under way after {seconds:.0f} s: "
+            f"{operation['phases'][-1]['name']}"
+        )
+    return operation
 
 
 def _line(phase: answers.PhaseResponse) -> str:

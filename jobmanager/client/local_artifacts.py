@@ -28,11 +28,17 @@ def uploaded(
 def upload(client: HeadgateClient, path: Path) -> str:
     """Upload a file, or a package's directory as a zip, and return the artifact's id."""
     try:
-        if path.is_dir():
-            return client.upload_artifact(f"{path.name}.zip", packed(path))["id"]
-        return client.upload_artifact(path.name, path.read_bytes())["id"]
+        name, content = named_content(path)
     except OSError as error:
         raise HeadgateError(f"{path} cannot be read: {error.strerror or error}") from error
+    return client.upload_artifact(name, content)["id"]
+
+
+def named_content(path: Path) -> tuple[str, bytes]:
+    """Return name and content of the artifact that a file, or a package's directory, becomes."""
+    if path.is_dir():
+        return f"{path.name}.zip", packed(path)
+    return path.name, path.read_bytes()
 
 
 def packed(package: Path) -> bytes:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from jobmanager.client import answers, display, following, job_reference
-from jobmanager.client.cli import DEFAULT_URL, AsJson, Job, Url, Wait, app, print_json
+from jobmanager.client.cli import DEFAULT_URL, AsJson, Job, Quiet, Url, Wait, app, print_json
 from jobmanager.client.client import HeadgateClient
 from jobmanager.client.errors import HeadgateError
 
@@ -23,6 +23,7 @@ def savepoint(
     job: Job,
     target: Target = None,
     wait: Wait = 600.0,
+    quiet: Quiet = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -31,11 +32,12 @@ def savepoint(
     \b
     Example:
       headgate savepoint 3f2a
+      headgate savepoint 3f2a --target s3://backups/revenue
     """
     with HeadgateClient(url) as client:
         job_id = job_reference.find(client, job)
         operation = client.take_savepoint(job_id, target=target)
-        _show(following.until_ended(client, operation, wait), as_json)
+        _show(following.within(client, operation, wait), as_json, quiet)
 
 
 @app.command()
@@ -46,6 +48,7 @@ def stop(
     ] = False,
     target: Target = None,
     wait: Wait = 600.0,
+    quiet: Quiet = False,
     url: Url = DEFAULT_URL,
     as_json: AsJson = False,
 ) -> None:
@@ -54,15 +57,15 @@ def stop(
     \b
     Example:
       headgate stop 3f2a
-      headgate submit graph.yaml --from-savepoint ID
+      sp=$(headgate stop 3f2a -q) && headgate submit new.yaml --from-savepoint "$sp"
     """
     with HeadgateClient(url) as client:
         job_id = job_reference.find(client, job)
         operation = client.stop(job_id, drain=drain, target=target)
-        _show(following.until_ended(client, operation, wait), as_json)
+        _show(following.within(client, operation, wait), as_json, quiet)
 
 
-@app.command()
+@app.command(watch=True)
 def savepoints(
     savepoint_id: Annotated[
         str | None, typer.Argument(metavar="[ID]", help="A savepoint's id.")
@@ -100,9 +103,12 @@ def savepoints(
         print_json(client.savepoint(savepoint_id))
 
 
-def _show(operation: answers.OperationResponse, as_json: bool) -> None:
+def _show(operation: answers.OperationResponse, as_json: bool, quiet: bool) -> None:
     if as_json:
         print_json(operation)
+    elif quiet:
+        result = operation["result"]
+        typer.echo(result["savepoint"] if result else operation["id"])
     elif operation["result"] and operation["status"] == "completed":
         result = operation["result"]
         typer.echo(f"savepoint {result['savepoint']} is at {result['path']}")

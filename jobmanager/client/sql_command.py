@@ -5,11 +5,10 @@ from typing import Annotated
 
 import typer
 
-from jobmanager.client import graph_file, local_artifacts, sql_graph
+from jobmanager.client import graph_file, local_artifacts
 from jobmanager.client.cli import DEFAULT_URL, AsJson, Url, app, print_json
 from jobmanager.client.client import HeadgateClient
 from jobmanager.client.errors import HeadgateError
-from jobmanager.client.sql_tables import Catalogue, read_catalogue
 
 
 @app.command("sql")
@@ -48,6 +47,9 @@ def sql(
          FROM bids GROUP BY auction, window(ts, '10 seconds')"
       headgate sql -f revenue.sql --dry-run
     """
+    from jobmanager.client import sql_graph  # reads SQL by a package that takes long to import
+    from jobmanager.client.sql_tables import Catalogue, read_catalogue
+
     if (statement is None) == (file is None):
         raise HeadgateError(
             "no SQL was given: write the statements as an argument, or name a file with -f"

@@ -33,6 +33,24 @@ class LoopProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionLag:
+    """How far a source is behind the end of one partition of its input."""
+
+    partition: str
+    """In Kafka the topic and the number of the partition: `bids-0`."""
+    position: int
+    """The offset of the first record that was not read."""
+    end: int
+    """The offset after the last record."""
+    rows: int
+    """Records that were not read."""
+    seconds: float | None = None
+    """The age of the first record that was not read, by its timestamp, as measured at the last
+    checkpoint; 0: all records were read; None: unknown.
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class SourceProgress:
     """What Spark last reported about a source of a region."""
 
@@ -41,6 +59,10 @@ class SourceProgress:
     processed_rows_per_second: float = 0.0
     backlog_rows: int | None = None
     """Rows that are available and not read yet; None: the source does not report it."""
+    lags: list[PartitionLag] = field(default_factory=list)
+    """Of a source that has partitions, such as Kafka."""
+    unreadable_rows: int = 0
+    """Records that this attempt could not decode."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ name of the program, is looked for only where a password stands."""
 class Secrets:
     """Passwords that must be in no log, no message and no other process."""
 
-    def __init__(self, passwords: Iterable[str | None] = ()) -> None:
+    def __init__(self, passwords: Iterable[str | None] = (), *, always_from: int = _LONG) -> None:
+        """A password with `always_from` characters is looked for in any place."""
+        self._always_from = always_from
         self._passwords: list[str] = []
         for one in passwords:
             self.learn(one)
@@ -38,7 +40,7 @@ class Secrets:
         """What stands before a password, the password as it is written there, what follows."""
         for password in self._passwords:
             for written in {password, quote(password, safe=""), quote_plus(password)}:
-                if len(password) >= _LONG:
+                if len(password) >= self._always_from:
                     yield "", written, ""
                 else:
                     yield ":", written, "@"

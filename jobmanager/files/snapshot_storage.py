@@ -62,8 +62,10 @@ class FileSnapshotStorage:
     async def dispose_savepoint(self, directory: str) -> None:
         await in_own_thread(lambda: _dispose(_open(directory)))
 
-    async def discard_checkpoint(self, job_id: JobId, number: CheckpointNumber) -> None:
-        await in_own_thread(lambda: self._discard_checkpoint(job_id, number))
+    async def discard_checkpoint(
+        self, job_id: JobId, number: CheckpointNumber, *, was_completed: bool = False
+    ) -> None:
+        await in_own_thread(lambda: self._discard_checkpoint(job_id, number, was_completed))
 
     async def discard_attempts(self, job_id: JobId, before: AttemptNumber) -> None:
         await in_own_thread(lambda: _discard_attempts(self._job(job_id), before))
@@ -80,18 +82,21 @@ class FileSnapshotStorage:
     def _snapshots(self, job_id: JobId) -> Storage:
         return open_storage(below(self._checkpoints, layout.job_directory(job_id)))
 
-    def _discard_checkpoint(self, job_id: JobId, number: CheckpointNumber) -> None:
+    def _discard_checkpoint(
+        self, job_id: JobId, number: CheckpointNumber, was_completed: bool
+    ) -> None:
         """Delete the manifest, then the checkpoint's own files, then pool files that nothing
         names. Raises `StorageBusy` if another process holds the pool lock.
         """
         files, manifest = self._snapshots(job_id), layout.checkpoint_manifest(number)
         work = self._job(job_id)
         with pool_locked(work, AT_ONCE):
-            if layout.MANIFEST not in files.list_names(layout.checkpoint_directory(number)):
+            own = layout.checkpoint_directory(number)
+            if not was_completed and layout.MANIFEST not in files.list_names(own):
                 note_discarded(work, number)
             pooled = pooled_by(files, manifest)
             files.delete([manifest])
-            files.delete_directory(layout.checkpoint_directory(number))
+            files.delete_directory(own)
             still_named: set[str] = set()
             for other in filter(
                 layout.is_checkpoint_manifest, files.list_files(layout.CHECKPOINTS)

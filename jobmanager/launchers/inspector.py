@@ -21,9 +21,11 @@ from pydantic import ValidationError
 
 from jobmanager.core.errors import InspectorUnavailable
 from jobmanager.core.redaction import Secrets
+from jobmanager.files.connector_shelf import ConnectorShelf
 from jobmanager.files.log_rotation import LogLimits, rotate
 from jobmanager.launchers import processes, temporary
 from jobmanager.launchers.environment import without_secrets
+from jobmanager.launchers.local import jars_argument
 from jobmanager.launchers.temporary import Temporary
 from jobmanager.protocol.inspection import (
     Answer,
@@ -51,7 +53,12 @@ class LocalInspector:
         start_timeout: timedelta,
         secrets: Secrets | None = None,
         log_limits: LogLimits | None = None,
+        connectors: ConnectorShelf | None = None,
     ) -> None:
+        """The inspector has the jars of all `connectors` that are installed when it starts."""
+        self._connectors = connectors
+        self._jars = ""
+        """What it was started with."""
         self._secrets = secrets or Secrets()
         self._log_limits = log_limits or LogLimits()
         self._class_archives = class_archives
@@ -127,8 +134,11 @@ class LocalInspector:
 
     async def _running(self) -> Process:
         """Return the inspector's process, with its Spark session open."""
-        if self._process is not None and self._process.returncode is None and self._ready:
+        jars = await asyncio.to_thread(self._installed_jars)
+        is_there = self._process is not None and self._process.returncode is None and self._ready
+        if is_there and self._process is not None and jars == self._jars:
             return self._process
+        self._jars = jars
         await self._kill()
         process = await self._start()
         try:
@@ -154,6 +164,7 @@ class LocalInspector:
         with log:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "taskrunner.inspector", "--scratch", str(self._scratch)),
+                *(("--jars", self._jars) if self._jars else ()),
                 cwd=self._directory,
                 env={
                     **without_secrets(os.environ, self._secrets),
@@ -167,6 +178,11 @@ class LocalInspector:
             )
         _log.info("inspector started", pid=self._process.pid)
         return self._process
+
+    def _installed_jars(self) -> str:
+        """The jars of all installed packages, for the analysis of any graph."""
+        shelf = self._connectors
+        return jars_argument(shelf, shelf.installed()) if shelf and shelf.installed() else ""
 
     def _prepare(self) -> None:
         """Without what an earlier inspector left, whose server was killed with it."""

@@ -13,12 +13,13 @@ server ends.
 
 import asyncio
 import contextlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -26,9 +27,10 @@ import structlog
 
 from jobmanager.core.ids import RunnerId
 from jobmanager.core.redaction import Secrets
+from jobmanager.files.connector_shelf import ConnectorShelf
 from jobmanager.files.log_rotation import LogLimits
 from jobmanager.launchers import processes, temporary
-from jobmanager.launchers.environment import without_secrets
+from jobmanager.launchers.environment import secrets_of_jobs, without_secrets
 from jobmanager.launchers.temporary import Temporary
 from jobmanager.services.ports.runners import Launched, Runner
 
@@ -52,8 +54,13 @@ class LocalLauncher:
         ca: Path | None = None,
         secrets: Secrets | None = None,
         log_limits: LogLimits | None = None,
+        connectors: ConnectorShelf | None = None,
+        warm_connectors: Sequence[str] = (),
     ) -> None:
+        """Warm processes have the jars of `warm_connectors`."""
         self._ca = ca
+        self._connectors = connectors
+        self._warm_connectors = tuple(warm_connectors)
         self._secrets = secrets or Secrets()
         self._log_limits = log_limits or LogLimits()
         self._class_archives = class_archives
@@ -87,8 +94,10 @@ class LocalLauncher:
         _log.info("runner launched", runner=str(runner_id), pid=child.pid)
         return Launched(self.host(), child.pid, started_at, self.log_path(runner_id))
 
-    def reserve(self) -> RunnerId | None:
+    def reserve(self, needs: Collection[str] = ()) -> RunnerId | None:
         """Reserve a warm process for the next launch, if possible one that is primed."""
+        if not set(needs) <= set(self._warm_connectors):
+            return None
         alive = [one for one, child in self._warm.items() if child.poll() is None]
         return next(
             (one for one in alive if self._ready_file(one).exists()), next(iter(alive), None)
@@ -216,12 +225,15 @@ class LocalLauncher:
         if is_warm:
             command += ["--warm", self._spark_master]
             command += ["--ready-file", str(self._ready_file(runner_id))]
+            if self._connectors is not None and self._warm_connectors:
+                command += ["--jars", jars_argument(self._connectors, self._warm_connectors)]
         with Path(self.log_path(runner_id)).open("ab") as log:
             return subprocess.Popen(
                 command,
                 cwd=home,
                 env={
                     **without_secrets(os.environ, self._secrets),
+                    **secrets_of_jobs(os.environ),
                     **_environment(runner_id, own, self._class_archives),
                     **self._log_limits.environment(),
                 },
@@ -273,6 +285,12 @@ def _hand_over(child: subprocess.Popen[bytes], secret: str) -> None:
     assert child.stdin is not None
     with contextlib.suppress(BrokenPipeError), child.stdin as stdin:  # its exit will be noticed
         stdin.write(f"{secret}\n".encode())
+
+
+def jars_argument(shelf: ConnectorShelf, packages: Iterable[str]) -> str:
+    """The jars of these packages, as a runner reads them from its command line."""
+    found = shelf.jars_of(packages)
+    return json.dumps([{"path": str(one.path), "sha256": one.sha256} for one in found])
 
 
 async def _wait_for_end(pid: int, born: float) -> None:

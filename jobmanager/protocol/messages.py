@@ -143,6 +143,14 @@ class PathRoots(Message):
     """For savepoints and what the job starts from."""
 
 
+class ConnectorJar(Message):
+    """A jar that a job's connectors need, on the machine of the runner."""
+
+    path: str
+    sha256: str
+    """Of the file when it was installed: another file is not used."""
+
+
 class Run(Message):
     kind: Literal["run"] = "run"
     token: str | None = Field(None, repr=False)
@@ -159,6 +167,12 @@ class Run(Message):
     """What relative paths in the graph are relative to."""
     allowed_paths: PathRoots | None = None
     """None: any path. The JobManager has looked; a symbolic link may have been made since."""
+    jars: list[ConnectorJar] = []
+    """What Spark needs beside its own jars. A session that has more of them can be used."""
+    secrets_dir: str | None = None
+    """Where the runner finds the files of secrets, a file: URI."""
+    secrets_command: str | None = None
+    """What the runner runs, with the name, for a secret that is nowhere else."""
     checkpoint: CheckpointRef | None
     """The latest completed checkpoint, if there is one."""
     restore_point: RestorePointMessage | None = None

@@ -1,5 +1,6 @@
 """Turns an effect for a runner into the directive that the runner fetches."""
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -7,12 +8,15 @@ from uuid import UUID
 
 from jobmanager.core.artifact import UploadLimits
 from jobmanager.core.durations import milliseconds
+from jobmanager.core.graph.connector_requirements import required_packages
+from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.core.life import effects
 from jobmanager.core.life.records import StoredJob
 from jobmanager.core.paths.allowed_paths import PathRules
 from jobmanager.core.snapshots.layout import job_directory
 from jobmanager.core.snapshots.storage_uri import below
+from jobmanager.files.connector_shelf import ConnectorShelf
 from jobmanager.protocol import messages
 from jobmanager.services.ports.outbox import OutboxEntry
 from jobmanager.services.ports.unit_of_work import UnitOfWork
@@ -30,6 +34,11 @@ class RunSettings:
     uploads: UploadLimits = field(default_factory=UploadLimits)
     paths: PathRules | None = None
     """What clients may name; None: anything."""
+    connectors: ConnectorShelf | None = None
+    """The connector packages that are installed; None: nobody looks."""
+    secrets_dir: str | None = None
+    """Where runners find the files of secrets, a file: URI."""
+    secrets_command: str | None = None
 
     @property
     def path_roots(self) -> messages.PathRoots | None:
@@ -41,6 +50,13 @@ class RunSettings:
             graphs=[str(root.location) for root in graphs.roots],
             snapshots=[str(root.location) for root in snapshots.roots],
         )
+
+    def jars_for(self, graph: JobGraph) -> list[messages.ConnectorJar]:
+        """The jars that the runner of a job needs."""
+        if self.connectors is None:
+            return []
+        found = self.connectors.jars_of(required_packages(graph))
+        return [messages.ConnectorJar(path=str(one.path), sha256=one.sha256) for one in found]
 
     def checkpoints_of(self, job_id: JobId) -> str:
         """Return the URI that the locations in this job's manifests are relative to."""
@@ -142,6 +158,9 @@ async def _run(
         checkpoints=settings.checkpoints,
         data_root=settings.data_root,
         allowed_paths=settings.path_roots,
+        jars=await asyncio.to_thread(settings.jars_for, stored.graph),
+        secrets_dir=settings.secrets_dir,
+        secrets_command=settings.secrets_command,
         checkpoint=checkpoint,
         # a job with a checkpoint of its own never goes back to its restore point, which may be
         # deleted

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import assert_never
 from uuid import uuid4
 
+from jobmanager.core.graph.connector_requirements import required_packages
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.graph.sinks import unfenced_sinks
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
@@ -68,7 +69,9 @@ class Dispatcher:
             case KillRunner():
                 await self._kill(job_id, effect, now)
             case DiscardCheckpoint():
-                await self._storage.discard_checkpoint(job_id, effect.checkpoint)
+                await self._storage.discard_checkpoint(
+                    job_id, effect.checkpoint, was_completed=effect.was_completed
+                )
             case DiscardAttempts():
                 await self._storage.discard_attempts(job_id, effect.before)
             case DisposeSavepoint():
@@ -99,10 +102,12 @@ class Dispatcher:
             if known is None or launched is None:
                 # A new secret: a process that a replaced leader still starts is refused when it
                 # registers.
-                warm = None if known or static_settings(job.graph) else self._launcher.reserve()
+                needs = required_packages(job.graph)
+                is_static = known or static_settings(job.graph)
+                warm = None if is_static else self._launcher.reserve(needs)
                 runner = self._runner(known.id if known else warm, job_id, attempt, secret, now)
                 await (uow.runners.save(runner) if known else uow.runners.add(runner))
-                how = _describe(job.graph, is_warm=warm is not None)
+                how = launch_description(job.graph, is_warm=warm is not None)
                 await uow.history.add(job_id, HistoryEntry(now, "runner_launched", how, attempt))
                 await uow.commit()
             else:
@@ -177,9 +182,14 @@ def static_settings(graph: JobGraph) -> list[str]:
     return [name for name in graph.spark if not name.startswith("spark.sql.")]
 
 
-def _describe(graph: JobGraph, *, is_warm: bool) -> str:
+def launch_description(graph: JobGraph, *, is_warm: bool) -> str:
     if is_warm:
         return "on a warm runner"
     if static := static_settings(graph):
         return f"cold: {', '.join(static)} can be set only when Spark starts"
+    if needs := required_packages(graph):
+        return (
+            f"cold: no warm runner with {', '.join(sorted(needs))} was available "
+            "(headgate serve --connectors)"
+        )
     return "cold: no warm runner was available"

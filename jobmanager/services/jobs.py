@@ -55,6 +55,18 @@ async def submit(
     return job_id
 
 
+async def submitted_before(
+    uow: UnitOfWork, document: Mapping[str, Any], parallelism: int | None, idempotency_key: str
+) -> JobId | None:
+    """Return the job of an earlier call with this key. Such a call is not checked once more: what
+    the job started from may be gone by now, and the job itself writes to its sinks.
+    """
+    _, in_force = check(document, parallelism)
+    async with uow:
+        known = await uow.jobs.with_idempotency_key(idempotency_key)
+    return None if known is None else _same(known, document, in_force, idempotency_key)
+
+
 async def cancel(uow: UnitOfWork, job_id: JobId, reason: str, now: datetime) -> StoredJob:
     """Cancel a job; a repeated call changes nothing."""
     return (await lives.happen(uow, job_id, JobCancelRequested(now, reason))).life.job

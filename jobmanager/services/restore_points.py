@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -21,7 +22,7 @@ from jobmanager.core.errors import (
     UnusableRestorePoint,
 )
 from jobmanager.core.graph.job_graph import JobGraph
-from jobmanager.core.graph.sinks import FilesSink, Sink
+from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.ids import CheckpointNumber, JobId, SavepointId
 from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.effects import DiscardCheckpoint, DisposeSavepoint, LetRestorePointGo
@@ -179,7 +180,8 @@ async def let_go(
             if users:
                 return users
             await uow.checkpoints.note_discarded(writer, claimed.checkpoint, now)
-            await uow.outbox.add(writer, [DiscardCheckpoint(claimed.checkpoint)], now)
+            discard = DiscardCheckpoint(claimed.checkpoint, was_completed=True)
+            await uow.outbox.add(writer, [discard], now)
         else:
             savepoint = await _held_savepoint(uow, claimed.root)
             users = await uow.jobs.started_from(claimed.root)
@@ -234,9 +236,9 @@ async def check_sinks(uow: UnitOfWork, graph: JobGraph, data_root: str) -> None:
     withdraws later output, so neither the job that wrote the restore point nor another job started
     from it may be writing there. Raises `SinkInUse`.
     """
-    wanted = _paths(graph, data_root)
+    wanted = _outputs(graph, data_root)
     for other in await uow.jobs.writing() if wanted else ():
-        taken = sorted(wanted & _paths(other.graph, other.data_root or data_root))
+        taken = sorted(wanted & _outputs(other.graph, other.data_root or data_root))
         if taken:
             raise SinkInUse(
                 f"job {other.id.hex} still writes to {taken[0]}: give this one another path, "
@@ -244,12 +246,15 @@ async def check_sinks(uow: UnitOfWork, graph: JobGraph, data_root: str) -> None:
             )
 
 
-def _paths(graph: JobGraph, data_root: str) -> set[str]:
-    return {
-        _normal(vertex.connector.path, data_root)
+def _outputs(graph: JobGraph, data_root: str) -> set[str]:
+    """What no other job may write to while this one does."""
+    normal = partial(_normal, data_root=data_root)
+    found = (
+        vertex.connector.exclusive_output(normal)
         for vertex in graph.vertices
-        if isinstance(vertex, Sink) and isinstance(vertex.connector, FilesSink)
-    }
+        if isinstance(vertex, Sink)
+    )
+    return {one for one in found if one is not None}
 
 
 def _normal(path: str, data_root: str) -> str:

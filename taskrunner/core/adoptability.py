@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jobmanager.core.graph.connectors.files import FilesSource
+from jobmanager.core.graph.connectors.generator import GeneratorSource
 from jobmanager.core.graph.job_graph import JobGraph
-from jobmanager.core.graph.sources import FilesSource, GeneratorSource, Source
+from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import VertexId
 from jobmanager.core.plan import spark_order
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path

@@ -7,7 +7,7 @@ exceptions around it only say where it happened.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jobmanager.core.life.failure import Failure, FailureKind
@@ -27,9 +27,13 @@ _NAMES: Mapping[str, FailureKind] = {
             "RestoreRefused",
             "PathNotAllowed",
             "OutputLost",
+            "ColumnsDiffer",
+            "TableUnfit",
+            "SecretMissing",
         ),
         FailureKind.INVALID_JOB,
     ),
+    "KeyInvalid": FailureKind.DATA,
     "PythonException": FailureKind.USER_CODE,
     # the cause of "a file could not be read": the network's fault, not the file's
     **dict.fromkeys(
@@ -45,6 +49,8 @@ _NAMES: Mapping[str, FailureKind] = {
             "DirectoryNotShared",
             "OutputFileChanged",
             "OutputNotMounted",
+            # installed anew, the job runs again
+            "ConnectorJarDamaged",
             # no JobManager for too long: nobody's fault
             "JobManagerLost",
         ),
@@ -103,8 +109,26 @@ class Cause:
     message: str
 
 
-def classify(causes: Sequence[Cause], stack: str, region: str | None) -> Failure:
-    """Classifies a chain of causes, outermost first."""
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a connector makes of a chain of causes."""
+
+    kind: FailureKind
+    message: str
+    """What happened, and what to do."""
+    is_restartable: bool
+
+
+Explain = Callable[[Sequence[Cause]], Explanation | None]
+"""Recognises a failure, the outermost cause first; None: it is some other failure."""
+
+
+def classify(
+    causes: Sequence[Cause], stack: str, region: str | None, explain: Iterable[Explain] = ()
+) -> Failure:
+    """Classifies a chain of causes, outermost first. What connectors recognise comes first."""
+    for told in filter(None, (one(causes) for one in explain)):
+        return Failure(told.kind, _shortened(told.message), stack, told.is_restartable, region)
     if moved := _MOVED.search("\n".join(cause.message for cause in causes)):
         return _input_moved(moved[1], moved[2], stack, region)
     for cause in causes:

@@ -9,7 +9,7 @@ from taskrunner import logs
 from taskrunner.inspector.channel import Channel
 from taskrunner.inspector.request_handler import RequestHandler
 from taskrunner.snapshots import copies
-from taskrunner.spark.session import session
+from taskrunner.spark.session import connector_jars, session
 
 log = logs.get("inspector")
 
@@ -19,7 +19,11 @@ def main() -> int:
     logs.configure()
     channel = Channel.over_standard_streams()
     chosen = session.settings(
-        name="headgate inspector", master=arguments.master, parallelism=2, extra={}
+        name="headgate inspector",
+        master=arguments.master,
+        parallelism=2,
+        extra={},
+        jars=connector_jars.from_argument(arguments.jars),
     )
     with copies.scratch(arguments.scratch) as home:
         spark = session.open_session(chosen)
@@ -39,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="taskrunner.inspector", description=__doc__)
     parser.add_argument("--scratch", type=Path, required=True, help="where copies are made")
     parser.add_argument("--master", default="local[2]", help="Spark's master")
+    parser.add_argument("--jars", default="[]", help="JSON: path and sha256 of each jar")
     return parser
 
 

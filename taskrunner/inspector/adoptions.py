@@ -7,8 +7,9 @@ from pathlib import Path
 from uuid import uuid4
 
 from jobmanager.core.graph import graph_document
+from jobmanager.core.graph.connectors.files import FilesSource
 from jobmanager.core.graph.job_graph import JobGraph, Mode
-from jobmanager.core.graph.sources import FilesSource, Source
+from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, VertexId
 from jobmanager.core.plan.job_plan import Region, plan_of
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path

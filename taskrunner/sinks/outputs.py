@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import nullcontext
 from pathlib import Path
 
+from jobmanager.core.graph.connectors.files import FilesSink
 from jobmanager.core.graph.job_graph import JobGraph
-from jobmanager.core.graph.sinks import FilesSink, Sink
+from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.ids import AttemptNumber, JobId, VertexId
 from jobmanager.core.snapshots.layout import OUTPUTS
 from taskrunner.sinks.directory import Guard, SinkDirectory

@@ -56,6 +56,10 @@ class JobLayout:
         """The directory for the rounds that loops of a batch job write to files."""
         return self.directory / storage_layout.rounds(attempt)
 
+    def transactions(self, sink: VertexId) -> Path:
+        """The directory of a sink that stages rows and publishes them by transactions."""
+        return self.directory / storage_layout.transactions(sink)
+
     def rows(self, vertex: VertexId) -> Path:
         """The directory of a `table` source's rows."""
         return self.directory / storage_layout.rows_directory(vertex)

@@ -16,8 +16,7 @@ import psycopg
 import pyarrow.dataset
 import pytest
 
-from jobmanager.client.client import HeadgateClient
-from jobmanager.client.job_handle import JobHandle
+from jobmanager.client import Client
 from tests.support.renewed import Renewed, renewed
 from tests.support.server import ServerProcess, a_server, eventually
 
@@ -216,12 +215,12 @@ def test_a_script_is_a_job_through_kill_and_rescale(server: ServerProcess, tmp_p
     os.kill(server.status(job)["runner"]["pid"], signal.SIGKILL)
     words.feed()
     words.until_through()
-    with HeadgateClient(server.url) as client:
-        handle = JobHandle(client, job)
+    with Client(server.url) as client:
+        handle = client.jobs[job]
         handle.rescale(3)
         words.feed()
         words.until_through()
-        savepoint = client.savepoint(handle.stop())
+        savepoint = client.get_savepoint(handle.stop())
 
     assert set(savepoint["regions"]) == {"counts", "copy"}
     assert savepoint["parallelism"] == 3
@@ -240,13 +239,13 @@ def test_a_script_goes_on_from_a_savepoint_at_another_parallelism(
     words.feed()
     job = submit_script(server, tmp_path, "continued", "--parallelism", "2")
     words.until_through()
-    with HeadgateClient(server.url) as client:
-        savepoint = JobHandle(client, job).stop()
+    with Client(server.url) as client:
+        savepoint = client.jobs[job].stop()
         words.feed()
         options = ("--parallelism", "4", "--from-savepoint", savepoint)
         again = submit_script(server, tmp_path, "continued", *options)
         words.until_through()
-        JobHandle(client, again).cancel()
+        client.jobs[again].cancel()
 
 
 def submit_script(server: ServerProcess, tmp_path: Path, place: str, *options: str) -> str:
@@ -273,8 +272,8 @@ def test_a_function_with_state_is_right_through_kill_and_rescale(
     os.kill(server.status(job)["runner"]["pid"], signal.SIGKILL)
     words.feed()
     until_numbered(words, data / "out")
-    with HeadgateClient(server.url) as client:
-        handle = JobHandle(client, job)
+    with Client(server.url) as client:
+        handle = client.jobs[job]
         for parallelism in (4, 1):
             words.feed()
             handle.rescale(parallelism)
@@ -317,8 +316,8 @@ def test_an_example_runs(example: str, place: str | None, server: ServerProcess)
     if place is not None:
         out = server.directory / "data" / place
         eventually(lambda: any(one.stat().st_size for one in out.glob("*.*")), PATIENCE)
-    with HeadgateClient(server.url) as client:
-        JobHandle(client, job).cancel()
+    with Client(server.url) as client:
+        client.jobs[job].cancel()
 
 
 def test_user_code_finds_no_secret_of_the_server(
@@ -327,11 +326,10 @@ def test_user_code_finds_no_secret_of_the_server(
     address = psycopg.conninfo.conninfo_to_dict(postgres_url)
     place, sockets = server.directory / "data" / "found", str(address["host"])
     (tmp_path / "curious.py").write_text(_CURIOUS.format(place=str(place), sockets=sockets))
-    with HeadgateClient(server.url) as client:
-        artifact = client.upload_artifact("curious.py", (tmp_path / "curious.py").read_bytes())
+    with Client(server.url) as client:
+        artifact = client.upload_artifact((tmp_path / "curious.py").read_bytes(), name="curious.py")
         graph = a_curious_graph(artifact["id"])
-        job = client.submit(graph, analyse=True)  # in the inspector first
-        JobHandle(client, job).wait()
+        client.submit(graph, analyse=True).wait()  # in the inspector first
     looks = {path.stem: json.loads(path.read_text()) for path in place.glob("*.json")}
 
     kinds = {name.partition("-")[0] for name in looks}

@@ -149,7 +149,7 @@ async def _let_go_of_needed(uow: Any, job_id: JobId, claimed: Any, now: Any) -> 
     return ()
 
 
-def _discard_every_file(storage: JobStorage, number: Any) -> Steps[None]:
+def _discard_every_file(storage: JobStorage, number: Any, was_completed: bool) -> Steps[None]:
     """Without looking whether another checkpoint names the file too."""
     token = yield from storage.pool_lock.acquire()
     try:

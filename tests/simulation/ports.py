@@ -1,5 +1,6 @@
 """The ports of the real dispatcher and reaper beside the database: processes and storage."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RunnerId
@@ -28,7 +29,7 @@ class SimulatedLauncher:
     def log_path(self, runner: RunnerId) -> str:
         return ""
 
-    def reserve(self) -> RunnerId | None:
+    def reserve(self, needs: Collection[str] = ()) -> RunnerId | None:
         return None
 
     async def find(self, runner: Runner) -> Launched | None:
@@ -63,8 +64,10 @@ class SimulatedStorage:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    async def discard_checkpoint(self, job: JobId, number: CheckpointNumber) -> None:
-        await Waiting(self._storage.of(job).discard_checkpoint(number))
+    async def discard_checkpoint(
+        self, job: JobId, number: CheckpointNumber, *, was_completed: bool = False
+    ) -> None:
+        await Waiting(self._storage.of(job).discard_checkpoint(number, was_completed))
 
     async def discard_attempts(self, job: JobId, before: AttemptNumber) -> None:
         self._storage.of(job).discard_attempts(before)

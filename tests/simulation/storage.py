@@ -193,7 +193,9 @@ class JobStorage:
             del self.attempts[number]
             self.has_lost_files = True
 
-    def discard_checkpoint(self, number: CheckpointNumber) -> Steps[None]:
+    def discard_checkpoint(
+        self, number: CheckpointNumber, was_completed: bool = False
+    ) -> Steps[None]:
         """The manifest goes first, then the files that no other manifest names. Raises
         `LockUnavailable`, at once: then it is put back.
         """
@@ -201,7 +203,8 @@ class JobStorage:
         try:
             manifest = self.checkpoints.pop(number, None)
             if manifest is None:
-                self.discarded.add(number)
+                if not was_completed:
+                    self.discarded.add(number)
                 return
             self.has_lost_files = True
             yield None

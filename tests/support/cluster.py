@@ -6,7 +6,7 @@ arrive late, twice or from the wrong attempt. The end-to-end tests run real runn
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -73,6 +73,7 @@ class Bench:
     """What the runners, played by tests, know of their attempts."""
     killed: list[RunnerId] = field(default_factory=list)
     warm: list[RunnerId] = field(default_factory=list)
+    warm_connectors: frozenset[str] = frozenset()
     broken: str | None = None
     name: str = "bench"
     running: dict[RunnerId, Launched] = field(default_factory=dict)
@@ -84,8 +85,8 @@ class Bench:
     def log_path(self, runner_id: RunnerId) -> str:
         return f"/nowhere/{runner_id}"
 
-    def reserve(self) -> RunnerId | None:
-        return self.warm.pop() if self.warm else None
+    def reserve(self, needs: Collection[str] = ()) -> RunnerId | None:
+        return self.warm.pop() if self.warm and self.warm_connectors.issuperset(needs) else None
 
     async def launch(self, runner_id: RunnerId, secret: str) -> Launched:
         if self.broken:

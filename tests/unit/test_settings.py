@@ -107,3 +107,23 @@ def test_a_password_needs_a_url(tmp_path: Path) -> None:
 
     with pytest.raises(ValidationError, match="needs a database_url"):
         Settings(database_password_file=tmp_path / "password")
+
+
+def test_secrets_are_not_where_jobs_can_read(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "data" / "data" / "secrets", tmp_path / "secrets"
+    for one in (inside, outside):
+        one.mkdir(parents=True)
+
+    with pytest.raises(ValueError, match="which jobs can read"):
+        Settings(data_dir=tmp_path / "data", secrets_dir=inside)
+    with pytest.raises(ValueError, match="is not a directory"):
+        Settings(data_dir=tmp_path / "data", secrets_dir=tmp_path / "nothing")
+
+    assert Settings(data_dir=tmp_path / "data", secrets_dir=outside).secrets_directory == outside
+
+
+def test_connectors_of_warm_runners_are_names_with_commas_or_one_by_one() -> None:
+    assert Settings(connectors="kafka, jdbc").connectors == ("kafka", "jdbc")
+    assert Settings(connectors=["kafka,jdbc", "kafka"]).connectors == ("kafka", "jdbc")
+    with pytest.raises(ValueError, match="not the name of a connector package"):
+        Settings(connectors="Kafka!")

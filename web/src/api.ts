@@ -16,6 +16,7 @@ export type {
   JobSubmitted,
   LastCheckpoint,
   OperationList,
+  PartitionLag,
   PlanNode,
   ProgressEvent,
   ProgressLine,

@@ -5,14 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobmanager.core.graph.job_graph import JobGraph
-from jobmanager.core.graph.sinks import (
-    BlackholeSink,
-    ConsoleSink,
-    FilesSink,
-    PythonSink,
-    ScriptSink,
-    Sink,
-)
+from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.graph.sources import Source
 from jobmanager.core.graph.vertex import Vertex
 from jobmanager.core.graph.vertex_text import text_of
@@ -108,17 +101,5 @@ def _describe(vertex: Vertex, document: Mapping[str, Any]) -> str:
     if isinstance(vertex, Sink):
         # the delivery guarantee comes early: where there is little room, the end is cut off
         rest = {name: value for name, value in document.items() if name != "connector"}
-        texts = [str(document["connector"]), _promise(vertex), text_of(rest)]
+        texts = [str(document["connector"]), vertex.connector.guarantee, text_of(rest)]
     return f"{vertex.id}: {vertex.op}({', '.join(text for text in texts if text)})"
-
-
-def _promise(sink: Sink) -> str:
-    match sink.connector:
-        case FilesSink():
-            return "exactly once"
-        case ConsoleSink() | ScriptSink():
-            return "at least once"
-        case BlackholeSink():
-            return "nothing kept"
-        case PythonSink():
-            return "what its class gives"

@@ -16,16 +16,11 @@ from jobmanager.core.errors import RoleTooSmall
 from jobmanager.core.graph.function_references import references
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.graph.ml import Ml
-from jobmanager.core.graph.sinks import BlackholeSink, ConsoleSink, FilesSink, Sink
-from jobmanager.core.graph.sources import (
-    FilesSource,
-    GeneratorSource,
-    SocketSource,
-    Source,
-    TableSource,
-)
+from jobmanager.core.graph.sinks import Sink
+from jobmanager.core.graph.sources import Source
 from jobmanager.core.graph.sql_queries import Sql
 from jobmanager.core.graph.vertex import Vertex
+from jobmanager.core.secret_references import names_in
 
 BUILT_IN = frozenset(
     """
@@ -34,15 +29,6 @@ BUILT_IN = frozenset(
     """.split()  # noqa: SIM905
 )
 """Operators that contain no code unless they name a function."""
-_BUILT_IN_CONNECTORS = (
-    FilesSource,
-    GeneratorSource,
-    TableSource,
-    SocketSource,
-    FilesSink,
-    ConsoleSink,
-    BlackholeSink,
-)
 _QUERY = re.compile(r"[\s(]*(select|with|from|values)\b", re.IGNORECASE)
 _DANGEROUS_SQL = (
     # Spark accepts spaces and comments before the parenthesis, and quotes around the name.
@@ -117,6 +103,8 @@ def _code_in(document: Mapping[str, Any], graph: JobGraph | None) -> Iterator[st
         if not _HARMLESS_SETTINGS.fullmatch(setting) or not _HARMLESS_VALUE.fullmatch(value):
             yield f"the setting {setting} can make Spark run code"
     for where, text in _texts(document.get("vertices"), "vertices"):
+        if names := names_in(text):
+            yield f"the text of {where} uses the secret {names[0]!r}, which the job could give away"
         for pattern, what in _DANGEROUS_SQL:
             if pattern.search(text):
                 yield f"the text of {where} {what}"
@@ -125,8 +113,8 @@ def _code_in(document: Mapping[str, Any], graph: JobGraph | None) -> Iterator[st
 def _code_of(vertex: Vertex) -> Iterator[str]:
     if vertex.op not in BUILT_IN:
         yield f"vertex {vertex.id!r} is a {vertex.op}, which runs code"
-    if isinstance(vertex, Source | Sink) and not isinstance(vertex.connector, _BUILT_IN_CONNECTORS):
-        yield f"vertex {vertex.id!r} has a connector that runs code"
+    if isinstance(vertex, Source | Sink) and (why := vertex.connector.code_in(vertex.options)):
+        yield f"vertex {vertex.id!r} {why}"
     if isinstance(vertex, Ml) and vertex.model is not None:
         yield f"vertex {vertex.id!r} applies a saved model, and the files of a model can name code"
     if isinstance(vertex, Sql):

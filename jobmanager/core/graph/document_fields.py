@@ -178,6 +178,10 @@ class Fields:
             if self.has(field):
                 self.fault(field, f"{field} is not supported by this version of Headgate yet")
 
+    def ignore_rest(self) -> None:
+        """Take every field as known, since nothing can tell which fields would be."""
+        self._known.update(self._values)
+
     def done(self) -> None:
         """Note every field that was not read as unknown."""
         for field in self._values:

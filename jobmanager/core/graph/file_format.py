@@ -11,15 +11,14 @@ class FileFormat(StrEnum):
     CSV = "csv"
     ORC = "orc"
     TEXT = "text"
+    AVRO = "avro"
 
-
-_NOT_YET = ("avro",)
+    @property
+    def requires(self) -> tuple[str, ...]:
+        """The connector packages that Spark needs for the format."""
+        return ("avro",) if self is FileFormat.AVRO else ()
 
 
 def read_format(fields: Fields) -> FileFormat:
     """Read the field `format`."""
-    named = fields.raw("format")
-    if named in _NOT_YET:
-        fields.fault("format", f"format {named!r} is not supported by this version of Headgate yet")
-        return FileFormat.PARQUET
     return fields.choice("format", FileFormat)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from jobmanager.core.errors import InvalidJobGraph
-from jobmanager.core.graph import graph_shape, vertex_document
+from jobmanager.core.graph import graph_shape, secret_places, vertex_document
 from jobmanager.core.graph.document_fields import Faults, Fields
 from jobmanager.core.graph.job_graph import (
     Checkpointing,
@@ -68,6 +68,8 @@ def parse(document: Mapping[str, Any], *, is_new: bool = False) -> JobGraph:
         artifacts=_artifacts(fields),
     )
     fields.done()
+    if is_new:
+        secret_places.check(document, faults)
     if faults.found:
         raise InvalidJobGraph(faults.found)
     return graph

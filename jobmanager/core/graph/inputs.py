@@ -20,6 +20,8 @@ class Side(StrEnum):
 
     LATE = "late"
     """Rows that came too late for a window, as they were in its input."""
+    BAD = "bad"
+    """Records that a source could not decode, as they came."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,64 +2,20 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from jobmanager.core.graph.columns import Columns
-from jobmanager.core.graph.connectors import read_class, refuse_connector
+from jobmanager.core.graph.connectors import registry
+from jobmanager.core.graph.connectors.blackhole import BlackholeSink
+from jobmanager.core.graph.connectors.sink_connector import SinkConnector
 from jobmanager.core.graph.document_fields import Faults, Fields
-from jobmanager.core.graph.file_format import FileFormat, read_format
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.graph.operator_entry import Header, Operator
 from jobmanager.core.graph.output_mode import OutputMode
-from jobmanager.core.graph.sources import FilesSource
-from jobmanager.core.graph.vertex import Vertex, named
+from jobmanager.core.graph.vertex import Vertex
 
 if TYPE_CHECKING:
     from jobmanager.core.graph.graph_view import GraphView
-
-CONNECTORS = ("files", "console", "blackhole", "python")
-
-
-class Visibility(StrEnum):
-    """When readers can see a sink's rows: after their batch, or after its checkpoint."""
-
-    BATCH = "batch"
-    CHECKPOINT = "checkpoint"
-
-
-@dataclass(frozen=True, slots=True)
-class FilesSink:
-    format: FileFormat
-    path: str
-    partition_by: tuple[str, ...] = ()
-    visibility: Visibility = Visibility.BATCH
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleSink:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class BlackholeSink:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class PythonSink:
-    function: str
-    """`module:Class`, a data source of Spark's Python API that has a writer."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScriptSink:
-    """What the script itself does with each batch."""
-
-    description: str
-
-
-SinkConnector = FilesSink | ConsoleSink | BlackholeSink | PythonSink | ScriptSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,34 +27,23 @@ class Sink(Vertex):
     """None: determined by the operators."""
 
     def places(self) -> Iterator[tuple[str, str]]:
-        if isinstance(self.connector, FilesSink):
-            yield "path", self.connector.path
+        yield from self.connector.places()
 
     @property
     def is_fenced(self) -> bool:
-        """Whether an attempt that was replaced can add nothing to the output: the sink shows rows
-        only while the attempt's epoch is held. Users' code writes where nobody can hold it back.
-        """
-        return isinstance(self.connector, FilesSink | ConsoleSink | BlackholeSink)
+        """Whether an attempt that was replaced can add nothing to the output."""
+        return self.connector.is_fenced
 
     def needed_columns(self) -> Iterator[tuple[str, str]]:
-        if isinstance(self.connector, FilesSink):
-            yield from named("partition_by", self.connector.partition_by)
+        yield from self.connector.needed_columns()
 
     def column_faults(self, inputs: Sequence[Columns]) -> Iterator[tuple[str, str]]:
         yield from Vertex.column_faults(self, inputs)
-        files = self.connector
-        if inputs and isinstance(files, FilesSink) and files.format is FileFormat.TEXT:
-            written = [name for name in inputs[0] if name not in files.partition_by]
-            if len(written) != 1:
-                message = (
-                    f"format text writes a single column, but the input has {len(written)} "
-                    f"({', '.join(written)}): "
-                    "combine them into one column in a map before the sink"
-                )
-                yield "format", message
+        if inputs:
+            yield from self.connector.column_faults(inputs[0])
 
     def check(self, graph: "GraphView", faults: Faults) -> None:
+        self.connector.check(self, graph, faults)
         if graph.mode is Mode.BATCH:
             if self.mode not in (None, OutputMode.APPEND):
                 faults.add(self.id, "mode", "a batch job writes its result once: leave mode out")
@@ -182,54 +127,22 @@ def _check_mode(sink: Sink, behind: Sequence[Vertex], faults: Faults) -> None:
 
 
 def _check_complete(sink: Sink, behind: Sequence[Vertex], faults: Faults) -> None:
-    if isinstance(sink.connector, FilesSink):
-        faults.add(
-            sink.id,
-            "mode",
-            "files are added and never replaced, so they cannot hold one complete result: take "
-            "update, where the newest row of a key counts",
-        )
+    if message := sink.connector.fault_in_complete_mode:
+        faults.add(sink.id, "mode", message)
     if not any(v.has_complete_result for v in behind):
         faults.add(sink.id, "mode", "only an aggregate or a window has a complete result")
 
 
 def _check_bounded_sources(sink: Sink, graph: "GraphView", faults: Faults) -> None:
     for source in graph.sources(sink.id):
-        if isinstance(source.connector, FilesSource) and source.connector.is_bounded:
-            faults.add(
-                source.id,
-                "bounded",
-                "in a stream only the static side of a join (without within) can be bounded files: "
-                "leave this out, or use mode: batch",
-            )
+        if fault := source.connector.fault_in_a_stream:
+            faults.add(source.id, *fault)
 
 
 def _read(fields: Fields, header: Header) -> Sink:
-    connector = _connector(fields)
-    chosen = fields.choice("mode", OutputMode) if fields.has("mode") else None
-    return Sink(header.id, header.inputs, connector, fields.settings("options"), chosen)
-
-
-def _connector(fields: Fields) -> SinkConnector:
-    match fields.text("connector"):
-        case "files":
-            return FilesSink(
-                read_format(fields),
-                fields.text("path"),
-                fields.names("partition_by"),
-                fields.choice("visibility", Visibility, Visibility.BATCH),
-            )
-        case "console":
-            return ConsoleSink()
-        case "blackhole":
-            return BlackholeSink()
-        case "python":
-            return PythonSink(read_class(fields))
-        case "script":
-            return ScriptSink(fields.text("description", ""))
-        case other:
-            refuse_connector(fields, other, CONNECTORS, "sink")
-            return BlackholeSink()
+    connector = registry.read_sink(fields) or BlackholeSink()
+    mode = connector.read_mode(fields)
+    return Sink(header.id, header.inputs, connector, fields.settings("options"), mode)
 
 
 OPERATORS = (Operator("sink", _read),)

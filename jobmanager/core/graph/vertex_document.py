@@ -111,6 +111,12 @@ def _shipped_input(fields: Fields, position: int, document: Mapping[str, Any]) -
     return Input(vertex, ship, side)
 
 
+_WITH_SIDE = {
+    Side.LATE: "only a tumbling, sliding or session window has",
+    Side.BAD: "only a source with on_error: {side: bad} has",
+}
+
+
 def _check_sides(graph: GraphView, faults: Faults) -> None:
     """Note inputs that name a side which their vertex does not have."""
     for vertex in graph.vertices.values():
@@ -122,8 +128,7 @@ def _check_sides(graph: GraphView, faults: Faults) -> None:
                 faults.add(
                     vertex.id,
                     "inputs",
-                    f"{one.vertex!r} has no side {one.side}: only a tumbling, sliding or session "
-                    "window has",
+                    f"{one.vertex!r} has no side {one.side}: {_WITH_SIDE[one.side]}",
                 )
 
 

@@ -157,7 +157,7 @@ def _retain(draft: Draft, checkpoint: Checkpoint) -> None:
     draft.life = replace(
         life, restorable=tuple(number for number in restorable if number not in discarded)
     )
-    draft.effects += map(DiscardCheckpoint, discarded)
+    draft.effects += (DiscardCheckpoint(number, was_completed=True) for number in discarded)
     if checkpoint.attempt > 1 and restorable[-1] == checkpoint.number:
         draft.effects.append(DiscardAttempts(checkpoint.attempt))
 

@@ -31,6 +31,10 @@ class DiscardCheckpoint:
     """Delete the manifest, then the files that no other manifest names."""
 
     checkpoint: CheckpointNumber
+    was_completed: bool = False
+    """Whether the manifest was written before: then no runner will write it any more. Of an aborted
+    checkpoint a runner may still write files, and has to learn that it was discarded.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,15 @@ from reading files by a setting of Spark, and code may do what its runner may do
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jobmanager.core.errors import Fault
 from jobmanager.core.graph.job_graph import JobGraph
-from jobmanager.core.graph.sinks import PythonSink, Sink
-from jobmanager.core.graph.sources import PythonSource, Source
+from jobmanager.core.graph.sinks import Sink
+from jobmanager.core.graph.sources import Source
 from jobmanager.core.graph.vertex import Vertex
 
-_OF_SPARK = frozenset(["path", "paths", "__paths__"])
-_ARCHIVE = "sourcearchivedir"
 _INSIDE = re.compile(
     r"(?:^|(?<=[\s,;:=|\"'\[({]))"
     r"((?:[A-Za-z][A-Za-z0-9+.-]*:)?/+[^\s,;:\"'\])}/][^\s,;:\"'\])}]*)"
@@ -46,33 +44,16 @@ def places_in(graph: JobGraph) -> Iterator[NamedPlace]:
 
 
 def option_faults(graph: JobGraph) -> list[Fault]:
-    """The options that would lead Spark's own connectors elsewhere than to the `path` of the
-    vertex. What options mean to a connector of the user's, only the connector knows.
+    """The options that would lead a connector elsewhere than the vertex's own fields say. What
+    options mean to a connector of the user's, only the connector knows.
     """
-    found = []
-    for name, vertex in _vertices(graph.vertices, ""):
-        for option, value in _options_of_spark(vertex).items():
-            if option.lower() in _OF_SPARK:
-                message = "the place is the vertex's own field `path`: leave this option out"
-            elif option.lower() == _ARCHIVE and not value.startswith(("/", "file:")):
-                message = f"{value!r} would be relative to the runner: name an absolute path"
-            elif "." in option and not option.startswith(("parquet.", "orc.")):
-                message = (
-                    f"{option!r} is a setting of a file system, which could lead elsewhere: on a "
-                    "server with allowed paths it is set for the whole server"
-                )
-            else:
-                continue
-            found.append(Fault(name, f"options.{option}", message))
-    return found
-
-
-def _options_of_spark(vertex: Vertex) -> Mapping[str, str]:
-    if not isinstance(vertex, Source | Sink) or isinstance(
-        vertex.connector, PythonSource | PythonSink
-    ):
-        return {}
-    return vertex.options
+    return [
+        Fault(name, f"options.{option}", message)
+        for name, vertex in _vertices(graph.vertices, "")
+        if isinstance(vertex, Source | Sink)
+        for option, value in vertex.options.items()
+        if (message := vertex.connector.option_fault(option, value))
+    ]
 
 
 def _inside(vertex: str | None, field: str, value: str) -> Iterator[NamedPlace]:

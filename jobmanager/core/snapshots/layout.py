@@ -24,6 +24,7 @@ pass it to the port in `jobmanager.files`.
         attempts/<n>/<region>.drain       the batch after which a stop began to drain
         attempts/<n>/.rounds/<loop>/      in a batch job: results of the rounds of a loop
         attempts/<n>/result.json          how the attempt ended
+        transactions/<sink>/              staged rows of a sink that publishes by transactions
         inputs/<vertex>/rows.json         the rows of a `table` source, the same for all attempts
 
     <root>/jobs/<job>/                    in the same directory, or below a root of its own in
@@ -105,6 +106,7 @@ LINEAGE = "lineage.json"
 OUTPUTS = "outputs.json"
 ATTEMPTS = "attempts"
 _INPUTS = "inputs"
+_TRANSACTIONS = "transactions"
 _ROWS = "rows.json"
 
 
@@ -142,6 +144,11 @@ def drain(number: AttemptNumber, region: RegionId) -> str:
 def rounds(number: AttemptNumber) -> str:
     """Return the directory of intermediate results of a batch job's loops."""
     return f"{attempt(number)}/.rounds"
+
+
+def transactions(sink: VertexId) -> str:
+    """Return the directory of rows that are staged for a transaction, and of their records."""
+    return f"{_TRANSACTIONS}/{sink}"
 
 
 def rows_directory(vertex: VertexId) -> str:

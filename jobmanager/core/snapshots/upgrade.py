@@ -63,8 +63,8 @@ def plan_upgrade(change: Change, spark: Sequence[SparkVerdict] = ()) -> UpgradeP
         verdict = Verdict.NEEDS_FLAG
     else:
         verdict = Verdict.COMPATIBLE
-    differences = list(_differences(change.before.document, change.after.document))
-    return UpgradePlan(verdict, impossible + losses, differences, found.fates, spark)
+    changed = list(differences(change.before.document, change.after.document))
+    return UpgradePlan(verdict, impossible + losses, changed, found.fates, spark)
 
 
 def _refusals(spark: Sequence[SparkVerdict]) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _refusals(spark: Sequence[SparkVerdict]) -> Iterator[str]:
             yield f"region {one.region}: Spark refuses it: {one.error}"
 
 
-def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[FieldChange]:
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[FieldChange]:
     yield from _fields(None, _without_vertices(before), _without_vertices(after))
     old, new = _vertices(before), _vertices(after)
     for name in dict.fromkeys([*old, *new]):

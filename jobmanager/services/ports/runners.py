@@ -1,6 +1,6 @@
 """Runners: their rows in the database, and their processes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -113,7 +113,9 @@ class Launcher(Protocol):
 
     def host(self) -> str: ...
     def log_path(self, runner_id: RunnerId) -> str: ...
-    def reserve(self) -> RunnerId | None: ...
+    def reserve(self, needs: Collection[str] = ()) -> RunnerId | None:
+        """Reserves a warm process that has the jars of these connector packages."""
+
     async def launch(self, runner_id: RunnerId, secret: str) -> Launched:
         """Starts the runner's process and tells it its secret, and nobody else."""
 

@@ -7,6 +7,8 @@ from taskrunner.keyed.windows.aggregators import AggregatorSpec
 
 SIDE = "__headgate_side"
 """A column that is null in a result, and the name of the side in a row of a side output."""
+SIDE_ROW = "__headgate_row"
+"""The column that holds the rows of sides, as structs."""
 LATE = "late"
 
 

@@ -8,9 +8,9 @@ from pyspark.sql.window import Window as Over
 
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph.aggregates import Aggregate, Distinct, Reduce
+from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
 from taskrunner.spark.compile.frames import column, need_columns
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.time_columns import DELAY, time_columns, which_time
 
 _FIRST = "__headgate_first"

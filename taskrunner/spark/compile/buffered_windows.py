@@ -31,6 +31,7 @@ from jobmanager.core.graph.window_kinds import (
 )
 from jobmanager.core.graph.windows import Window
 from taskrunner import functions
+from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.keyed.windows import spec as told
 from taskrunner.keyed.windows.aggregators import AggregatorSpec
 from taskrunner.keyed.windows.operator import WindowOperator
@@ -44,7 +45,6 @@ from taskrunner.spark.compile.column_transport import (
     is_time,
     original,
 )
-from taskrunner.spark.compile.invalid_vertex import VertexRefused
 from taskrunner.spark.compile.keyed_python import apply_by_group
 
 _NO_TIME = 2**62

@@ -11,22 +11,24 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from jobmanager.core.errors import Fault, PathNotAllowed
+from jobmanager.core.graph.connectors.script import ScriptSource
 from jobmanager.core.graph.inputs import Input, Ship
 from jobmanager.core.graph.iterations import Loop
 from jobmanager.core.graph.job_graph import JobGraph, Mode
 from jobmanager.core.graph.scripts import Script
 from jobmanager.core.graph.sinks import Sink
-from jobmanager.core.graph.sources import ScriptSource, Source
+from jobmanager.core.graph.sources import Source
 from jobmanager.core.graph.vertex import Vertex
 from jobmanager.core.ids import VertexId
 from jobmanager.core.plan.job_plan import Region
 from taskrunner.core import spark_messages
+from taskrunner.core.invalid_vertex import InvalidVertex as InvalidVertex
+from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.functions import FunctionMissing
+from taskrunner.secret_lookup import SecretMissing
 from taskrunner.spark.compile import late_rows
 from taskrunner.spark.compile.compile_context import Body, CompileContext, RunScript
 from taskrunner.spark.compile.compile_context import ReadSource as ReadSource
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex as InvalidVertex
-from taskrunner.spark.compile.invalid_vertex import VertexRefused
 from taskrunner.spark.compile.loops import AnalysedLoops, Loops
 from taskrunner.spark.compile.models import Models, NoModels
 from taskrunner.spark.compile.operator_compilers import COMPILERS
@@ -167,7 +169,7 @@ def _naming(vertex: Vertex, inputs: Sequence[DataFrame], field: str) -> Iterator
         found = faults_of(vertex, inputs)
         told = [Fault(vertex.id, field, spark_messages.telling(str(error)))]
         raise InvalidVertex.of(vertex.id, found or told) from error
-    except FunctionMissing as error:
+    except (FunctionMissing, SecretMissing) as error:
         raise InvalidVertex(vertex.id, str(error)) from error
     except PathNotAllowed as error:
         named = next(iter(vertex.places()), ("", ""))[0]

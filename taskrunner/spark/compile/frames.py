@@ -9,7 +9,7 @@ from pyspark.sql import functions as sql
 
 from jobmanager.core.ids import VertexId
 from taskrunner.core import spark_messages
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex
+from taskrunner.core.invalid_vertex import InvalidVertex
 
 
 def column(name: str) -> Column:

@@ -8,9 +8,9 @@ from pyspark.sql.types import StructType
 
 from jobmanager.core.graph.iterations import DeltaIterate, Iterate
 from jobmanager.core.ids import VertexId
+from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
 from taskrunner.spark.compile.frames import column
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.loops import Frames, Judge, Keep, RoundVerdict, delta_rounds
 
 

@@ -9,10 +9,10 @@ from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph.inputs import Ship
 from jobmanager.core.graph.joins import ONLY_LEFT, Join, on_both_sides
 from jobmanager.core.ids import VertexId
+from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.core.state_view import HIDDEN
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
 from taskrunner.spark.compile.frames import is_in, naming, need_columns
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.time_columns import time_columns, which_time
 
 _SPARK_TYPES = {

@@ -21,8 +21,8 @@ from pyspark.sql import DataFrame, Row
 
 from jobmanager.core.progress import LoopProgress
 from taskrunner import logs
+from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.frames import column
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
 CUT_EVERY = 10
 """Every so many rounds the result is written to files."""

@@ -28,9 +28,9 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import FloatType, StructField
 
 from jobmanager.core.graph.ml import Ml, Stage, StageKind
+from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
 from taskrunner.spark.compile.frames import column
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
 _OURS = "__headgate_"
 _CUT_EVERY = 5

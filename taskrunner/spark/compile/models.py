@@ -23,10 +23,10 @@ from pyspark.sql import DataFrame
 from jobmanager.core.graph.ml import Ml
 from jobmanager.core.ids import JobId, VertexId
 from taskrunner import logs
+from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.core.model_metadata import class_fault
 from taskrunner.sinks.directory import Guard
 from taskrunner.snapshots import durable
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
 CURRENT = "CURRENT"
 _METADATA = re.compile(r"part-\d+(-[\w-]+)?(\.txt)?")

@@ -14,6 +14,7 @@ from jobmanager.core.graph.clocks import Clock
 from jobmanager.core.graph.process_functions import Cogroup, KeyedReduce, Process, Python
 from taskrunner import functions
 from taskrunner.api.process import ProcessFunction
+from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.keyed.arrow_batches import ArrowFunction
 from taskrunner.keyed.cogroup import CogroupOperator
 from taskrunner.keyed.operator import GroupOperator
@@ -22,7 +23,6 @@ from taskrunner.keyed.reduce import ReduceOperator
 from taskrunner.keyed.vertex_context import VertexContext
 from taskrunner.spark.compile import accumulators, keyed_python
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
 _Vertex = Process | KeyedReduce | Cogroup | Python
 

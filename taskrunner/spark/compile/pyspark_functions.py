@@ -7,10 +7,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, StructType
 
 from jobmanager.core.graph.pyspark_functions import Spark
+from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.functions import load
 from taskrunner.spark.compile import plan_states
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
-from taskrunner.spark.compile.invalid_vertex import VertexRefused
 
 
 def _compile(vertex: Spark, inputs: Sequence[DataFrame], context: CompileContext) -> DataFrame:

@@ -19,9 +19,9 @@ from jobmanager.core.graph.sql_queries import Sql
 from jobmanager.core.graph.sql_text import SqlState
 from jobmanager.core.ids import VertexId
 from jobmanager.core.plan.regions import ancestors
+from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
 from taskrunner.spark.compile.frames import naming
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
 _views = Lock()
 _STATEFUL = ("Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct")

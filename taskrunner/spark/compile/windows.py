@@ -8,11 +8,11 @@ from pyspark.sql import functions as sql
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph.window_kinds import SessionWindow, SlidingWindow, TumblingWindow
 from jobmanager.core.graph.windows import Window
+from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.aggregates import results
 from taskrunner.spark.compile.buffered_windows import buffered_window
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
 from taskrunner.spark.compile.frames import column
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"

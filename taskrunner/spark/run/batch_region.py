@@ -10,7 +10,7 @@ from jobmanager.core.ids import RegionId
 from jobmanager.core.plan.job_plan import Region
 from jobmanager.core.progress import RegionProgress
 from taskrunner.spark.compile.accumulators import Totals
-from taskrunner.spark.run.batch_sinks import BatchSink
+from taskrunner.spark.connectors.batch_sink import BatchWriter
 from taskrunner.spark.run.batch_work import BatchWork
 from taskrunner.spark.run.region_query import QueryPhase
 
@@ -22,7 +22,7 @@ class BatchRegion:
     """Runs one region of a batch job. It has the same shape as a `RegionQuery`."""
 
     def __init__(
-        self, spark: SparkSession, region: Region, work: BatchWork, sink: BatchSink, is_done: bool
+        self, spark: SparkSession, region: Region, work: BatchWork, sink: BatchWriter, is_done: bool
     ) -> None:
         self.region = region
         self.phase = QueryPhase.FINISHED if is_done else QueryPhase.RUNNING

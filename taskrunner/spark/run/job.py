@@ -1,51 +1,44 @@
 """A job on Spark: restored, compiled, and its regions ready to start."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Protocol, assert_never
+from typing import Protocol
 
 import pyspark
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from jobmanager.core.errors import PathNotAllowed
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.graph.scripts import Script
-from jobmanager.core.graph.sinks import (
-    BlackholeSink,
-    ConsoleSink,
-    FilesSink,
-    PythonSink,
-    ScriptSink,
-    Sink,
-    Visibility,
-    unfenced_sinks,
-)
+from jobmanager.core.graph.sinks import Sink, unfenced_sinks
+from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan.job_plan import Region, plan_of
 from jobmanager.core.progress import RegionProgress
 from jobmanager.protocol.messages import RepartitionedRegion
 from taskrunner import logs
+from taskrunner.core.invalid_vertex import InvalidVertex, VertexRefused
 from taskrunner.core.restore import FromScratch, Restore
-from taskrunner.sinks.directory import SinkDirectory
-from taskrunner.sinks.outputs import Output, prepare_outputs
+from taskrunner.core.secret_fields import with_secrets
+from taskrunner.secret_lookup import SecretLookup, SecretMissing
+from taskrunner.sinks.outputs import Output, outputs_of, prepare_outputs
 from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
-from taskrunner.snapshots.snapshot import AttemptContext
-from taskrunner.spark.compile.compiler import Compiler, InvalidVertex
+from taskrunner.snapshots.snapshot import AttemptContext, offsets_by_source
+from taskrunner.snapshots.spark_log import SparkLog
+from taskrunner.spark.compile.compiler import Compiler
 from taskrunner.spark.compile.models import JobModels, SeenModels
 from taskrunner.spark.compile.sources import Sources
+from taskrunner.spark.connectors.batch_sink import BatchSink, BatchWriter
+from taskrunner.spark.connectors.reading import ReadContext
+from taskrunner.spark.connectors.refreshes import Refreshes
+from taskrunner.spark.connectors.registry import READERS, WRITERS
+from taskrunner.spark.connectors.writing import WriteContext
 from taskrunner.spark.run.batch_region import BatchRegion
-from taskrunner.spark.run.batch_sinks import (
-    BatchSink,
-    Discarded,
-    ExactlyOnceFiles,
-    FencedBatches,
-    PythonWriter,
-    Shared,
-    Shown,
-)
+from taskrunner.spark.run.batch_sinks import FencedBatches, Shared
 from taskrunner.spark.run.batch_work import BatchWork
 from taskrunner.spark.run.directory_proof import prove_directories
 from taskrunner.spark.run.input_files import InputFiles
@@ -87,7 +80,9 @@ class SparkJob:
         fence: Fence,
         past: Past,
         check_fence_time: Callable[[], None] = lambda: None,
+        secret: SecretLookup = SecretLookup(),  # noqa: B008 (it is immutable)
     ) -> None:
+        self._secret = secret
         self._spark = spark
         self._subject = subject
         self._places = places
@@ -97,9 +92,32 @@ class SparkJob:
         """Sinks that this attempt could write to after it was replaced."""
         self._restoring = Restoring(spark, subject, places, past)
         self._scripts = scripts_of(spark, places)
-        self.held_sinks: dict[RegionId, list[SinkDirectory]] = {}
+        self._refreshes = Refreshes()
+        self._reading = ReadContext(
+            spark,
+            subject.graph.mode,
+            subject.parallelism,
+            places.resolve_input,
+            places.layout,
+            datetime.now(UTC),
+            self._refreshes,
+        )
+        self._writing = WriteContext(
+            spark,
+            subject.graph,
+            subject.job,
+            subject.attempt,
+            subject.parallelism,
+            places.resolve,
+            places.layout,
+            fence.holding,
+            places.guard_of,
+            self._script_sink,
+        )
+        self.held_sinks: dict[RegionId, list[BatchSink]] = {}
         """Sinks whose output waits for its checkpoint."""
         self.regions: list[RegionRun] = []
+        self._sources: Mapping[RegionId, Sequence[VertexId]] = {}
 
     @property
     def restored(self) -> Mapping[RegionId, Restore]:
@@ -121,14 +139,7 @@ class SparkJob:
         `check` is called before each region, and may raise an error to abandon the preparation.
         """
         graph = self._subject.graph
-        sources = Sources(
-            self._spark,
-            graph.mode,
-            self._subject.parallelism,
-            self._places.resolve_input,
-            self._places.layout,
-            datetime.now(UTC),
-        )
+        sources = Sources(self._reading, self._secret)
         regions = plan_of(graph, self._subject.parallelism).regions
         outputs = self._outputs(regions)
         staging = prepare_outputs(self._places.layout, outputs)
@@ -136,6 +147,7 @@ class SparkJob:
         self._restoring.withdraw_abandoned_outputs(outputs, self._fence.holding)
         models = SeenModels(self._places.resolve)
         work = self._batch_work(sources, regions) if graph.mode is Mode.BATCH else None
+        self._sources = {region.id: region.sources for region in regions}
         for region in regions:
             check()
             compiler = Compiler(
@@ -153,6 +165,23 @@ class SparkJob:
             for sink in sinks:
                 sink.show_up_to(2**63)
 
+    def checkpointed(self, region: RegionId, batch: int) -> None:
+        """Tells the sources of a region that a checkpoint at this batch is complete."""
+        graph, layout = self._subject.graph, self._places.layout
+        told = [
+            (one, reader.checkpointed)
+            for one in (graph.vertex(vertex) for vertex in self._sources.get(region, ()))
+            if isinstance(one, Source)
+            if (reader := READERS[type(one.connector)]).checkpointed is not None
+        ]
+        if not told:
+            return
+        log_of_query = SparkLog(layout.spark_checkpoint_dir(self._subject.attempt, region))
+        offsets = offsets_by_source(graph, region, log_of_query, batch)
+        for source, tell in told:
+            filled = with_secrets(source, self._secret)
+            tell(filled, filled.connector, offsets.get(source.id), self._reading)
+
     def _batch_work(self, sources: Sources, regions: Sequence[Region]) -> BatchWork:
         subject = self._subject
         directory = self._places.layout.rounds(subject.attempt)
@@ -167,28 +196,28 @@ class SparkJob:
         """Makes a region. In a batch job it is compiled here only to find faults: the region
         compiles again in its turn, and then runs the loops upstream of its sink.
         """
-        sinks = [self._sink(one) for one in region.sinks]
         rows = compiler.rows_of(region)
-        directories = [self._sink_directory(sink) for sink in sinks]
-        found = [one for one in directories if one is not None]
-        writers = list(map(self._batch_sink, sinks, directories))
+        sinks = [self._open(self._sink(one)) for one in region.sinks]
+        self._begin(region, sinks, rows, compiler)
         if work is not None:
-            for directory in found:
-                directory.recover(last_kept=0, last_visible=0)
+            for sink in sinks:
+                sink.recover(last_kept=0, last_visible=0)
             self._restoring.chosen[region.id] = FromScratch("a batch job starts over")
-            is_done = bool(found) and all(one.state_of(0) is not None for one in found)
-            return BatchRegion(self._spark, region, work, self._fenced(writers[0]), is_done)
-        self._restoring.restore(region, sinks, found)
-        self.held_sinks[region.id] = [
-            directory
-            for sink, directory in zip(sinks, directories, strict=True)
-            if directory is not None and _is_held(sink)
-        ]
+            is_done = all(one.has_batch(0) for one in sinks)
+            return BatchRegion(self._spark, region, work, self._fenced(sinks[0]), is_done)
+        self._restoring.restore(region, sinks)
+        self.held_sinks[region.id] = [one for one in sinks if one.holds_output]
         place = self._places.layout.spark_checkpoint_dir(self._subject.attempt, region.id)
-        writer = writers[0] if len(sinks) == 1 else self._shared(region, sinks, writers, compiler)
-        inputs = self._inputs(place)
+        writer = sinks[0] if len(sinks) == 1 else self._shared(region, sinks, compiler)
         return RegionQuery(
-            self._spark, self._subject.graph, region, rows, self._fenced(writer), place, inputs
+            self._spark,
+            self._subject.graph,
+            region,
+            rows,
+            self._fenced(writer),
+            place,
+            self._inputs(place),
+            self._refreshes,
         )
 
     def _inputs(self, spark_checkpoint_dir: Path) -> InputFiles | None:
@@ -197,7 +226,7 @@ class SparkJob:
             return None
         return InputFiles(spark_checkpoint_dir, rules.graphs, self._places.layout.work.uri)
 
-    def _fenced(self, writer: BatchSink) -> BatchSink:
+    def _fenced(self, writer: BatchWriter) -> BatchWriter:
         return FencedBatches(writer, self._check_attempt)
 
     def _check_attempt(self) -> None:
@@ -207,70 +236,65 @@ class SparkJob:
             self._check_fence_time()
 
     def _shared(
-        self,
-        region: Region,
-        sinks: Sequence[Sink],
-        writers: Sequence[BatchSink],
-        compiler: Compiler,
-    ) -> BatchSink:
+        self, region: Region, sinks: Sequence[BatchSink], compiler: Compiler
+    ) -> BatchWriter:
         """One sink that gives each batch to all sinks of the region."""
-        rows_for = [partial(compiler.rows_after, region.root, sink) for sink in sinks]
-        return Shared(list(zip(rows_for, writers, strict=True)))
+        rows_for = self._rows_for(region, compiler)
+        return Shared(list(zip(rows_for, sinks, strict=True)))
+
+    def _begin(
+        self, region: Region, sinks: Sequence[BatchSink], rows: DataFrame, compiler: Compiler
+    ) -> None:
+        """Tells each sink which columns will come."""
+        if len(sinks) == 1:
+            schemas = [rows.schema]
+        else:
+            schemas = [rows_for(rows).schema for rows_for in self._rows_for(region, compiler)]
+        for vertex, sink, schema in zip(region.sinks, sinks, schemas, strict=True):
+            with _naming(self._sink(vertex)):
+                sink.begin(schema)
+
+    def _rows_for(
+        self, region: Region, compiler: Compiler
+    ) -> Sequence[Callable[[DataFrame], DataFrame]]:
+        """For each sink of a region, how its rows are made from the rows that all sinks share."""
+        vertices = [self._sink(one) for one in region.sinks]
+        return [partial(compiler.rows_after, region.root, sink) for sink in vertices]
 
     def _outputs(self, regions: Sequence[Region]) -> list[Output]:
-        sinks = [self._sink(one) for region in regions for one in region.sinks]
-        return [
-            (sink.id, self._place(sink, sink.connector))
-            for sink in sinks
-            if isinstance(sink.connector, FilesSink)
-        ]
+        """The directories that files sinks write to."""
+        found: list[Output] = []
+        for sink in (self._sink(one) for region in regions for one in region.sinks):
+            with _naming(sink):
+                found += outputs_of(self._subject.graph, [sink.id], self._places.resolve)
+        return found
 
     def _sink(self, vertex_id: VertexId) -> Sink:
         sink = self._subject.graph.vertex(vertex_id)
         assert isinstance(sink, Sink)
         return sink
 
-    def _sink_directory(self, sink: Sink) -> SinkDirectory | None:
-        if not isinstance(sink.connector, FilesSink):
-            return None
-        return SinkDirectory(
-            self._place(sink, sink.connector),
-            self._subject.job,
-            sink.id,
-            self._subject.attempt,
-            self._fence.holding,
-        )
+    def _open(self, sink: Sink) -> BatchSink:
+        with _naming(sink):
+            filled = with_secrets(sink, self._secret)
+            return WRITERS[type(sink.connector)].open(filled, filled.connector, self._writing)
 
-    def _place(self, sink: Sink, files: FilesSink) -> Path:
-        try:
-            return self._places.resolve(files.path)
-        except PathNotAllowed as error:
-            raise InvalidVertex(sink.id, str(error), "path") from error
-
-    def _batch_sink(self, sink: Sink, directory: SinkDirectory | None) -> BatchSink:
-        match sink.connector:
-            case FilesSink():
-                assert directory is not None
-                is_held = _is_held(sink) and self._subject.graph.mode is Mode.STREAMING
-                return ExactlyOnceFiles(sink, sink.connector, directory, is_held)
-            case ConsoleSink():
-                show = partial(log.info, "console", sink=sink.id)
-                return Shown(lambda text: show(text=text), self._fence.holding)
-            case BlackholeSink():
-                return Discarded()
-            case PythonSink():
-                told = {"headgate.job": self._subject.job.hex}
-                told["headgate.attempt"] = str(self._subject.attempt)
-                return PythonWriter(sink, sink.connector, self._spark, told)
-            case ScriptSink():
-                script = self._subject.graph.vertex(sink.inputs[0].vertex)
-                if not isinstance(script, Script):
-                    raise InvalidVertex(sink.id, "connector script is for the queries of scripts")
-                return ScriptBatches(self._scripts.writer(script))
-            case _:
-                assert_never(sink.connector)
+    def _script_sink(self, sink: Sink) -> BatchSink:
+        script = self._subject.graph.vertex(sink.inputs[0].vertex)
+        if not isinstance(script, Script):
+            raise VertexRefused("connector script is for the queries of scripts")
+        return ScriptBatches(self._scripts.writer(script))
 
 
-def _is_held(sink: Sink) -> bool:
-    files = sink.connector
-    return isinstance(files, FilesSink) and files.visibility is Visibility.CHECKPOINT
+@contextmanager
+def _naming(sink: Sink) -> Iterator[None]:
+    """Turns refusals into faults of the sink."""
+    try:
+        yield
+    except VertexRefused as error:
+        raise InvalidVertex(sink.id, error.message, error.field) from error
+    except SecretMissing as error:
+        raise InvalidVertex(sink.id, str(error)) from error
+    except PathNotAllowed as error:
+        named = next(iter(sink.places()), ("", ""))[0]
+        raise InvalidVertex(sink.id, str(error), named) from error

@@ -2,23 +2,26 @@
 
 import statistics
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jobmanager.core.graph.connectors.source_connector import SourceConnector
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan import spark_order
 from jobmanager.core.progress import OperatorProgress, RegionProgress, SourceProgress
-from taskrunner.core import exhaustion
 from taskrunner.core.stall_detector import QueryObservation, StallDetector
 from taskrunner.snapshots.snapshot import offsets_by_source
 from taskrunner.snapshots.spark_log import SparkLog, moment_of
+from taskrunner.spark.connectors.reading import finite_rate, unreadable_metric
+from taskrunner.spark.connectors.registry import READERS
 
 _MOST_OF_AN_ACTIVITY = 200
 _WHOLE, _WORK = "triggerExecution", "addBatch"
@@ -41,6 +44,7 @@ class ProgressMeter:
         self._busy_ms = 0
         self._measured_batches = 0
         self._phases_ms: dict[str, int] = {}
+        self._unreadable: dict[VertexId, int] = {}
 
     def read(
         self, query: StreamingQuery | None, is_active: bool, output_rows: int
@@ -57,8 +61,8 @@ class ProgressMeter:
             is_active=is_active,
             input_rows=self._input_rows,
             output_rows=output_rows,
-            input_rows_per_second=_rate(latest.inputRowsPerSecond) if latest else 0.0,
-            processed_rows_per_second=_rate(latest.processedRowsPerSecond) if latest else 0.0,
+            input_rows_per_second=finite_rate(latest.inputRowsPerSecond) if latest else 0.0,
+            processed_rows_per_second=finite_rate(latest.processedRowsPerSecond) if latest else 0.0,
             batch_duration_ms=latest.batchDuration if latest else 0,
             state_rows=sum(max(0, one.numRowsTotal) for one in _operators(latest)),
             state_bytes=sum(max(0, one.memoryUsedBytes) for one in _operators(latest)),
@@ -118,7 +122,14 @@ class ProgressMeter:
             if report.timestamp > self._last_seen:
                 self._last_seen = report.timestamp
                 self._input_rows += sum(self._rows_read(report))
+                self._count_unreadable(report)
                 self._count_time(report)
+
+    def _count_unreadable(self, report: StreamingQueryProgress) -> None:
+        for vertex in self._sources:
+            found: Any = report.observedMetrics.get(unreadable_metric(vertex))
+            if found is not None:
+                self._unreadable[vertex] = self._unreadable.get(vertex, 0) + int(found[0])
 
     def _count_time(self, report: StreamingQueryProgress) -> None:
         """Adds the durations of reports that ran a batch; triggers without input do not count."""
@@ -135,11 +146,9 @@ class ProgressMeter:
         if latest is None or len(latest.sources) != len(self._sources):
             return []
         return [
-            SourceProgress(
-                vertex=vertex,
-                input_rows_per_second=_rate(one.inputRowsPerSecond),
-                processed_rows_per_second=_rate(one.processedRowsPerSecond),
-                backlog_rows=_backlog(one.metrics),
+            replace(
+                READERS[type(self._connector(vertex))].progress(vertex, one),
+                unreadable_rows=self._unreadable.get(vertex, 0),
             )
             for vertex, one in zip(self._sources, latest.sources, strict=True)
         ]
@@ -167,14 +176,14 @@ class ProgressMeter:
             yield report.numInputRows
             return
         for vertex_id, source in zip(self._sources, report.sources, strict=True):
-            vertex = self._graph.vertex(vertex_id)
-            assert isinstance(vertex, Source)
-            yield exhaustion.rows_read(
-                vertex.connector,
-                _offset(source.startOffset),
-                _offset(source.endOffset),
-                source.numInputRows,
+            yield self._connector(vertex_id).rows_read(
+                _offset(source.startOffset), _offset(source.endOffset), source.numInputRows
             )
+
+    def _connector(self, source: VertexId) -> SourceConnector:
+        vertex = self._graph.vertex(source)
+        assert isinstance(vertex, Source)
+        return vertex.connector
 
 
 def _has_backlog(report: StreamingQueryProgress | None, *, is_idle: bool) -> bool | None:
@@ -194,22 +203,6 @@ def _median(reports: Sequence[StreamingQueryProgress]) -> int:
 
 def _operators(report: StreamingQueryProgress | None) -> list[Any]:
     return list(report.stateOperators) if report else []
-
-
-def _backlog(metrics: Mapping[str, str]) -> int | None:
-    """The number of waiting rows, if the source counts them as Kafka's does."""
-    waiting = metrics.get("avgOffsetsBehindLatest")
-    partitions = metrics.get("numPartitions", "1")
-    if waiting is None:
-        return None
-    with suppress(ValueError):
-        return round(float(waiting) * int(partitions))
-    return None
-
-
-def _rate(value: float | None) -> float:
-    """Spark divides by zero now and then; JSON has no NaN."""
-    return round(value, 3) if value is not None and 0 <= value < float("inf") else 0.0
 
 
 def _offset(text: str | None) -> int | None:

@@ -20,18 +20,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobmanager.core.durations import milliseconds
+from jobmanager.core.graph.connectors.source_connector import SourceConnector
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.graph.scripts import Script
-from jobmanager.core.graph.sources import Source, SourceConnector
+from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan.job_plan import Region
 from jobmanager.core.progress import RegionProgress
-from taskrunner.core import exhaustion
 from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.snapshots.snapshot import offsets_by_source
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.spark.compile.accumulators import Totals
-from taskrunner.spark.run.batch_sinks import BatchSink
+from taskrunner.spark.connectors.batch_sink import BatchWriter
+from taskrunner.spark.connectors.refreshes import Refreshes
 from taskrunner.spark.run.input_files import InputFiles
 from taskrunner.spark.run.progress import ProgressMeter
 
@@ -59,9 +60,10 @@ class RegionQuery:
         graph: JobGraph,
         region: Region,
         rows: DataFrame,
-        sink: BatchSink,
+        sink: BatchWriter,
         spark_checkpoint_dir: Path,
         inputs: InputFiles | None = None,
+        refreshes: Refreshes | None = None,
     ) -> None:
         """`inputs`: what is looked at before each batch; None: the job may read any file."""
         self.region = region
@@ -75,6 +77,7 @@ class RegionQuery:
         self._rows = rows
         self._sink = sink
         self._inputs = inputs
+        self._refreshes = refreshes or Refreshes()
         self._meter = ProgressMeter(graph, region.id, self.log)
         self._connectors = _connectors(graph, region)
         vertices = [graph.vertex(vertex) for vertex in region.streamed]
@@ -118,6 +121,7 @@ class RegionQuery:
     def poll(self) -> QueryPhase:
         """Makes the transitions that are due, and returns the state."""
         if self.phase in (QueryPhase.RUNNING, QueryPhase.DRAINING):
+            self._refreshes.run_due(time.monotonic())
             if not self._is_active():
                 self._note_end()
             elif self.region.is_bounded and self._is_exhausted():
@@ -189,7 +193,10 @@ class RegionQuery:
         return self.query is not None and bool(self.query.isActive)
 
     def _is_exhausted(self) -> bool:
-        return exhaustion.all_exhausted(self._connectors, self.offsets())
+        committed = self.offsets()
+        return all(
+            one.is_exhausted(committed.get(vertex)) for vertex, one in self._connectors.items()
+        )
 
     def _finish(self) -> None:
         """After all input was read: emits open windows, then ends at a boundary."""

@@ -14,6 +14,8 @@ from taskrunner.core import spark_messages
 from taskrunner.spark.compile.compiler import Compiler
 from taskrunner.spark.compile.models import SeenModels
 from taskrunner.spark.compile.sources import Sources
+from taskrunner.spark.connectors.reading import ReadContext
+from taskrunner.spark.connectors.refreshes import Refreshes
 from taskrunner.spark.run.job_paths import JobPaths
 from taskrunner.spark.scripts.script_program import scripts_of
 from taskrunner.spark.session.session import WITH_RESTRICTED_PATHS
@@ -81,7 +83,16 @@ def compiler_of(
     session: SparkSession, graph: JobGraph, parallelism: int, places: JobPaths
 ) -> Compiler:
     sources = Sources(
-        session, graph.mode, parallelism, places.resolve_input, places.layout, datetime.now(UTC)
+        ReadContext(
+            session,
+            graph.mode,
+            parallelism,
+            places.resolve_input,
+            places.layout,
+            datetime.now(UTC),
+            Refreshes(),
+            is_trial=True,
+        )
     )
     models = SeenModels(places.resolve)
     scripts = scripts_of(session, places)

@@ -6,12 +6,13 @@ from typing import Any
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row
 
+from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.scripts.script_writer import RecordedWriter
 
 _OF_THE_QUERY = ("checkpointlocation", "path", "failondataloss")
 
 
-class ScriptBatches:
+class ScriptBatches(BatchSink):
     """Passes batches to the script's writer, at least once: a replayed batch is passed again. Rows
     are not counted.
     """

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,12 @@ from pyspark.sql import SparkSession
 
 from jobmanager.protocol.messages import JvmFigures
 from taskrunner import logs
-from taskrunner.spark.session import class_archive, java_options, state_memory
+from taskrunner.spark.session import (
+    class_archive,
+    connector_jars,
+    java_options,
+    state_memory,
+)
 from taskrunner.spark.session.jvm_figures import read_jvm_figures
 from taskrunner.spark.session.priming import prime
 
@@ -51,9 +56,10 @@ def settings(
     parallelism: int,
     extra: Mapping[str, str],
     restricts_paths: bool = False,
+    jars: Sequence[str] = (),
 ) -> dict[str, str]:
     """All settings of a job's session; `extra` are the job's own settings, which win, except over
-    the settings that restrict SQL to allowed paths.
+    the settings that restrict SQL to allowed paths. `jars` are the paths of connectors' jars.
     """
     chosen = {
         "spark.app.name": name,
@@ -73,6 +79,8 @@ def settings(
         # executors on other machines must find the driver: Spark's own choice, or the job's
         del chosen["spark.driver.host"], chosen["spark.driver.bindAddress"]
     asked = {**chosen, **extra, **(WITH_RESTRICTED_PATHS if restricts_paths else {})}
+    if jars:
+        asked = connector_jars.with_jars(asked, jars)
     return state_memory.bounds(asked, cores=os.cpu_count() or 1) | asked
 
 
@@ -101,13 +109,15 @@ def close_session(spark: SparkSession) -> None:
             _end_jvm(gateway)
 
 
-def primed_session(master: str, is_wanted: Callable[[], bool]) -> "WarmSession":
+def primed_session(
+    master: str, is_wanted: Callable[[], bool], jars: Sequence[str] = ()
+) -> "WarmSession":
     """A primed session for any job.
 
     Priming is skipped if `is_wanted` says that a job already waits.
     """
     session = WarmSession()
-    chosen = settings(name="headgate", master=master, parallelism=2, extra={})
+    chosen = settings(name="headgate", master=master, parallelism=2, extra={}, jars=jars)
     spark = session.open(chosen, records=True)
     for name, prepare in (("primed", prime), ("archived", class_archive.save)):
         if is_wanted():
@@ -138,7 +148,11 @@ class WarmSession:
         self._chosen: Mapping[str, str] = {}
 
     def open(self, chosen: Mapping[str, str], *, records: bool = False) -> SparkSession:
-        """A session with these settings: the existing one, or a new one."""
+        """A session with these settings: the existing one, or a new one. A session that has more
+        jars than are needed is as good.
+        """
+        if self._spark is not None:
+            chosen = connector_jars.keeping(self._chosen, chosen)
         if self._spark is not None and not self._can_become(self._spark, chosen):
             self.close()
         if self._spark is None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from jobmanager.core.graph.sinks import FilesSink, Sink
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan import spark_order
 from jobmanager.core.plan.job_plan import Region
@@ -16,11 +15,11 @@ from jobmanager.protocol.messages import RepartitionedRegion
 from taskrunner import logs
 from taskrunner.core import restore
 from taskrunner.core.restore import FromSavepoint, FromScratch, Restore
-from taskrunner.sinks.continuation import continue_output
-from taskrunner.sinks.directory import Guard, SinkDirectory
+from taskrunner.sinks.directory import Guard
 from taskrunner.sinks.outputs import Output, note_outputs, withdraw_abandoned
 from taskrunner.snapshots.clone import Clones, Past
 from taskrunner.snapshots.snapshot import AttemptContext
+from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.run.job_paths import JobPaths
 from taskrunner.spark.state.repartition import repartition
 
@@ -49,24 +48,21 @@ class Restoring:
             withdraw_abandoned(layout, job, outputs, origin.manifest.attempt, guard)
         note_outputs(layout, outputs)
 
-    def restore(
-        self, region: Region, sinks: Sequence[Sink], outputs: Collection[SinkDirectory]
-    ) -> None:
+    def restore(self, region: Region, sinks: Sequence[BatchSink]) -> None:
         """Makes the region's Spark checkpoint directory, and withdraws later output.
 
         The directory gets its name last: after a crash in here the next attempt finds no
         directory, and does everything again.
         """
-        lost = {batch: why for one in outputs for batch, why in one.lost_batches().items()}
+        lost = {batch: why for one in sinks for batch, why in one.lost_batches().items()}
         choice = self._clones.choose(region.id, lost)
         draft = self._clones.draft(region.id, choice)
         if isinstance(choice, FromSavepoint):
             choice = self._fit(region, choice, draft)
         if isinstance(choice, FromSavepoint | FromScratch):
-            for sink in sinks:
-                self._continue_output(sink)
-        for output in outputs:
-            output.recover(restore.last_kept_batch(choice), self._last_visible(region, choice))
+            self._continue_output(sinks)
+        for sink in sinks:
+            sink.recover(restore.last_kept_batch(choice), self._last_visible(region, choice))
         self._clones.finish(region.id)
         self.chosen[region.id] = choice
         log.info("region_restored", region=region.id, why=choice.why)
@@ -99,16 +95,14 @@ class Restoring:
         keyed = spark_order.keyed(graph, VertexId(region.id))
         return [graph.vertex(vertex).state_layout for vertex in keyed]
 
-    def _continue_output(self, sink: Sink) -> None:
+    def _continue_output(self, sinks: Sequence[BatchSink]) -> None:
         """Withdraws output that other jobs of the lineage published after this job's restore point.
         A job that continues from its own state has already done so at its first start.
         """
-        origin, job = self._past.origin, self._subject.job
-        if origin is None or origin.job == job or not isinstance(sink.connector, FilesSink):
-            return
-        directory = self._places.resolve(sink.connector.path)
-        lineage = origin.manifest.lineage
-        continue_output(directory, job, sink.id, lineage, self._places.guard_of)
+        origin = self._past.origin
+        if origin is not None and origin.job != self._subject.job:
+            for sink in sinks:
+                sink.continue_output(origin.manifest.lineage)
 
     def _last_visible(self, region: Region, choice: Restore) -> int | None:
         """The last batch that is certainly covered by a checkpoint or savepoint."""

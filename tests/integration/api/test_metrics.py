@@ -219,3 +219,20 @@ async def test_prometheus_may_ask_for_openmetrics(cluster: Cluster) -> None:
 
     assert answer.headers["content-type"].startswith("application/openmetrics-text")
     assert answer.text.endswith("# EOF\n")
+
+
+async def test_the_lag_of_a_source_is_there_for_each_partition(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document())
+    lag = {"partition": "bids-1", "position": 5, "end": 9, "rows": 4, "seconds": 2.5}
+    unmeasured = {"partition": "bids-2", "position": 0, "end": 3, "rows": 3, "seconds": None}
+    source = {"vertex": "bids", "lags": [lag, unmeasured], "unreadable_rows": 2}
+    await runner.beat({"region": "out", "batch": 3, "is_active": True, "sources": [source]})
+
+    found = await scrape(cluster)
+
+    at = {"job": UUID(str(job)).hex, "vertex": "bids"}
+    assert found.value("headgate_source_lag_rows", **at, partition="bids-1") == 4
+    assert found.value("headgate_source_lag_seconds", **at, partition="bids-1") == 2.5
+    assert found.value("headgate_source_lag_rows", **at, partition="bids-2") == 3
+    assert found.value("headgate_source_lag_seconds", **at, partition="bids-2") is None
+    assert found.value("headgate_source_unreadable_rows", **at) == 2

@@ -221,3 +221,23 @@ async def test_a_drained_savepoint_is_refused_unless_that_is_said(
     assert await cluster.get("/jobs") == before
     taken = await submit(cluster, a_document(), savepoint=str(savepoint), allow_drained=True)
     assert taken.status_code == 202
+
+
+async def test_a_start_from_a_savepoint_that_is_repeated_with_its_key_is_the_same_job(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """The job itself writes to the sink by then, and has perhaps deleted the savepoint."""
+    savepoint = a_savepoint(tmp_path / "repeated", a_document())
+    document = a_document_with("out", path="repeated")
+    key = {"Idempotency-Key": "deploy-7"}
+
+    async def start() -> httpx.Response:
+        params = {"savepoint": str(savepoint)}
+        return await cluster.http.post("/v1/jobs", params=params, json=document, headers=key)
+
+    first = await start()
+    (savepoint / layout.MANIFEST).unlink()
+    again = await start()
+
+    assert (first.status_code, again.status_code) == (202, 202), again.text
+    assert first.json() == again.json()

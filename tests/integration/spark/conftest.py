@@ -14,7 +14,14 @@ from taskrunner.spark.session import java_options
 from taskrunner.spark.session.session import close_session, open_session, settings
 from tests.integration.spark.jobs import JobUnderTest
 from tests.integration.spark.runner_process import Site
+from tests.support.connector_jars import installed_jars
 from tests.support.renewed import Renewed, renewed
+
+
+def connector_jars() -> list[Path]:
+    """The jars that `make jars` has installed."""
+    installed = os.environ.get("HEADGATE_CONNECTOR_JARS")
+    return sorted(Path(installed).glob("*/*/*.jar")) if installed else []
 
 
 @contextmanager
@@ -24,11 +31,18 @@ def a_session() -> Iterator[SparkSession]:
         "spark.sql.streaming.stateStore.minDeltasForSnapshot": "2",
         "spark.sql.streaming.stateStore.maintenanceInterval": "500ms",
         "spark.log.level": "ERROR",
+        "spark.jars": ",".join(map(str, connector_jars())),
     }
     with TemporaryDirectory(prefix="hg", ignore_cleanup_errors=True) as temporary:
         os.environ[java_options.DIRECTORY] = os.environ["SPARK_LOCAL_DIRS"] = temporary
         session = open_session(
-            settings(name="tests", master="local[2]", parallelism=2, extra=extra),
+            settings(
+                name="tests",
+                master="local[2]",
+                parallelism=2,
+                extra=extra,
+                jars=installed_jars(),
+            ),
         )
         try:
             yield session

@@ -10,7 +10,7 @@ import networkx
 import pytest
 from networkx.algorithms.link_analysis.pagerank_alg import _pagerank_python  # needs no scipy
 
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex
+from taskrunner.core.invalid_vertex import InvalidVertex
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink
 
 Edge = tuple[Any, Any, float]

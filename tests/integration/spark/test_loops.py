@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex
+from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.loops import Frames, Judge, Keep, RoundVerdict, RunningLoops
 from taskrunner.spark.run.region_query import QueryPhase
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink

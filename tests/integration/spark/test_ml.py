@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 import pytest
 
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex
+from taskrunner.core.invalid_vertex import InvalidVertex
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink
 
 DICE = random.Random(5)

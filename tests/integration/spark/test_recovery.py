@@ -19,7 +19,7 @@ from taskrunner.reports import failure_of, region_failure
 from taskrunner.sinks.staged_files import staged_files
 from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.snapshots.spark_state import state_of
-from taskrunner.spark.run import batch_sinks
+from taskrunner.spark.connectors import files as files_connector
 from taskrunner.spark.run.region_query import QueryPhase
 from tests.integration.spark.fed_files import (
     ALL_ROWS,
@@ -233,7 +233,7 @@ def test_a_batch_whose_files_are_not_where_the_driver_looks_is_not_published(
     feed(job, 0, 0)
     job.define(files_source(), SUMS, files_sink("sums", format=file_format))
     with monkeypatch.context() as patched:
-        patched.setattr(batch_sinks, "staged_files", what_the_driver_finds)
+        patched.setattr(files_connector, "staged_files", what_the_driver_finds)
         # When a batch runs
         started = job.start()
         region = started.regions[0]

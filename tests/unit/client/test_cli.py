@@ -1,10 +1,7 @@
 """The command line against a real HTTP server that gives the answers it was told to give."""
 
 import json
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,58 +14,17 @@ import jobmanager.client.script_command
 import jobmanager.client.sql_command
 import jobmanager.client.state_commands  # noqa: F401
 from jobmanager.client.cli import app, run
+from tests.support.answering_server import Answers, an_answering_server
 
 JOB = "3f" * 16
 GRAPH = "name: revenue\nvertices: []\n"
 
 
-@dataclass
-class Answers:
-    """Answers by "METHOD /path", and the requests that came."""
-
-    url: str = ""
-    of: dict[str, tuple[int, Any]] = field(default_factory=dict)
-    asked: list[tuple[str, Any]] = field(default_factory=list)
-
-
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Answers]:
-    given = Answers()
-
-    class Handler(BaseHTTPRequestHandler):
-        def _answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            given.asked.append((f"{self.command} {self.path}", _read(body)))
-            status, answer = given.of.get(
-                f"{self.command} {self.path}", (404, {"errors": [f"no route {self.path}"]})
-            )
-            content = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        do_GET = do_POST = do_PATCH = _answer  # noqa: N815 - as http.server calls them
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        given.url = f"http://127.0.0.1:{server.server_port}"
+    with an_answering_server() as given:
         monkeypatch.setenv("HEADGATE_URL", given.url)
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
         yield given
-        server.shutdown()
-        thread.join()
-
-
-def _read(body: bytes) -> Any:
-    """JSON, or the bytes of an upload."""
-    try:
-        return json.loads(body or b"null")
-    except ValueError:
-        return body
 
 
 def a_job(state: str = "RUNNING") -> dict[str, Any]:
@@ -154,7 +110,7 @@ def test_cancel_that_waits_in_vain_says_so(
 
     code = run(app, ["cancel", JOB, "--wait", "--timeout", "0"])
 
-    assert code == 1
+    assert code == 124
     assert f"job {JOB} has not ended within 0 s" in capsys.readouterr().err
 
 
@@ -263,7 +219,7 @@ def test_an_error_of_the_server_is_one_line(
         {"title": "The job is not running", "detail": f"job {JOB} is starting"},
     )
 
-    assert run(app, ["checkpoint", JOB]) == 1
+    assert run(app, ["checkpoint", JOB]) == 5
 
     out, err = capsys.readouterr()
     assert out == ""
@@ -271,7 +227,7 @@ def test_an_error_of_the_server_is_one_line(
 
 
 def test_a_server_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(app, ["list", "--url", "http://127.0.0.1:1"]) == 1
+    assert run(app, ["list", "--url", "http://127.0.0.1:1"]) == 3
 
     out, err = capsys.readouterr()
     assert out == ""

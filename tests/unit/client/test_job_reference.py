@@ -55,3 +55,12 @@ def test_a_name_that_two_live_jobs_have_is_refused() -> None:
 def test_what_fits_no_job_is_refused(reference: str) -> None:
     with pytest.raises(AmbiguousJob, match="there is no job"):
         choose(JOBS, reference)
+
+
+def test_of_ended_jobs_of_one_name_the_newest_is_meant_where_that_does_no_harm() -> None:
+    ended = [a_job(OLD, "revenue", "FINISHED"), a_job(NEW, "revenue", "FAILED")]
+    ended[1]["start-time"] = 7
+
+    assert choose(ended, "revenue", newest=True) == NEW
+    with pytest.raises(AmbiguousJob):
+        choose(ended, "revenue")

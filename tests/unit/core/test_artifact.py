@@ -14,11 +14,12 @@ from jobmanager.core import artifact
 from jobmanager.core.artifact import UploadLimits
 from jobmanager.core.errors import ArtifactStoreFull, InvalidArtifact
 from jobmanager.core.graph import function_references, graph_document
+from jobmanager.core.graph.connectors.python_classes import PythonSource
 from jobmanager.core.graph.inputs import Input
 from jobmanager.core.graph.iterations import Iterate
 from jobmanager.core.graph.module_names import ModuleNames, names_in
 from jobmanager.core.graph.process_functions import Python
-from jobmanager.core.graph.sources import PythonSource, Source
+from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import VertexId
 from jobmanager.files.zip_entries import unpacked
 from tests.support.builders import a_document

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from jobmanager.core.ids import VertexId
+from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.core.model_metadata import class_fault
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.models import check_classes
 
 PIPELINE = "org.apache.spark.ml.PipelineModel"

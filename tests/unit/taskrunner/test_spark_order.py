@@ -1,7 +1,7 @@
-from jobmanager.core.graph.sources import GeneratorSource, TableSource
+from jobmanager.core.graph.connectors.generator import GeneratorSource
+from jobmanager.core.graph.connectors.table import TableSource
 from jobmanager.core.ids import VertexId
 from jobmanager.core.plan import spark_order
-from taskrunner.core import exhaustion
 from tests.unit.taskrunner.builders import a_graph
 
 SINK = VertexId("out")
@@ -31,17 +31,17 @@ def test_operators_and_sources_are_numbered_from_the_sink_left_first() -> None:
 def test_a_generator_is_exhausted_when_its_seconds_cover_its_rows() -> None:
     generator = GeneratorSource(rows_per_second=10, rows=25, columns={"id": "id"})
 
-    assert not exhaustion.is_exhausted(generator, None)
-    assert not exhaustion.is_exhausted(generator, 2)
-    assert exhaustion.is_exhausted(generator, 3)
+    assert not generator.is_exhausted(None)
+    assert not generator.is_exhausted(2)
+    assert generator.is_exhausted(3)
 
 
 def test_rows_that_a_generator_gives_after_its_end_are_not_counted() -> None:
     generator = GeneratorSource(rows_per_second=10, rows=25, columns={"id": "id"})
 
-    assert exhaustion.rows_read(generator, start=1, end=9, counted=80) == 15
+    assert generator.rows_read(start=1, end=9, counted=80) == 15
 
 
 def test_a_table_is_exhausted_by_its_first_offset() -> None:
-    assert not exhaustion.is_exhausted(TableSource(()), None)
-    assert exhaustion.is_exhausted(TableSource(()), {"logOffset": 0})
+    assert not TableSource(()).is_exhausted(None)
+    assert TableSource(()).is_exhausted({"logOffset": 0})

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber
-from jobmanager.core.snapshots.layout import POOL, POOL_LOCK, checkpoint_manifest
+from jobmanager.core.snapshots.layout import DISCARDED, POOL, POOL_LOCK, checkpoint_manifest
 from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.files.snapshot_storage import FileSnapshotStorage
 from jobmanager.files.storage_port import StoreFailed, damage
@@ -60,10 +60,11 @@ def take(
     return snapshots.take(CheckpointNumber(checkpoint), {OUT: spark.path}, NOW, between_files)
 
 
-def discard(layout: JobLayout, checkpoint: int) -> None:
+def discard(layout: JobLayout, checkpoint: int, *, was_completed: bool = False) -> None:
     elsewhere = ELSEWHERE if layout.elsewhere else None
     storage = FileSnapshotStorage(layout.directory.parent.parent, elsewhere)
-    asyncio.run(storage.discard_checkpoint(JOB, CheckpointNumber(checkpoint)))
+    number = CheckpointNumber(checkpoint)
+    asyncio.run(storage.discard_checkpoint(JOB, number, was_completed=was_completed))
 
 
 def once(when: int, do: Callable[[], None]) -> Callable[[], None]:
@@ -133,6 +134,17 @@ def test_a_checkpoint_that_is_discarded_while_it_is_uploaded_gets_no_manifest(
     assert checkpoints == {"1"}
     third = take(snapshots, 3, spark)
     assert is_whole(layout, third.manifest)
+
+
+def test_a_completed_checkpoint_is_discarded_twice_without_a_note(
+    layout: JobLayout, spark: SparkDirectory
+) -> None:
+    snapshots = snapshots_of(layout)
+    take(snapshots, 1, spark)
+    for _ in range(2):
+        discard(layout, 1, was_completed=True)
+    assert layout.snapshots.list_names("checkpoints") == frozenset()
+    assert DISCARDED not in layout.work.list_names("")
 
 
 def test_a_superseded_attempt_ends_between_two_files(

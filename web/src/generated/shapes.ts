@@ -1354,6 +1354,25 @@ export interface components {
             minParallelism: number;
             parallelism: number;
         };
+        /**
+         * PartitionLag
+         * @description How far a source is behind the end of one partition of its input.
+         */
+        PartitionLag: {
+            /** @description The offset after the last record. */
+            end: number;
+            /** @description In Kafka the topic and the number of the partition: `bids-0`. */
+            partition: string;
+            /** @description The offset of the first record that was not read. */
+            position: number;
+            /** @description Records that were not read. */
+            rows: number;
+            /**
+             * @description The age of the first record that was not read, by its timestamp, as measured at the last
+             *     checkpoint; 0: all records were read; None: unknown.
+             */
+            seconds: number | null;
+        };
         /** PhaseResponse */
         PhaseResponse: {
             detail: string | null;
@@ -2020,8 +2039,15 @@ export interface components {
             backlog_rows: number | null;
             /** @default 0 */
             input_rows_per_second: number;
+            /** @description Of a source that has partitions, such as Kafka. */
+            lags: components["schemas"]["PartitionLag"][];
             /** @default 0 */
             processed_rows_per_second: number;
+            /**
+             * @description Records that this attempt could not decode.
+             * @default 0
+             */
+            unreadable_rows: number;
             vertex: string;
         };
         /** SparkJudgement */
@@ -2700,6 +2726,7 @@ export type OperationResponse = components['schemas']['OperationResponse'];
 export type OperationStatus = components['schemas']['OperationStatus'];
 export type OperatorProgress = components['schemas']['OperatorProgress'];
 export type ParallelismBounds = components['schemas']['ParallelismBounds'];
+export type PartitionLag = components['schemas']['PartitionLag'];
 export type PhaseResponse = components['schemas']['PhaseResponse'];
 export type PlanInput = components['schemas']['PlanInput'];
 export type PlanNode = components['schemas']['PlanNode'];

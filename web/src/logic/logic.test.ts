@@ -353,6 +353,11 @@ test("figures of a task come from the regions it is in", () => {
         input_rows_per_second: 9,
         processed_rows_per_second: 9,
         backlog_rows: null,
+        lags: [
+          { partition: "bids-0", position: 5, end: 6, rows: 1, seconds: 0.5 },
+          { partition: "bids-1", position: 5, end: 9, rows: 4, seconds: null },
+        ],
+        unreadable_rows: 3,
       },
     ],
     operators: [
@@ -387,6 +392,8 @@ test("figures of a task come from the regions it is in", () => {
     0.5,
     true,
   ]);
+  expect(source.lags.map((one) => one.partition)).toEqual(["bids-1", "bids-0"]);
+  expect([source.unreadableRows, sink.unreadableRows]).toEqual([3, null]);
   expect([sink.inRate, sink.outRate, sink.stateBytes, sink.droppedRows]).toEqual([null, 20, 77, 1]);
 });
 

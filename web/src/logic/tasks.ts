@@ -1,6 +1,6 @@
 // The figures of each task of a running job, from what Spark reports about its regions.
 
-import type { Plan, PlanNode, RegionProgress } from "../api";
+import type { PartitionLag, Plan, PlanNode, RegionProgress } from "../api";
 import type { Meters } from "./rates";
 
 export interface TaskFigures {
@@ -15,6 +15,10 @@ export interface TaskFigures {
   stateBytes: number | null;
   updatedRows: number | null;
   droppedRows: number | null;
+  /** Records that the sources could not decode; null: the task has no source. */
+  unreadableRows: number | null;
+  /** Of each partition of the sources, such as a topic's; the largest lag first. */
+  lags: readonly PartitionLag[];
   isActive: boolean;
 }
 
@@ -54,6 +58,8 @@ export function figuresOf(
     stateBytes: operators.length ? sum(operators.map((one) => one.state_bytes)) : null,
     updatedRows: operators.length ? sum(operators.map((one) => one.updated_rows)) : null,
     droppedRows: operators.length ? sum(operators.map((one) => one.dropped_rows)) : null,
+    unreadableRows: sources.length ? sum(sources.map((one) => one.unreadable_rows ?? 0)) : null,
+    lags: sources.flatMap((one) => one.lags ?? []).sort((one, other) => other.rows - one.rows),
     isActive: mine.some((one) => one.is_active),
   };
 }

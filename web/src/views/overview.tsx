@@ -100,7 +100,11 @@ function Subtasks({
         <Fact name="State in memory">{bytes(figures.stateBytes)}</Fact>
         <Fact name="Rows updated, last batch">{grouped(figures.updatedRows)}</Fact>
         <Fact name="Rows too late, last batch">{grouped(figures.droppedRows)}</Fact>
+        {figures.unreadableRows === null || (
+          <Fact name="Records not readable">{grouped(figures.unreadableRows)}</Fact>
+        )}
       </dl>
+      {figures.lags.length > 0 && <Lags lags={figures.lags} />}
       {rows.length === 0 ? (
         <Empty title="No subtask of this task takes part in checkpoints" />
       ) : (
@@ -146,6 +150,44 @@ function Subtasks({
         </Table>
       )}
     </Section>
+  );
+}
+
+/** How far the sources are behind, partition by partition. */
+function Lags({ lags }: { lags: TaskFigures["lags"] }) {
+  return (
+    <Table label="Lag">
+      <thead>
+        <tr>
+          <th scope="col">Partition</th>
+          <th scope="col" class="num">
+            Read up to
+          </th>
+          <th scope="col" class="num">
+            End
+          </th>
+          <th scope="col" class="num">
+            Lag, records
+          </th>
+          <th scope="col" class="num">
+            Lag, time
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {lags.map((one) => (
+          <tr key={one.partition}>
+            <th scope="row" class="mono">
+              {one.partition}
+            </th>
+            <td class="num">{grouped(one.position)}</td>
+            <td class="num">{grouped(one.end)}</td>
+            <td class="num">{grouped(one.rows)}</td>
+            <td class="num">{one.seconds == null ? NONE : duration(one.seconds * 1000)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </Table>
   );
 }
 

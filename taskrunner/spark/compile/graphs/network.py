@@ -8,8 +8,8 @@ from pyspark.sql import functions as sql
 
 from jobmanager.core.graph.graph_algorithms import GraphAlgorithm
 from jobmanager.core.ids import VertexId
+from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.frames import column
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.loops import Loops
 
 OURS = ("src", "dst", "weight")

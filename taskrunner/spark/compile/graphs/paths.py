@@ -4,8 +4,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from jobmanager.core.graph.graph_algorithms import ShortestPaths
+from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.graphs.network import Network
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.loops import Keep, delta_rounds
 
 _MOST = 2**31 - 1

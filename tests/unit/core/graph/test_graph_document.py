@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from jobmanager.core.errors import Fault, InvalidJobGraph
 from jobmanager.core.graph import graph_document
+from jobmanager.core.graph.connectors.generator import GeneratorSource
 from jobmanager.core.graph.inputs import Ship
-from jobmanager.core.graph.sources import GeneratorSource
 from jobmanager.core.graph.window_kinds import TumblingWindow
 from jobmanager.core.graph.windows import Window
 from jobmanager.core.ids import VertexId
@@ -132,9 +132,7 @@ def test_five_faults_are_told_at_once() -> None:
             a_document_with("revenue", trigger={"count": 0}),
             "revenue.trigger.count: 0 is not a whole number from 1",
         ),
-        (a_document_with("out", connector="kafka"), "out.connector: connector 'kafka' is not"),
         (a_document_with("out", connector="carrier"), "out.connector: 'carrier' is not a sink"),
-        (a_document_with("out", format="avro"), "out.format: format 'avro' is not supported"),
         (a_document_with("out", path=None), "out.path: missing: a text is needed"),
     ],
 )

@@ -179,7 +179,7 @@ def test_only_windows_of_time_have_a_late_side(graph: Row, told: str) -> None:
 def test_an_unknown_side_is_a_fault() -> None:
     graph = a_graph({**late_sink(), "inputs": [{"from": "w", "side": "early"}]})
 
-    assert "late.inputs[0].side: 'early' is not one of late" in faults_of(graph)
+    assert "late.inputs[0].side: 'early' is not one of late, bad" in faults_of(graph)
 
 
 def test_all_faults_are_told_at_once() -> None:

@@ -244,7 +244,7 @@ def test_old_checkpoints_go_but_not_what_another_job_starts_from() -> None:
 
     assert story.life.restorable == (1, 3, 4)
     assert of_type(story.effects, effects.DiscardCheckpoint) == [
-        effects.DiscardCheckpoint(CheckpointNumber(2))
+        effects.DiscardCheckpoint(CheckpointNumber(2), was_completed=True)
     ]
 
 

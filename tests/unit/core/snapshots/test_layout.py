@@ -54,6 +54,7 @@ ALLOWED = {
     ("jobmanager/server.py", "inspector"),
     # of Flink's REST interface
     ("jobmanager/api/flink/savepoints.py", "savepoint-path"),
+    ("jobmanager/api/client_operations.py", "POST /v1/savepoint-disposal"),
     ("jobmanager/api/flink/savepoints.py", "/savepoint-disposal"),
     ("jobmanager/api/flink/savepoints.py", "/savepoint-disposal/{triggerid}"),
     ("jobmanager/core/access/route_rules.py", "/savepoint-disposal"),

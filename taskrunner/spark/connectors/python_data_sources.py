@@ -7,7 +7,7 @@ from pyspark.sql.datasource import DataSource
 
 from jobmanager.core.ids import VertexId
 from taskrunner import functions
-from taskrunner.spark.compile.invalid_vertex import InvalidVertex
+from taskrunner.core.invalid_vertex import InvalidVertex
 
 
 def register(spark: SparkSession, vertex: VertexId, reference: str, needs: str = "") -> str:

@@ -1,0 +1,297 @@
+"""A sink whose batches are staged in the job's directory and published by transactions.
+
+Spark's executors write the rows of a batch as Parquet files; creating the batch's record decides
+it; then one transaction writes the rows and the marker together (`core/transactional_output.py`).
+The transactions are fenced by the topic itself, and by nothing else: a new attempt takes over
+before it reads the marker, and from then on no older attempt can publish anything.
+
+    jobs/<job>/transactions/<sink>/<batch>.json                 decided, not known to be published
+                                   published                    the last marker that was written
+                                   staging/<attempt>-<batch>-<id>/…
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+from typing import Protocol
+from uuid import uuid4
+
+from jobmanager.core.graph.connectors.kafka import Rewind
+from jobmanager.core.ids import AttemptNumber, VertexId
+from jobmanager.core.snapshots.layout import temporary_name
+from taskrunner import logs
+from taskrunner.core import transactional_output
+from taskrunner.core.staged_rows import (
+    BatchCount,
+    BatchIncomplete,
+    OutputFileChanged,
+    StagedFile,
+    contradiction,
+)
+from taskrunner.sinks.directory import Guard
+from taskrunner.snapshots import durable
+
+_RECORD = re.compile(r"(\d+)\.json")
+_NOTE = "published"
+log = logs.get("sink")
+
+
+class TransactionalTopic(Protocol):
+    """Where the transactions go. It has one writer: the last that took over."""
+
+    def take_over(self) -> int | None:
+        """Fences all older writers, ends what they left open, and returns the marker; None: there
+        is none. After this no older writer can publish.
+        """
+        ...
+
+    def publish(self, files: Sequence[Path], marker: int) -> None:
+        """Writes the rows of Parquet files and the marker in one transaction."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedBatch:
+    """The record of a batch: its rows are staged, and it is not computed again."""
+
+    batch: int
+    rows: int
+    attempt: int
+    files: tuple[tuple[str, int], ...]
+    """Name below the staging directory, and bytes."""
+
+
+class StagedTransactions:
+    """One sink's batches. Threads may share it."""
+
+    def __init__(
+        self,
+        directory: Path,
+        sink: VertexId,
+        attempt: AttemptNumber,
+        topic: TransactionalTopic,
+        guard: Guard,
+        rewind: Rewind = Rewind.REFUSE,
+        after_step: Callable[[str], None] = lambda step: None,
+    ) -> None:
+        self._directory = directory
+        self._sink = sink
+        self._attempt = attempt
+        self._topic = topic
+        self._guard = guard
+        self._rewind = rewind
+        self._after_step = after_step
+        """Called after each step after which a crash may happen (tests use it)."""
+        self._lock = RLock()
+        self._published: int | None = None
+        """The marker. None: this attempt has not taken over, or does not know how its last
+        transaction ended.
+        """
+        self._newest = -1
+        """The newest batch that this attempt was given, with or without rows. A batch that an older
+        attempt had only begun does not count: its rows are not known.
+        """
+
+    def is_decided(self, batch: int) -> bool:
+        """Whether the rows of a batch are staged for good, or published."""
+        return batch < (self._published or 0) or self._path(batch).exists()
+
+    def stage(self, batch: int) -> Path:
+        """A new path for a batch's files; it does not exist yet."""
+        durable.make_directory(self._staging)
+        return self._staging / f"{self._attempt}-{batch}-{uuid4().hex[:12]}"
+
+    def decide(
+        self, batch: int, staged: Path, count: BatchCount, files: Sequence[StagedFile]
+    ) -> None:
+        """Decides that `files`, written below `staged`, are the batch's rows. A batch without rows
+        needs no record. Raises `BatchIncomplete` or `Superseded`.
+        """
+        self._newest = max(self._newest, batch)
+        if wrong := contradiction(count, files):
+            raise BatchIncomplete(
+                f"sink {self._sink}, batch {batch}: Spark counted {count.rows} rows, but {wrong} "
+                f"(looked for in {staged}). Is the directory mounted on every worker? Nothing of "
+                "the batch was published; the batch runs again after a restart"
+            )
+        if count.rows == 0:
+            shutil.rmtree(staged, ignore_errors=True)
+            return
+        filled = [one for one in files if not one.is_empty]
+        durable.sync_all((staged / one.path for one in filled), inside=self._staging)
+        self._after_step("staged")
+        named = [(f"{staged.name}/{one.path}", one.bytes) for one in filled]
+        document = {
+            "batch": batch,
+            "rows": count.rows,
+            "attempt": self._attempt,
+            "files": named,
+        }
+        with self._lock, self._guard():
+            durable.create(self._path(batch), json.dumps(document, indent=1))
+        self._after_step("decided")
+
+    def abandon(self, batch: int, staged: Path) -> None:
+        """Deletes the staged files after a failure, unless the batch was decided."""
+        with self._lock:
+            if not self._path(batch).exists():
+                shutil.rmtree(staged, ignore_errors=True)
+
+    def show_up_to(self, batch: int) -> None:
+        """Publishes every decided batch up to `batch`, in order. May be repeated."""
+        with self._lock:
+            try:
+                self._publish_up_to(batch)
+            except BaseException:
+                # The transaction may have been committed: ask before the next one.
+                self._published = None
+                self._topic.close()
+                raise
+
+    def recover(self, last_kept: int, last_visible: int | None) -> None:
+        """Takes over from older attempts, and brings records in line with the restored state.
+        Raises `RewindRefused` and `MarkerLost`.
+        """
+        with self._lock:
+            start = transactional_output.start(
+                self._sink, self._take_over(), self._noted(), last_kept, self._rewind
+            )
+            if start.must_reset:
+                log.warning("published_again", sink=self._sink, after_batch=last_kept)
+                self._note(start.published)  # first: a note is never ahead of the marker
+                self._after_step("note_reset")
+                self._topic.publish((), start.published)
+                self._after_step("marker_reset")
+                self._published = start.published
+            for batch in transactional_output.leftovers(
+                self._decided(), start.published, last_kept
+            ):
+                self._forget(batch)
+            self._delete_orphans()
+            if last_visible is not None:
+                self.show_up_to(min(last_visible, last_kept))
+
+    def lost_batches(self) -> dict[int, str]:
+        """Batches that are decided and cannot be published, with the reason: they have to be run
+        again.
+        """
+        lost = {}
+        for batch in sorted(self._decided()):
+            try:
+                self._files_of(self._read(batch))
+            except OutputFileChanged as error:
+                lost[batch] = str(error)
+        return lost
+
+    def close(self) -> None:
+        """Ends the connections to the topic."""
+        with self._lock:
+            self._published = None
+            self._topic.close()
+
+    def _publish_up_to(self, batch: int) -> None:
+        if self._published is None:
+            self._published = self._take_over() or 0
+        for one in transactional_output.due(self._decided(), self._published, batch):
+            self._transact(self._files_of(self._read(one)), one + 1)
+            self._forget(one)
+        last = min(batch, self._newest)
+        if self._published <= last:  # the newest batches had no rows
+            self._transact((), last + 1)
+
+    def _transact(self, files: Sequence[Path], marker: int) -> None:
+        self._topic.publish(files, marker)
+        self._after_step("published")
+        self._published = marker
+        self._note(marker)
+        self._after_step("noted")
+
+    def _take_over(self) -> int | None:
+        # Inside of the fence: an attempt that was replaced must not take over again.
+        with self._guard():
+            self._published = None
+            marker = self._topic.take_over()
+        self._after_step("taken_over")
+        self._published = marker or 0
+        return marker
+
+    def _decided(self) -> list[int]:
+        if not self._directory.exists():
+            return []
+        matches = [_RECORD.fullmatch(path.name) for path in self._directory.iterdir()]
+        return [int(match[1]) for match in matches if match]
+
+    def _read(self, batch: int) -> DecidedBatch:
+        path = self._path(batch)
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            files = tuple((str(name), int(size)) for name, size in document.pop("files"))
+            return DecidedBatch(files=files, **document)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise OutputFileChanged(
+                f"sink {self._sink}, batch {batch}: the record {path} is damaged ({error}). "
+                "Start the job from a checkpoint before this batch"
+            ) from None
+
+    def _files_of(self, record: DecidedBatch) -> list[Path]:
+        """The staged files of a batch, each with the size in the record."""
+        paths = []
+        for name, size in record.files:
+            path = self._staging / name
+            found = path.stat().st_size if path.exists() else None
+            if found != size:
+                raise OutputFileChanged(
+                    f"sink {self._sink}, batch {record.batch}: the record names {path} with {size} "
+                    f"bytes, and the file {'is gone' if found is None else f'has {found}'}. The "
+                    "batch is not published: bring the file back (is the directory mounted?), or "
+                    "start the job from a checkpoint before this batch"
+                )
+            paths.append(path)
+        return paths
+
+    def _forget(self, batch: int) -> None:
+        """Deletes the record of a batch that is published or not wanted, then its rows."""
+        try:
+            staged = {self._staging / Path(name).parts[0] for name, _ in self._read(batch).files}
+        except OutputFileChanged:
+            staged = set(self._staging.glob(f"*-{batch}-*"))
+        self._path(batch).unlink(missing_ok=True)
+        durable.sync(self._directory)
+        self._after_step("forgotten")
+        for one in staged:
+            shutil.rmtree(one, ignore_errors=True)
+
+    def _delete_orphans(self) -> None:
+        """Deletes staged files that no record names, and records that a crash left half written."""
+        for unfinished in self._directory.glob(temporary_name("*", "*")):
+            unfinished.unlink()
+        if not self._staging.exists():
+            return
+        named = {
+            Path(name).parts[0] for one in self._decided() for name, _ in self._read(one).files
+        }
+        for staged in self._staging.iterdir():
+            if staged.name not in named:
+                shutil.rmtree(staged, ignore_errors=True)
+
+    def _noted(self) -> int | None:
+        try:
+            return int((self._directory / _NOTE).read_text())
+        except FileNotFoundError:
+            return None
+
+    def _note(self, marker: int) -> None:
+        durable.write(self._directory / _NOTE, f"{marker}\n")
+
+    @property
+    def _staging(self) -> Path:
+        return self._directory / "staging"
+
+    def _path(self, batch: int) -> Path:
+        return self._directory / f"{batch}.json"

@@ -1,0 +1,81 @@
+"""The port of a sink: it writes the batches of a stream, and brings its output in line with the
+state that an attempt starts from.
+
+At the start of an attempt the epoch is raised first: no older attempt can publish any more. Then,
+for each sink of a region and before the region's query starts:
+
+    begin(schema)             compare the output with the columns of the rows, make what is missing
+        │
+    lost_batches()            committed output that cannot be published any more
+        │   the state to start from is chosen; it is before any lost batch
+    continue_output(lineage)  only if the job starts from a savepoint of another job, or anew from
+        │                     one: withdraw what other jobs of the lineage wrote after it
+    recover(last_kept, …)     withdraw what this job wrote after batch `last_kept`, complete what
+        │                     was committed and not shown; may be repeated after a crash
+    write(rows, batch)        for each batch, in order; the first may be a repetition of a batch
+        │                     that was written before, by this attempt or an older one
+    show_up_to(batch)         only if `holds_output`: after a checkpoint that covers the batch
+
+A repeated batch has the same rows, maybe in another order and in other partitions.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from jobmanager.core.snapshots.manifest import Ancestor
+
+
+class BatchWriter(Protocol):
+    def write(self, rows: DataFrame, batch: int) -> int:
+        """Writes the rows of a batch; returns how many there were. The rows have to be computed
+        exactly once, also if the batch is not written because it already was: Spark's state
+        depends on that.
+        """
+        ...
+
+
+class BatchSink:
+    """One sink in one attempt. A sink that promises nothing implements `write` alone."""
+
+    @property
+    def holds_output(self) -> bool:
+        """Whether output waits for its checkpoint; then the job finishes with a checkpoint."""
+        return False
+
+    def write(self, rows: DataFrame, batch: int) -> int:
+        """As `BatchWriter.write`."""
+        raise NotImplementedError
+
+    def begin(self, schema: StructType) -> None:
+        """Compares the rows that are to come with what is there, such as the columns of a table,
+        and makes what is missing. Raises `VertexRefused` with every difference.
+        """
+
+    def lost_batches(self) -> Mapping[int, str]:
+        """Batches that are committed and cannot be published, each with the reason: they have to be
+        run again.
+        """
+        return {}
+
+    def continue_output(self, lineage: tuple[Ancestor, ...]) -> None:
+        """Withdraws what other jobs of the lineage (the oldest first) wrote after the batches that
+        are part of the state that this job starts from. May be repeated. Raises `OutputLost` if
+        output that is part of the state does not exist any more, or cannot be withdrawn.
+        """
+
+    def recover(self, last_kept: int, last_visible: int | None) -> None:
+        """Brings the output of this job in line with the state that the attempt starts from.
+        `last_kept` is the last batch whose output stays (-1: none); `last_visible` the batch up to
+        which held output may be seen. May be repeated. Raises `OutputLost` if output after
+        `last_kept` cannot be withdrawn.
+        """
+
+    def has_batch(self, batch: int) -> bool:
+        """Whether the batch's output is committed. A batch job whose output is there is done."""
+        return False
+
+    def show_up_to(self, batch: int) -> None:
+        """Publishes the output that was held for a checkpoint at `batch`. May be repeated."""

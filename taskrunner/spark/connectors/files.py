@@ -1,0 +1,97 @@
+"""`files`: Spark's own formats; a directory in which each committed row is seen exactly once."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from jobmanager.core.graph.connectors.files import FilesSink, FilesSource
+from jobmanager.core.graph.file_format import FileFormat
+from jobmanager.core.graph.job_graph import Mode
+from jobmanager.core.graph.sinks import Sink
+from jobmanager.core.graph.sources import Source
+from jobmanager.core.snapshots.manifest import Ancestor
+from taskrunner.core.invalid_vertex import VertexRefused
+from taskrunner.sinks.continuation import continue_output
+from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.sinks.staged_files import staged_files, tells_rows
+from taskrunner.spark.connectors.batch_sink import BatchSink
+from taskrunner.spark.connectors.reading import ReadContext, SourceReader
+from taskrunner.spark.connectors.row_counts import counted, discard
+from taskrunner.spark.connectors.writing import SinkWriter, WriteContext
+
+
+class ExactlyOnceFiles(BatchSink):
+    """A replayed batch is computed (its state is needed), but not written."""
+
+    def __init__(self, sink: Sink, files: FilesSink, context: WriteContext) -> None:
+        self._sink = sink
+        self._files = files
+        self._context = context
+        self._path = context.resolve(files.path)
+        self._directory = SinkDirectory(
+            self._path, context.job, sink.id, context.attempt, context.guard
+        )
+
+    @property
+    def holds_output(self) -> bool:
+        return self._files.waits_for_checkpoint and self._context.graph.mode is Mode.STREAMING
+
+    def write(self, rows: DataFrame, batch: int) -> int:
+        if self._directory.state_of(batch) is not None:
+            count = discard(rows)
+            self._directory.finish(batch)
+            return count
+        staged = self._directory.stage(batch)
+        try:
+            return self._write(rows, batch, staged)
+        except BaseException:
+            self._directory.abandon(batch, staged)
+            raise
+
+    def lost_batches(self) -> Mapping[int, str]:
+        return self._directory.lost_batches()
+
+    def continue_output(self, lineage: tuple[Ancestor, ...]) -> None:
+        context = self._context
+        continue_output(self._path, context.job, self._sink.id, lineage, context.guard_of)
+
+    def recover(self, last_kept: int, last_visible: int | None) -> None:
+        self._directory.recover(last_kept, last_visible)
+
+    def has_batch(self, batch: int) -> bool:
+        return self._directory.state_of(batch) is not None
+
+    def show_up_to(self, batch: int) -> None:
+        self._directory.show_up_to(batch)
+
+    def _write(self, rows: DataFrame, batch: int, staged: Path) -> int:
+        observed, count_of = counted(rows, by_partition=not tells_rows(self._files.format))
+        writer = observed.write.format(self._files.format).options(**self._sink.options)
+        if self._files.partition_by:
+            writer = writer.partitionBy(*self._files.partition_by)
+        writer.save(staged.as_uri())
+        count = count_of()
+        files = staged_files(staged, self._files.format)
+        self._directory.commit(batch, staged, count, files, self.holds_output)
+        return count.rows
+
+
+def _read(source: Source, files: FilesSource, context: ReadContext) -> DataFrame:
+    options = dict(source.options)
+    if files.max_files_per_batch is not None and context.mode is Mode.STREAMING:
+        options["maxFilesPerTrigger"] = str(files.max_files_per_batch)
+    return context.load(files.format, source.schema, options, context.resolve(files.path))
+
+
+def _check_rows(sink: Sink, files: FilesSink, rows: DataFrame) -> None:
+    if files.format is not FileFormat.TEXT:
+        return
+    written = [one for one in rows.schema.fields if one.name not in files.partition_by]
+    if [one.dataType.simpleString() for one in written] != ["string"]:
+        found = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in written)
+        raise VertexRefused(f"format text needs exactly one STRING column, found {found}", "format")
+
+
+READERS = (SourceReader(FilesSource, _read),)
+WRITERS = (SinkWriter(FilesSink, ExactlyOnceFiles, _check_rows),)

@@ -1,0 +1,210 @@
+"""`kafka`: Spark's source; Spark's sink at least once, and exactly once by staged transactions."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from jobmanager.core.graph.connectors import kafka_fields
+from jobmanager.core.graph.connectors.kafka import KafkaSink, KafkaSource, Metadata
+from jobmanager.core.graph.file_format import FileFormat
+from jobmanager.core.graph.job_graph import Mode
+from jobmanager.core.graph.sinks import Sink
+from jobmanager.core.graph.sources import Source
+from jobmanager.core.ids import AttemptNumber, JobId
+from jobmanager.core.progress import SourceProgress
+from jobmanager.core.snapshots.manifest import Ancestor
+from taskrunner.core import kafka_failures
+from taskrunner.core.kafka_lag import UnreadRecords, lags, offsets_in
+from taskrunner.sinks.directory import Guard
+from taskrunner.sinks.staged_files import staged_files
+from taskrunner.sinks.staged_transactions import StagedTransactions
+from taskrunner.spark.connectors import kafka_records
+from taskrunner.spark.connectors.batch_sink import BatchSink
+from taskrunner.spark.connectors.kafka_admin import KafkaAdmin
+from taskrunner.spark.connectors.kafka_transactions import KafkaTransactions
+from taskrunner.spark.connectors.reading import ReadContext, SourceReader, progress_of
+from taskrunner.spark.connectors.row_counts import counted, counting, discard
+from taskrunner.spark.connectors.writing import SinkWriter, WriteContext
+
+_unread: dict[str, UnreadRecords] = {}
+"""Source to what was measured at the last checkpoint. A runner has one job at a time."""
+
+
+def _read(source: Source, kafka: KafkaSource, context: ReadContext) -> DataFrame:
+    assert source.schema is not None
+    _unread.pop(source.id, None)
+    options = {
+        **_of_kafka(source.options),
+        **dict([kafka.subscription.option]),
+        **kafka.starting.options,
+        "kafka.bootstrap.servers": ",".join(kafka.servers),
+        "includeHeaders": str(Metadata.HEADERS in kafka.metadata).lower(),
+    }
+    if context.mode is Mode.STREAMING and kafka.max_rows_per_batch is not None:
+        options["maxOffsetsPerTrigger"] = str(kafka.max_rows_per_batch)
+    records = context.load("kafka", None, options)
+    return kafka_records.decoded(records, source.id, kafka, source.schema, _of_format(source))
+
+
+def _progress(vertex: str, report: Any) -> SourceProgress:
+    found = progress_of(vertex, report)
+    read, ends = offsets_in(report.endOffset), offsets_in(report.latestOffset)
+    unread = _unread.setdefault(vertex, UnreadRecords())
+    lagging = lags(read, ends, unread, int(time.time() * 1000))
+    if not lagging:
+        return found
+    return replace(found, backlog_rows=sum(one.rows for one in lagging), lags=lagging)
+
+
+def _checkpointed(source: Source, kafka: KafkaSource, offset: Any, context: ReadContext) -> None:
+    """Commits the offsets to the source's group, and measures the age of what was not read."""
+    read = offsets_in(offset)
+    if not read:
+        return
+    settings = kafka_fields.client_settings(kafka.servers, source.options)
+    admin = KafkaAdmin(context.spark, settings)
+    if kafka.group is not None:
+        admin.commit(kafka.group, read)
+    ends = admin.ends(read)
+    behind = {place: position for place, position in read.items() if ends[place] > position}
+    unread = _unread.setdefault(source.id, UnreadRecords())
+    unread.measured(behind, admin.written_ms(behind))
+
+
+class KafkaBatches(BatchSink):
+    """At least once, by Spark's own writer: a batch that is run again is written again. Headers
+    tell consumers which rows are the same.
+    """
+
+    def __init__(self, sink: Sink, kafka: KafkaSink, context: WriteContext) -> None:
+        self._kafka = kafka
+        self._options = {
+            **_of_kafka(sink.options),
+            "kafka.bootstrap.servers": ",".join(kafka.servers),
+            "topic": kafka.topic,
+        }
+        self._name = f"{context.job.hex}/{sink.id}"
+
+    def write(self, rows: DataFrame, batch: int) -> int:
+        observed, count_of = counting(rows)
+        records = kafka_records.encoded(
+            observed,
+            self._kafka,
+            {
+                "headgate-job": sql.lit(self._name),
+                "headgate-batch": sql.lit(str(batch)),
+                "headgate-row": sql.lower(sql.hex(sql.xxhash64("key", "value"))),
+            },
+        )
+        records.write.format("kafka").options(**self._options).save()
+        return count_of()
+
+
+class KafkaTransactionalBatches(BatchSink):
+    """Exactly once: rows are staged, and published with a marker by one transaction a batch."""
+
+    def __init__(self, sink: Sink, kafka: KafkaSink, context: WriteContext) -> None:
+        self._sink = sink
+        self._kafka = kafka
+        self._context = context
+        self._output = self._output_of(context.job, context.attempt, context.guard)
+
+    @property
+    def holds_output(self) -> bool:
+        is_stream = self._context.graph.mode is Mode.STREAMING
+        return is_stream and self._kafka.waits_for_checkpoint
+
+    def write(self, rows: DataFrame, batch: int) -> int:
+        if self._output.is_decided(batch):
+            count = discard(rows)
+        else:
+            staged = self._output.stage(batch)
+            try:
+                count = self._stage(rows, batch, staged)
+            except BaseException:
+                self._output.abandon(batch, staged)
+                raise
+        if not self.holds_output:
+            self._output.show_up_to(batch)
+        return count
+
+    def lost_batches(self) -> Mapping[int, str]:
+        return self._output.lost_batches()
+
+    def continue_output(self, lineage: tuple[Ancestor, ...]) -> None:
+        """Publishes what the job that this job continues had staged up to the savepoint, and keeps
+        that job from publishing more. What it has published after the savepoint stays.
+        """
+        known = [one for one in lineage if self._sink.id in one.batches]
+        if known:
+            batch = known[-1].batches[self._sink.id]
+            last = -1 if batch is None else batch
+            guard = self._context.guard_of(known[-1].job)
+            other = self._output_of(known[-1].job, AttemptNumber(0), guard)
+            try:
+                other.recover(last_kept=last, last_visible=last)
+            finally:
+                other.close()
+
+    def recover(self, last_kept: int, last_visible: int | None) -> None:
+        self._output.recover(last_kept, last_visible)
+
+    def has_batch(self, batch: int) -> bool:
+        return self._output.is_decided(batch)
+
+    def show_up_to(self, batch: int) -> None:
+        self._output.show_up_to(batch)
+
+    def _output_of(self, job: JobId, attempt: AttemptNumber, guard: Guard) -> StagedTransactions:
+        sink, kafka, context = self._sink, self._kafka, self._context
+        topic = KafkaTransactions(
+            context.spark,
+            f"headgate.{job.hex}.{sink.id}",
+            kafka.topic,
+            kafka_fields.client_settings(kafka.servers, sink.options),
+        )
+        layout = context.layout if job == context.job else context.layout.of_other(job)
+        return StagedTransactions(
+            layout.transactions(sink.id), sink.id, attempt, topic, guard, kafka.rewind
+        )
+
+    def _stage(self, rows: DataFrame, batch: int, staged: Path) -> int:
+        observed, count_of = counted(rows, by_partition=False)
+        records = kafka_records.encoded(observed, self._kafka, {})
+        nulls = {"partition": sql.lit(None).cast("int"), "timestamp": sql.lit(None).cast("long")}
+        records.withColumns(nulls).write.parquet(staged.as_uri())
+        count = count_of()
+        files = staged_files(staged, FileFormat.PARQUET)
+        self._output.decide(batch, staged, count, files)
+        return count.rows
+
+
+def _open(sink: Sink, kafka: KafkaSink, context: WriteContext) -> BatchSink:
+    if kafka.is_exactly_once:
+        return KafkaTransactionalBatches(sink, kafka, context)
+    return KafkaBatches(sink, kafka, context)
+
+
+def _check_rows(sink: Sink, kafka: KafkaSink, rows: DataFrame) -> None:
+    kafka_records.check_value(rows, kafka)
+
+
+def _of_kafka(options: Mapping[str, str]) -> dict[str, str]:
+    """The options for Spark's source and Kafka's client; the others are for the format."""
+    return {name: value for name, value in options.items() if kafka_fields.is_of_kafka(name)}
+
+
+def _of_format(source: Source) -> dict[str, str]:
+    options = source.options.items()
+    return {name: value for name, value in options if not kafka_fields.is_of_kafka(name)}
+
+
+READERS = (
+    SourceReader(KafkaSource, _read, _progress, _checkpointed, explain=kafka_failures.explain),
+)
+WRITERS = (SinkWriter(KafkaSink, _open, _check_rows, kafka_failures.explain),)

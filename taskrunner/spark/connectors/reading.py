@@ -1,0 +1,119 @@
+"""How the source of a connector is read: the entry of a connector, and what it gets.
+
+A module of `taskrunner.spark.connectors` that reads sources has a tuple `READERS`; `registry`
+collects them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pyspark.sql import DataFrame, SparkSession
+
+from jobmanager.core.graph.connectors.source_connector import SourceConnector
+from jobmanager.core.graph.job_graph import Mode
+from jobmanager.core.graph.sources import Source
+from jobmanager.core.progress import SourceProgress
+from taskrunner.core.failures import Cause, Explain, Explanation
+from taskrunner.snapshots.layout import JobLayout
+from taskrunner.spark.connectors.refreshes import Refreshes
+
+S = TypeVar("S", bound=SourceConnector)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContext:
+    """What the readers of one job's sources know of the job."""
+
+    spark: SparkSession
+    mode: Mode
+    """STREAMING: the rows are to be a stream; BATCH: all rows at once, also of the static side of a
+    join in a streaming job.
+    """
+    parallelism: int
+    resolve: Callable[[str], Path]
+    """Resolves a path in the graph. Raises `PathNotAllowed`."""
+    layout: JobLayout
+    started_at: datetime
+    refreshes: Refreshes
+    """What is to be read again while the job runs: static sides of joins."""
+    is_trial: bool = False
+    """Spark only analyses the graph, or runs one batch without input: no connection may be needed,
+    and references to secrets are not replaced.
+    """
+
+    def load(
+        self,
+        spark_format: str,
+        schema: str | None,
+        options: Mapping[str, str],
+        path: Path | None = None,
+    ) -> DataFrame:
+        """The rows of one of Spark's data sources, as a stream or all at once."""
+        uri = None if path is None else path.as_uri()
+        if self.mode is Mode.STREAMING:
+            stream = self.spark.readStream.format(spark_format).options(**options)
+            return (stream.schema(schema) if schema else stream).load(uri)
+        reader = self.spark.read.format(spark_format).options(**options)
+        return (reader.schema(schema) if schema else reader).load(uri)
+
+
+def progress_of(vertex: str, report: Any) -> SourceProgress:
+    """What Spark's report says of any source. A connector that measures more (a lag in seconds,
+    lags of partitions) adds it with `dataclasses.replace`.
+    """
+    return SourceProgress(
+        vertex=vertex,
+        input_rows_per_second=finite_rate(report.inputRowsPerSecond),
+        processed_rows_per_second=finite_rate(report.processedRowsPerSecond),
+        backlog_rows=_backlog(report.metrics),
+    )
+
+
+def unreadable_metric(vertex: str) -> str:
+    """The name under which a source counts, with `DataFrame.observe` and in the first column, the
+    records of a batch that it could not decode.
+    """
+    return f"headgate-unreadable-{vertex}"
+
+
+def _no_explanation(causes: Sequence[Cause]) -> Explanation | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReader(Generic[S]):
+    """How the sources of one connector are read."""
+
+    connector: type[S]
+    read: Callable[[Source, S, ReadContext], DataFrame]
+    """The source's rows, without watermark. Computes nothing, also not in the analysis of a
+    submitted graph. Raises `VertexRefused`.
+    """
+    progress: Callable[[str, Any], SourceProgress] = progress_of
+    """From the vertex, and Spark's own report of the source (`sources` in a query's progress)."""
+    checkpointed: Callable[[Source, S, Any, ReadContext], None] | None = None
+    """Called after a checkpoint was completed, with Spark's offset of the source at the checkpoint.
+    A failure is logged and nothing more.
+    """
+    explain: Explain = _no_explanation
+    """What a failure of a query means, if it comes from such a source, and what to do."""
+
+
+def _backlog(metrics: Mapping[str, str]) -> int | None:
+    """The number of waiting rows, if the source counts them as Kafka's does."""
+    waiting = metrics.get("avgOffsetsBehindLatest")
+    partitions = metrics.get("numPartitions", "1")
+    if waiting is None:
+        return None
+    try:
+        return round(float(waiting) * int(partitions))
+    except ValueError:
+        return None
+
+
+def finite_rate(value: float | None) -> float:
+    """Spark divides by zero now and then; JSON has no NaN."""
+    return round(value, 3) if value is not None and 0 <= value < float("inf") else 0.0

@@ -1,0 +1,55 @@
+"""The connectors on Spark's side: one reader for each class of sources, one writer for each class
+of sinks.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jobmanager.core.graph.connectors.sink_connector import SinkConnector
+from jobmanager.core.graph.connectors.source_connector import SourceConnector
+from taskrunner.core.failures import Explain
+from taskrunner.spark.connectors import (
+    blackhole,
+    console,
+    delta,
+    files,
+    generator,
+    iceberg,
+    jdbc,
+    kafka,
+    python_classes,
+    script,
+    sockets,
+    spark_formats,
+    table,
+)
+from taskrunner.spark.connectors.reading import SourceReader
+from taskrunner.spark.connectors.writing import SinkWriter
+
+MODULES = (
+    files,
+    generator,
+    table,
+    kafka,
+    jdbc,
+    delta,
+    iceberg,
+    sockets,
+    python_classes,
+    spark_formats,
+    script,
+    console,
+    blackhole,
+)
+"""The same names, in the same order, as in `jobmanager.core.graph.connectors.registry`."""
+READERS: Mapping[type[SourceConnector], SourceReader[Any]] = {
+    reader.connector: reader for module in MODULES for reader in module.READERS
+}
+WRITERS: Mapping[type[SinkConnector], SinkWriter[Any]] = {
+    writer.connector: writer for module in MODULES for writer in module.WRITERS
+}
+EXPLANATIONS: Sequence[Explain] = [
+    *(reader.explain for reader in READERS.values()),
+    *(writer.explain for writer in WRITERS.values()),
+]
+"""What connectors make of the causes of a failure."""

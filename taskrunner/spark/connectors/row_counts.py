@@ -1,0 +1,47 @@
+"""Counts the rows of a batch while they are written."""
+
+from collections.abc import Callable
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as sql
+
+from taskrunner.core.staged_rows import BatchCount
+
+_PARTITION = "__headgate_partition"
+
+
+def counting(rows: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
+    """The same rows, counted while they are written; call the returned function afterwards."""
+    observation = Observation(f"rows-{uuid4().hex}")
+    observed = rows.observe(observation, sql.count(sql.lit(1)).alias("rows"))
+    return observed, lambda: int(observation.get["rows"])
+
+
+def counted(rows: DataFrame, *, by_partition: bool) -> tuple[DataFrame, Callable[[], BatchCount]]:
+    """As `counting`, and on request also the partitions that had rows: Spark puts the partition's
+    number into the names of the files.
+    """
+    if not by_partition:
+        observed, count_of = counting(rows)
+        return observed, lambda: BatchCount(count_of())
+    observation = Observation(f"rows-{uuid4().hex}")
+    numbered = rows.withColumn(_PARTITION, sql.spark_partition_id())
+    observed = numbered.observe(
+        observation,
+        sql.count(sql.lit(1)).alias("rows"),
+        sql.collect_set(_PARTITION).alias("partitions"),
+    ).drop(_PARTITION)
+
+    def count() -> BatchCount:
+        found = observation.get
+        return BatchCount(int(found["rows"]), frozenset(map(int, found["partitions"])))
+
+    return observed, count
+
+
+def discard(rows: DataFrame) -> int:
+    """Computes the rows, and keeps only their number."""
+    observed, count_of = counting(rows)
+    observed.write.format("noop").mode("overwrite").save()
+    return count_of()

@@ -1,0 +1,223 @@
+"""The sinks that have to keep the contract of `test_sink_contract.py`.
+
+A new sink is one class here, and its name in `SINKS`: how its vertex is written, what its readers
+see, and after which steps of a batch a kill is to be tried.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import deltalake
+import psycopg
+import pytest
+
+from taskrunner.sinks.database_table import DatabaseTable
+from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.sinks.iceberg_table import open_catalog
+from taskrunner.sinks.table_output import TableOutput
+from tests.integration.spark.jobs import JobUnderTest, Row, files_sink
+from tests.support.connector_jars import VARIABLE, installed_jars
+from tests.support.databases import fresh_database
+from tests.support.postgres_tcp import JdbcPostgres, over_tcp
+
+
+class ContractSink:
+    """A sink for rows of (id, k, v, ts), fresh for each test."""
+
+    goes_back: ClassVar[bool] = True
+    """False: a restore to an older batch is refused with `OutputLost`."""
+    steps: ClassVar[tuple[str, ...]] = ()
+    """Steps of writing a batch after which the runner is killed. After the step `staged` all rows
+    are somewhere, and readers see none of them.
+    """
+
+    @classmethod
+    @contextmanager
+    def opened(cls, request: pytest.FixtureRequest, root: Path) -> Iterator["ContractSink"]:
+        """A sink with everything that it needs, such as a server."""
+        yield cls()
+
+    def vertex(self, after: str) -> Row:
+        """The vertex `out` of the job graph."""
+        raise NotImplementedError
+
+    def rows(self, job: JobUnderTest) -> list[Row]:
+        """What readers see."""
+        raise NotImplementedError
+
+    @staticmethod
+    def when(step: str, action: Callable[[], None]) -> Callable[[], None]:
+        """Has `action` called after a step, in this process, for sinks that are opened from now on.
+        Returns how to end that.
+        """
+        raise NotImplementedError
+
+
+class Files(ContractSink):
+    steps = ("staged", "decided", "renamed")
+
+    def vertex(self, after: str) -> Row:
+        return files_sink(after)
+
+    def rows(self, job: JobUnderTest) -> list[Row]:
+        return job.output()
+
+    @staticmethod
+    def when(step: str, action: Callable[[], None]) -> Callable[[], None]:
+        return _call_after_step(SinkDirectory, step, action)
+
+
+class Jdbc(ContractSink):
+    """Rows that are appended, each with its batch."""
+
+    steps = ("staging created", "staged", "noted", "moved", "committed", "dropped")
+    fields: ClassVar[Row] = {"batch_column": "batch"}
+    key: ClassVar[str] = ""
+
+    def __init__(self, postgres: JdbcPostgres) -> None:
+        self.postgres = postgres
+
+    @classmethod
+    @contextmanager
+    def opened(cls, request: pytest.FixtureRequest, root: Path) -> Iterator["ContractSink"]:
+        if not installed_jars():
+            pytest.skip(f"needs the driver of Postgres: make jars, and {VARIABLE}")
+        with (
+            fresh_database(request.getfixturevalue("postgres_url")) as url,
+            over_tcp(url) as postgres,
+        ):
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(
+                    "CREATE TABLE orders (id BIGINT, k TEXT, v BIGINT, ts TIMESTAMPTZ, batch TEXT"
+                    f"{cls.key})".encode()
+                )
+            yield cls(postgres)
+
+    def vertex(self, after: str) -> Row:
+        return {
+            "id": "out",
+            "op": "sink",
+            "inputs": [after],
+            "connector": "jdbc",
+            "url": self.postgres.jdbc_url,
+            "user": self.postgres.user,
+            "password": self.postgres.password,
+            "table": "orders",
+            **self.fields,
+        }
+
+    def rows(self, job: JobUnderTest) -> list[Row]:
+        with psycopg.connect(self.postgres.url) as connection:
+            found = connection.execute("SELECT id, k, v, ts FROM orders").fetchall()
+        return [dict(zip(("id", "k", "v", "ts"), row, strict=True)) for row in found]
+
+    @staticmethod
+    def when(step: str, action: Callable[[], None]) -> Callable[[], None]:
+        return _call_after_step(DatabaseTable, step, action)
+
+
+class JdbcPlain(Jdbc):
+    """Appended rows that nothing tells apart."""
+
+    goes_back = False
+    fields: ClassVar[Row] = {}
+
+
+class JdbcUpsert(Jdbc):
+    fields: ClassVar[Row] = {"mode": "upsert", "key": ["id"]}
+    key: ClassVar[str] = ", PRIMARY KEY (id)"
+
+
+class Delta(ContractSink):
+    """A Delta table that is partitioned, with a name that has to be encoded in URIs."""
+
+    steps = ("staged", "moved", "committed")
+
+    def vertex(self, after: str) -> Row:
+        return {
+            "id": "out",
+            "op": "sink",
+            "inputs": [after],
+            "connector": "delta",
+            "path": "all orders",
+            "partition_by": ["k"],
+        }
+
+    def rows(self, job: JobUnderTest) -> list[Row]:
+        found: list[Row] = (
+            deltalake.DeltaTable(job.root / "all orders").to_pyarrow_table().to_pylist()
+        )
+        return found
+
+    @staticmethod
+    def when(step: str, action: Callable[[], None]) -> None:
+        _call_after_step(TableOutput, step, action)
+
+
+class Iceberg(ContractSink):
+    """An Iceberg table with its catalogue on Postgres."""
+
+    steps = Delta.steps
+
+    def __init__(self, url: str, root: Path) -> None:
+        self.catalog = {"uri": url, "warehouse": f"file://{root}/warehouse"}
+
+    @classmethod
+    @contextmanager
+    def opened(cls, request: pytest.FixtureRequest, root: Path) -> Iterator["ContractSink"]:
+        with fresh_database(request.getfixturevalue("postgres_url")) as url:
+            yield cls(url, root)
+
+    def vertex(self, after: str) -> Row:
+        return {
+            "id": "out",
+            "op": "sink",
+            "inputs": [after],
+            "connector": "iceberg",
+            "table": "shop.orders",
+            "catalog": self.catalog,
+            "partition_by": ["k"],
+        }
+
+    def rows(self, job: JobUnderTest) -> list[Row]:
+        with closing(open_catalog(self.catalog)) as catalog:
+            table = catalog.load_table("shop.orders")
+        found: list[Row] = table.scan().to_arrow().to_pylist()
+        return found
+
+    @staticmethod
+    def when(step: str, action: Callable[[], None]) -> None:
+        _call_after_step(TableOutput, step, action)
+
+
+SINKS: Mapping[str, type[ContractSink]] = {
+    "files": Files,
+    "jdbc": Jdbc,
+    "jdbc_plain": JdbcPlain,
+    "jdbc_upsert": JdbcUpsert,
+    "delta": Delta,
+    "iceberg": Iceberg,
+}
+
+
+def kill_self() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _call_after_step(sink: type[Any], step: str, action: Callable[[], None]) -> Callable[[], None]:
+    """Passes an `after_step` to every object of the class that is made from now on."""
+    made = sink.__init__
+
+    def make(self: Any, *arguments: Any, **named: Any) -> None:
+        def after_step(name: str) -> None:
+            if name == step:
+                action()
+
+        made(self, *arguments, **{**named, "after_step": after_step})
+
+    setattr(sink, "__init__", make)  # noqa: B010 - mypy refuses the assignment
+    return lambda: setattr(sink, "__init__", made)
