@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Body, Path
 from pydantic import BaseModel, ConfigDict
 
 from jobmanager.api.context import Ctx, JobIdPath, Uow
@@ -39,6 +39,9 @@ class CheckpointRequest(BaseModel):
     triggerId: str | None = None  # noqa: N815 - Flink's name
 
 
+AskedCheckpoint = Annotated[CheckpointRequest, Body(default_factory=CheckpointRequest)]
+
+
 @router.post(
     "/jobs/{jobid}/checkpoints",
     status_code=HTTPStatus.ACCEPTED,
@@ -47,12 +50,12 @@ class CheckpointRequest(BaseModel):
     responses=FLINK_ERRORS,
 )
 async def take(
-    job_id: JobIdPath, context: Ctx, uow: Uow, body: CheckpointRequest | None = None
+    job_id: JobIdPath, context: Ctx, uow: Uow, body: AskedCheckpoint
 ) -> CheckpointTriggered:
     """Checkpoints are always incremental, whatever `checkpointType` says. A repetition with the
     same `triggerId` is the same checkpoint.
     """
-    trigger = trigger_of(body.triggerId if body else None)
+    trigger = trigger_of(body.triggerId)
     number = await checkpoints.request(uow, job_id, trigger, context.clock())
     return CheckpointTriggered.model_validate({"number": number, "request-id": trigger.hex})
 

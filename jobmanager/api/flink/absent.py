@@ -5,7 +5,7 @@ cluster data sets, profiler runs, and the end of the cluster by a request.
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Body, Path
 from pydantic import BaseModel, ConfigDict
 
 from jobmanager.api.context import JobIdPath, Uow, hex_id
@@ -68,7 +68,9 @@ async def delete_data_set(
     response_model=Nothing,
 )
 async def client_heartbeat(
-    job_id: JobIdPath, uow: Uow, body: ClientHeartbeat | None = None
+    job_id: JobIdPath,
+    uow: Uow,
+    body: Annotated[ClientHeartbeat, Body(default_factory=ClientHeartbeat)],
 ) -> dict[str, Any]:
     """A job does not end when its client is gone, so nothing is noted."""
     async with uow:
