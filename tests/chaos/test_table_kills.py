@@ -48,7 +48,7 @@ def test_each_batch_is_there_once_whenever_the_process_is_killed(
     # the parent opens no table: a process that was forked cannot use the library's threads
     fork = multiprocessing.get_context("fork")
     chance = random.Random(7)
-    committed, repeated = -1, 0
+    committed, repeated, exit_code = -1, 0, None
     is_killed, number = True, 0
     while is_killed:
         number += 1
@@ -65,12 +65,13 @@ def test_each_batch_is_there_once_whenever_the_process_is_killed(
             time.sleep(chance.uniform(0, 0.1))
             process.kill()
         process.join()
+        exit_code = process.exitcode
         try:
             while True:
                 committed = reader.recv()
         except EOFError:
             reader.close()
 
-    assert process.exitcode == 0
+    assert exit_code == 0
     assert repeated > 0
     assert kind(tmp_path).ids() == expected(committed)
