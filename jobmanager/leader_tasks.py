@@ -94,6 +94,7 @@ class LeaderTasks:
         reaper = Reaper(units, launcher, clock, limits, self._starts)
         watchdog = Watchdog(units, clock, timeout, settings.stall_after)
         pruner = Pruner(units, self._storage.sweep, clock, settings.pruning)
+        launcher.want(settings.warm_runners)  # a busy machine may start none for a while
         warm = WarmPool(launcher, settings.warm_runners, clock, MachineLoad().is_busy)
         self._tasks = [
             asyncio.create_task(self._adopt(term, url), name="adopt"),

@@ -155,6 +155,10 @@ class LocalLauncher:
         primed, starting = self._warm_by_state()
         return {"primed": len(primed) + len(self._reused.idle), "starting": len(starting)}
 
+    def want(self, processes: int) -> None:
+        """Set how many processes are to wait for jobs: returned ones are kept accordingly."""
+        self._wanted = processes
+
     def has_returned(self) -> bool:
         """Whether a process that served a job waits, or will soon."""
         return self._pooled() > 0

@@ -159,7 +159,6 @@ def log_of(server: ServerProcess, job: str) -> str:
 @pytest.mark.long
 def test_small_jobs_in_a_row_share_a_process_and_nothing_else(server: ServerProcess) -> None:
     write_rows(server)
-    eventually(lambda: waiting(server) or None, within=280)
     jobs = []
     for number in range(3):
         job = server.submit(a_small_job(f"row{number}"))
