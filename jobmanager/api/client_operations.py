@@ -213,7 +213,9 @@ def _arguments(operation: Schema, document: Schema) -> Iterator[_Argument]:
         yield _Argument(_python(one["name"]), one["name"], one["in"], kind, required)
     body = operation.get("requestBody")
     if body is not None:
-        yield from _body(body["content"], document)
+        # Some of Flink's routes take the same thing as a parameter or as a field: once is enough.
+        named = {_python(one["name"]) for one in operation.get("parameters", ())}
+        yield from (one for one in _body(body["content"], document) if one.name not in named)
 
 
 def _body(content: Schema, document: Schema) -> Iterator[_Argument]:
@@ -225,7 +227,9 @@ def _body(content: Schema, document: Schema) -> Iterator[_Argument]:
         for name in schema.get("properties", {}):
             yield _Argument(_python(name), name, "files", "tuple[str, bytes]", True)
         return
-    schema = _resolved(content["application/json"]["schema"], document)
+    declared = content["application/json"]["schema"]
+    choices = [one for one in declared.get("anyOf", [declared]) if one.get("type") != "null"]
+    schema = _resolved(choices[0], document)
     if "properties" not in schema:
         name = "graph" if "application/yaml" in content else "body"
         yield _Argument(name, name, "graph", "Mapping[str, Any]", True)
@@ -349,7 +353,11 @@ def _class(
     name: str, functions: Mapping[str, str], streams: set[str], method: str, stream: str, do: str
 ) -> str:
     lines = [f"class {name}:", f'    """Methods that {do}, one for each operation."""', ""]
-    lines += [f"    {one} = {stream if one in streams else method}({one})" for one in functions]
+    for one in functions:
+        kind = stream if one in streams else method
+        line = f"    {one} = {kind}({one})"
+        short = len(line) <= _WIDTH
+        lines += [line] if short else [f"    {one} = {kind}(", f"        {one}", "    )"]
     return "\n".join(lines)
 
 

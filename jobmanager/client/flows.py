@@ -220,7 +220,8 @@ def checkpoint(job_id: str, timeout: float = 120.0) -> Flow[answers.CheckpointRe
     number = taken["number"]
     deadline = time.monotonic() + timeout
     while True:
-        found = yield from ask(operations.get_job_checkpoint(job_id, number))
+        asked = yield from ask(operations.get_job_checkpoint(job_id, str(number)))
+        found = cast(answers.CheckpointResponse, asked)
         if found["status"] == "completed":
             return found
         if found["status"] == "aborted":

@@ -49,6 +49,58 @@ def get_readyz() -> ApiCall[answers.Ready]:
     )
 
 
+def get_applications_overview() -> ApiCall[answers.Applications]:
+    """All applications."""
+    return ApiCall(
+        method="GET",
+        path="/v1/applications/overview",
+        is_repeatable=True,
+    )
+
+
+def get_application(
+    application_id: str,
+) -> ApiCall[answers.ApplicationPage]:
+    """An application."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/applications/{part(application_id)}",
+        is_repeatable=True,
+    )
+
+
+def post_application_cancel(
+    application_id: str,
+) -> ApiCall[answers.Nothing]:
+    """Cancel an application: its job."""
+    return ApiCall(
+        method="POST",
+        path=f"/v1/applications/{part(application_id)}/cancel",
+    )
+
+
+def get_application_exceptions(
+    application_id: str,
+) -> ApiCall[answers.ApplicationExceptions]:
+    """Why attempts of an application's job failed, the latest first."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/applications/{part(application_id)}/exceptions",
+        is_repeatable=True,
+    )
+
+
+def get_application_jobmanager_config(
+    application_id: str,
+) -> ApiCall[list[answers.ConfigurationEntry]]:
+    """The server's settings, as they hold for an application."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/applications/{part(application_id)}/jobmanager/config",
+        is_repeatable=True,
+    )
+
+
 def get_artifacts(
     *,
     limit: int | None = None,
@@ -132,11 +184,51 @@ def get_audit(
     )
 
 
+def delete_cluster() -> ApiCall[answers.Nothing]:
+    """Ends no server."""
+    return ApiCall(
+        method="DELETE",
+        path="/v1/cluster",
+        is_repeatable=True,
+    )
+
+
 def get_config() -> ApiCall[answers.WebConfig]:
     """Settings of the web interface."""
     return ApiCall(
         method="GET",
         path="/v1/config",
+        is_repeatable=True,
+    )
+
+
+def get_datasets() -> ApiCall[answers.DataSets]:
+    """Cluster data sets, none."""
+    return ApiCall(
+        method="GET",
+        path="/v1/datasets",
+        is_repeatable=True,
+    )
+
+
+def get_datasets_delete(
+    trigger_id: str,
+) -> ApiCall[answers.TriggerStatus]:
+    """How the deletion of a data set went."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/datasets/delete/{part(trigger_id)}",
+        is_repeatable=True,
+    )
+
+
+def delete_dataset(
+    dataset_id: str,
+) -> ApiCall[answers.RequestAccepted]:
+    """Delete a data set, none."""
+    return ApiCall(
+        method="DELETE",
+        path=f"/v1/datasets/{part(dataset_id)}",
         is_repeatable=True,
     )
 
@@ -202,6 +294,299 @@ def get_inspector() -> ApiCall[answers.InspectorResponse]:
     )
 
 
+def get_jars() -> ApiCall[answers.JarList]:
+    """Files that can be run."""
+    return ApiCall(
+        method="GET",
+        path="/v1/jars",
+        is_repeatable=True,
+    )
+
+
+def post_jars_upload(
+    *,
+    jarfile: tuple[str, bytes],
+) -> ApiCall[answers.JarUploaded]:
+    """Upload a file that can be run. As a form with one file: a job graph (.json, .yaml), a PySpark
+    program (.py), or a zip of Python packages with job.yaml at its top (.zip, .whl, .jar).
+    """
+    return ApiCall(
+        method="POST",
+        path="/v1/jars/upload",
+        files={"jarfile": jarfile},
+    )
+
+
+def delete_jar(
+    jar_id: str,
+) -> ApiCall[answers.Nothing]:
+    """Delete an uploaded file. Jobs that the file was run as go on."""
+    return ApiCall(
+        method="DELETE",
+        path=f"/v1/jars/{part(jar_id)}",
+        is_repeatable=True,
+    )
+
+
+def get_jar_plan(
+    jar_id: str,
+    *,
+    program_arg: str | None = None,
+    program_args: str | None = None,
+    entry_class: str | None = None,
+    parallelism: int | None = None,
+    allow_non_restored_state: bool | None = None,
+    savepoint_path: str | None = None,
+) -> ApiCall[answers.JobPlanResponse]:
+    """The plan of an uploaded file."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jars/{part(jar_id)}/plan",
+        params=texts(
+            {
+                "programArg": program_arg,
+                "program-args": program_args,
+                "entry-class": entry_class,
+                "parallelism": parallelism,
+                "allowNonRestoredState": allow_non_restored_state,
+                "savepointPath": savepoint_path,
+            }
+        ),
+        is_repeatable=True,
+    )
+
+
+def post_jar_plan(
+    jar_id: str,
+    *,
+    program_arg: str | None = None,
+    program_args: str | None = None,
+    entry_class: str | None = None,
+    parallelism: int | None = None,
+    allow_non_restored_state: bool | None = None,
+    savepoint_path: str | None = None,
+    program_args_list: list[str] | None = None,
+    job_id: str | None = None,
+    flink_configuration: Mapping[str, str] | None = None,
+) -> ApiCall[answers.JobPlanResponse]:
+    """The plan of an uploaded file."""
+    return ApiCall(
+        method="POST",
+        path=f"/v1/jars/{part(jar_id)}/plan",
+        params=texts(
+            {
+                "programArg": program_arg,
+                "program-args": program_args,
+                "entry-class": entry_class,
+                "parallelism": parallelism,
+                "allowNonRestoredState": allow_non_restored_state,
+                "savepointPath": savepoint_path,
+            }
+        ),
+        json=given(
+            {
+                "programArgsList": program_args_list,
+                "jobId": job_id,
+                "flinkConfiguration": flink_configuration,
+            }
+        ),
+    )
+
+
+def post_jar_run(
+    jar_id: str,
+    *,
+    program_arg: str | None = None,
+    program_args: str | None = None,
+    entry_class: str | None = None,
+    parallelism: int | None = None,
+    allow_non_restored_state: bool | None = None,
+    savepoint_path: str | None = None,
+    program_args_list: list[str] | None = None,
+    job_id: str | None = None,
+    flink_configuration: Mapping[str, str] | None = None,
+    restore_mode: str | None = None,
+    claim_mode: str | None = None,
+) -> ApiCall[answers.JarStarted]:
+    """Run an uploaded file."""
+    return ApiCall(
+        method="POST",
+        path=f"/v1/jars/{part(jar_id)}/run",
+        params=texts(
+            {
+                "programArg": program_arg,
+                "program-args": program_args,
+                "entry-class": entry_class,
+                "parallelism": parallelism,
+                "allowNonRestoredState": allow_non_restored_state,
+                "savepointPath": savepoint_path,
+            }
+        ),
+        json=given(
+            {
+                "programArgsList": program_args_list,
+                "jobId": job_id,
+                "flinkConfiguration": flink_configuration,
+                "restoreMode": restore_mode,
+                "claimMode": claim_mode,
+            }
+        ),
+    )
+
+
+def post_jar_run_application(
+    jar_id: str,
+    *,
+    program_arg: str | None = None,
+    program_args: str | None = None,
+    entry_class: str | None = None,
+    parallelism: int | None = None,
+    allow_non_restored_state: bool | None = None,
+    savepoint_path: str | None = None,
+    program_args_list: list[str] | None = None,
+    job_id: str | None = None,
+    flink_configuration: Mapping[str, str] | None = None,
+    restore_mode: str | None = None,
+    claim_mode: str | None = None,
+) -> ApiCall[answers.ApplicationStarted]:
+    """Run an uploaded file. The id of the application is that of its one job."""
+    return ApiCall(
+        method="POST",
+        path=f"/v1/jars/{part(jar_id)}/run-application",
+        params=texts(
+            {
+                "programArg": program_arg,
+                "program-args": program_args,
+                "entry-class": entry_class,
+                "parallelism": parallelism,
+                "allowNonRestoredState": allow_non_restored_state,
+                "savepointPath": savepoint_path,
+            }
+        ),
+        json=given(
+            {
+                "programArgsList": program_args_list,
+                "jobId": job_id,
+                "flinkConfiguration": flink_configuration,
+                "restoreMode": restore_mode,
+                "claimMode": claim_mode,
+            }
+        ),
+    )
+
+
+def get_jobmanager_config() -> ApiCall[list[answers.ConfigurationEntry]]:
+    """The server's settings. Settings of Headgate by their own names, without secrets, and those of
+    Flink that clients look for.
+    """
+    return ApiCall(
+        method="GET",
+        path="/v1/jobmanager/config",
+        is_repeatable=True,
+    )
+
+
+def get_jobmanager_environment() -> ApiCall[answers.PythonEnvironment]:
+    """The Python that runs the server."""
+    return ApiCall(
+        method="GET",
+        path="/v1/jobmanager/environment",
+        is_repeatable=True,
+    )
+
+
+def get_jobmanager_log() -> ApiCall[str]:
+    """The server's log file, none."""
+    return ApiCall(
+        method="GET",
+        path="/v1/jobmanager/log",
+        form=AnswerForm.TEXT,
+        is_repeatable=True,
+    )
+
+
+def get_jobmanager_logs() -> ApiCall[answers.LogList]:
+    """The server's log files, none. The server writes its log to standard error."""
+    return ApiCall(
+        method="GET",
+        path="/v1/jobmanager/logs",
+        is_repeatable=True,
+    )
+
+
+def get_jobmanager_log_by_logname(
+    logname: str,
+) -> ApiCall[str]:
+    """One of the server's log files, none."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobmanager/logs/{part(logname)}",
+        form=AnswerForm.TEXT,
+        is_repeatable=True,
+    )
+
+
+def get_jobmanager_metrics(
+    *,
+    get: str | None = None,
+) -> ApiCall[list[answers.MetricValue]]:
+    """Figures of this server."""
+    return ApiCall(
+        method="GET",
+        path="/v1/jobmanager/metrics",
+        params=texts(
+            {
+                "get": get,
+            }
+        ),
+        is_repeatable=True,
+    )
+
+
+def get_jobmanager_profiler() -> ApiCall[answers.Profilings]:
+    """Profiler runs, none."""
+    return ApiCall(
+        method="GET",
+        path="/v1/jobmanager/profiler",
+        is_repeatable=True,
+    )
+
+
+def post_jobmanager_profiler() -> ApiCall[answers.Nothing]:
+    """Profiles nothing."""
+    return ApiCall(
+        method="POST",
+        path="/v1/jobmanager/profiler",
+    )
+
+
+def get_jobmanager_stdout() -> ApiCall[str]:
+    """The server's output file, none."""
+    return ApiCall(
+        method="GET",
+        path="/v1/jobmanager/stdout",
+        form=AnswerForm.TEXT,
+        is_repeatable=True,
+    )
+
+
+def get_jobmanager_thread_dump(
+    *,
+    mode: str | None = None,
+) -> ApiCall[answers.ThreadDump]:
+    """What the server's threads do."""
+    return ApiCall(
+        method="GET",
+        path="/v1/jobmanager/thread-dump",
+        params=texts(
+            {
+                "mode": mode,
+            }
+        ),
+        is_repeatable=True,
+    )
+
+
 def get_jobmanagers() -> ApiCall[answers.JobManagerList]:
     """Which JobManager leads, with which term and until when."""
     return ApiCall(
@@ -259,6 +644,27 @@ def submit_job(
         json=dict(graph),
         is_repeatable=True,
         timeout=300,
+    )
+
+
+def get_jobs_metrics(
+    *,
+    get: str | None = None,
+    agg: str | None = None,
+    jobs: str | None = None,
+) -> ApiCall[list[answers.AggregatedMetric]]:
+    """Figures of several jobs together."""
+    return ApiCall(
+        method="GET",
+        path="/v1/jobs/metrics",
+        params=texts(
+            {
+                "get": get,
+                "agg": agg,
+                "jobs": jobs,
+            }
+        ),
+        is_repeatable=True,
     )
 
 
@@ -357,11 +763,23 @@ def get_job_checkpoints(
 
 def trigger_checkpoint(
     job_id: str,
+    *,
+    checkpoint_type: str | None = None,
+    trigger_id: str | None = None,
 ) -> ApiCall[answers.CheckpointTriggered]:
-    """Take a checkpoint now."""
+    """Take a checkpoint now. Checkpoints are always incremental, whatever `checkpointType` says. A
+    repetition with the same `triggerId` is the same checkpoint.
+    """
     return ApiCall(
         method="POST",
         path=f"/v1/jobs/{part(job_id)}/checkpoints",
+        json=given(
+            {
+                "checkpointType": checkpoint_type,
+                "triggerId": own_id(trigger_id),
+            }
+        ),
+        is_repeatable=True,
     )
 
 
@@ -388,11 +806,27 @@ def get_job_checkpoint_details(
     )
 
 
+def get_job_checkpoints_detail_subtask(
+    job_id: str,
+    checkpoint_id: int,
+    vertex_id: str,
+) -> ApiCall[answers.TaskCheckpointDetails]:
+    """A task's subtasks in a checkpoint."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/checkpoints/details/{part(checkpoint_id)}/subtasks/{part(vertex_id)}",
+        is_repeatable=True,
+    )
+
+
 def get_job_checkpoint(
     job_id: str,
-    number: int,
-) -> ApiCall[answers.CheckpointResponse]:
-    """A checkpoint with every ack."""
+    number: str,
+) -> ApiCall[answers.CheckpointResponse | answers.CheckpointTriggerStatus]:
+    """A checkpoint with every ack; or how a request for a checkpoint went. With the number of a
+    checkpoint, the checkpoint; with the 32 hexadecimal digits of a `request-id`, what Flink answers
+    about the request.
+    """
     return ApiCall(
         method="GET",
         path=f"/v1/jobs/{part(job_id)}/checkpoints/{part(number)}",
@@ -410,6 +844,25 @@ def verify_checkpoint(
         path=f"/v1/jobs/{part(job_id)}/checkpoints/{part(number)}/verify",
         is_repeatable=True,
         timeout=600,
+    )
+
+
+def patch_job_client_heartbeat(
+    job_id: str,
+    *,
+    expired_timestamp: int | None = None,
+) -> ApiCall[answers.Nothing]:
+    """A client says that it is still there. A job does not end when its client is gone, so nothing
+    is noted.
+    """
+    return ApiCall(
+        method="PATCH",
+        path=f"/v1/jobs/{part(job_id)}/clientHeartbeat",
+        json=given(
+            {
+                "expiredTimestamp": expired_timestamp,
+            }
+        ),
     )
 
 
@@ -463,6 +916,17 @@ def get_job_exceptions(
     )
 
 
+def get_job_execution_result(
+    job_id: str,
+) -> ApiCall[answers.ExecutionResultResponse]:
+    """How a job ended."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/execution-result",
+        is_repeatable=True,
+    )
+
+
 def get_job_graph(
     job_id: str,
 ) -> ApiCall[answers.GraphResponse]:
@@ -492,6 +956,39 @@ def get_job_history(
                 "newest_first": newest_first,
             }
         ),
+        is_repeatable=True,
+    )
+
+
+def get_job_jobmanager_config(
+    job_id: str,
+) -> ApiCall[list[answers.ConfigurationEntry]]:
+    """The server's settings, as they hold for a job."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/jobmanager/config",
+        is_repeatable=True,
+    )
+
+
+def get_job_jobmanager_environment(
+    job_id: str,
+) -> ApiCall[answers.PythonEnvironment]:
+    """The Python that runs the server."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/jobmanager/environment",
+        is_repeatable=True,
+    )
+
+
+def get_job_jobmanager_log_url(
+    job_id: str,
+) -> ApiCall[answers.LogUrl]:
+    """Where the log of a job is. That of its runner: the server keeps no log file."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/jobmanager/log-url",
         is_repeatable=True,
     )
 
@@ -532,6 +1029,24 @@ def get_job_logs(
     )
 
 
+def get_job_metrics(
+    job_id: str,
+    *,
+    get: str | None = None,
+) -> ApiCall[list[answers.MetricValue]]:
+    """Figures of a job."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/metrics",
+        params=texts(
+            {
+                "get": get,
+            }
+        ),
+        is_repeatable=True,
+    )
+
+
 def get_job_operations(
     job_id: str,
 ) -> ApiCall[answers.OperationList]:
@@ -557,6 +1072,64 @@ def get_job_plan(
                 "spark": spark,
             }
         ),
+        is_repeatable=True,
+    )
+
+
+def get_job_rescales_config(
+    job_id: str,
+) -> ApiCall[answers.RescaleConfig]:
+    """How rescales are decided. A rescale begins when it is asked for: nothing is waited for, and
+    nothing rescales a job by itself.
+    """
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/rescales/config",
+        is_repeatable=True,
+    )
+
+
+def get_job_rescales_detail(
+    job_id: str,
+    rescaleuu_id: str,
+) -> ApiCall[answers.RescaleDetails]:
+    """A rescale."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/rescales/details/{part(rescaleuu_id)}",
+        is_repeatable=True,
+    )
+
+
+def get_job_rescales_history(
+    job_id: str,
+) -> ApiCall[list[answers.RescaleDetails]]:
+    """The last rescales, the newest first."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/rescales/history",
+        is_repeatable=True,
+    )
+
+
+def get_job_rescales_overview(
+    job_id: str,
+) -> ApiCall[answers.RescalesOverview]:
+    """How many rescales there were, and the latest."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/rescales/overview",
+        is_repeatable=True,
+    )
+
+
+def get_job_rescales_summary(
+    job_id: str,
+) -> ApiCall[answers.RescalesSummary]:
+    """How long rescales took."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/rescales/summary",
         is_repeatable=True,
     )
 
@@ -608,9 +1181,9 @@ def put_job_resource_requirements(
     job_id: str,
     body: Mapping[str, Any],
 ) -> ApiCall[answers.Nothing]:
-    """Ask for another parallelism. Rescale the job to the given upper bound, unless that is its
-    parallelism already. The keyed tasks of a job share one parallelism, so all of them must be
-    given the same upper bound.
+    """Ask for another parallelism. Rescale the job to the largest upper bound of its keyed tasks,
+    which share one parallelism, rounded down to a divisor of max_parallelism; unless that is its
+    parallelism already.
     """
     return ApiCall(
         method="PUT",
@@ -799,6 +1372,18 @@ def stop_job(
     )
 
 
+def get_job_taskmanager_log_url(
+    job_id: str,
+    taskmanager_id: str,
+) -> ApiCall[answers.LogUrl]:
+    """Where a runner's log is."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/taskmanagers/{part(taskmanager_id)}/log-url",
+        is_repeatable=True,
+    )
+
+
 def upgrade_job(
     job_id: str,
     graph: Mapping[str, Any],
@@ -832,6 +1417,18 @@ def upgrade_job(
     )
 
 
+def get_job_vertex(
+    job_id: str,
+    vertex_id: str,
+) -> ApiCall[answers.TaskDetails]:
+    """A task and its subtasks."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/vertices/{part(vertex_id)}",
+        is_repeatable=True,
+    )
+
+
 def get_job_vertex_accumulators(
     job_id: str,
     vertex_id: str,
@@ -840,6 +1437,240 @@ def get_job_vertex_accumulators(
     return ApiCall(
         method="GET",
         path=f"/v1/jobs/{part(job_id)}/vertices/{part(vertex_id)}/accumulators",
+        is_repeatable=True,
+    )
+
+
+def get_job_vertex_backpressure(
+    job_id: str,
+    vertex_id: str,
+) -> ApiCall[answers.TaskBackPressure]:
+    """Whether a task waits for those after it. Spark's tasks never wait for the tasks after them: a
+    batch reads no more than it processes. So the ratio is 0 wherever Spark's tasks were measured,
+    and the busy ratio tells how close a subtask is to its limit.
+    """
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/vertices/{part(vertex_id)}/backpressure",
+        is_repeatable=True,
+    )
+
+
+def get_job_vertex_flamegraph(
+    job_id: str,
+    vertex_id: str,
+    *,
+    type: Literal["FULL", "ON_CPU", "OFF_CPU", "full", "on_cpu", "off_cpu"] | None = None,
+    subtaskindex: int | None = None,
+) -> ApiCall[answers.FlameGraph]:
+    """Flame graphs, which there are none of. As Flink answers when `rest.flamegraph.enabled` is
+    off.
+    """
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/vertices/{part(vertex_id)}/flamegraph",
+        params=texts(
+            {
+                "type": type,
+                "subtaskindex": subtaskindex,
+            }
+        ),
+        is_repeatable=True,
+    )
+
+
+def get_job_vertex_jm_operator_metrics(
+    job_id: str,
+    vertex_id: str,
+    *,
+    get: str | None = None,
+) -> ApiCall[list[answers.MetricValue]]:
+    """Figures of a task's operators on the JobManager, which there are none of."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/vertices/{part(vertex_id)}/jm-operator-metrics",
+        params=texts(
+            {
+                "get": get,
+            }
+        ),
+        is_repeatable=True,
+    )
+
+
+def get_job_vertex_metrics(
+    job_id: str,
+    vertex_id: str,
+    *,
+    get: str | None = None,
+) -> ApiCall[list[answers.MetricValue]]:
+    """Figures of a task's subtasks."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/vertices/{part(vertex_id)}/metrics",
+        params=texts(
+            {
+                "get": get,
+            }
+        ),
+        is_repeatable=True,
+    )
+
+
+def get_job_vertex_subtasks_accumulators(
+    job_id: str,
+    vertex_id: str,
+) -> ApiCall[answers.AllSubtaskAccumulators]:
+    """What users' code counted in a task, by subtask. Values are added up over subtasks before they
+    are reported, so no subtask has its own.
+    """
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/vertices/{part(vertex_id)}/subtasks/accumulators",
+        is_repeatable=True,
+    )
+
+
+def get_job_vertex_subtasks_metrics(
+    job_id: str,
+    vertex_id: str,
+    *,
+    get: str | None = None,
+    agg: str | None = None,
+    subtasks: str | None = None,
+) -> ApiCall[list[answers.AggregatedMetric]]:
+    """Figures of a task's subtasks together."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/vertices/{part(vertex_id)}/subtasks/metrics",
+        params=texts(
+            {
+                "get": get,
+                "agg": agg,
+                "subtasks": subtasks,
+            }
+        ),
+        is_repeatable=True,
+    )
+
+
+def get_job_vertex_subtask(
+    job_id: str,
+    vertex_id: str,
+    subtaskindex: int,
+) -> ApiCall[answers.SubtaskAttempt]:
+    """A subtask in the newest attempt."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/vertices/{part(vertex_id)}/subtasks/{part(subtaskindex)}",
+        is_repeatable=True,
+    )
+
+
+def get_job_vertex_subtask_attempt(
+    job_id: str,
+    vertex_id: str,
+    subtaskindex: int,
+    attempt: int,
+) -> ApiCall[answers.SubtaskAttempt]:
+    """A subtask in one attempt."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/vertices/{part(vertex_id)}/subtasks/{part(subtaskindex)}/attempts/{part(attempt)}",
+        is_repeatable=True,
+    )
+
+
+def get_job_vertex_subtask_attempt_accumulators(
+    job_id: str,
+    vertex_id: str,
+    subtaskindex: int,
+    attempt: int,
+) -> ApiCall[answers.AttemptAccumulators]:
+    """What users' code counted in a subtask. Values are added up over subtasks before they are
+    reported, so no subtask has its own.
+    """
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/vertices/{part(vertex_id)}/subtasks/{part(subtaskindex)}/attempts/{part(attempt)}/accumulators",
+        is_repeatable=True,
+    )
+
+
+def get_job_vertex_subtask_metrics(
+    job_id: str,
+    vertex_id: str,
+    subtaskindex: int,
+    *,
+    get: str | None = None,
+) -> ApiCall[list[answers.MetricValue]]:
+    """Figures of a subtask."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/vertices/{part(vertex_id)}/subtasks/{part(subtaskindex)}/metrics",
+        params=texts(
+            {
+                "get": get,
+            }
+        ),
+        is_repeatable=True,
+    )
+
+
+def get_job_vertex_subtasktimes(
+    job_id: str,
+    vertex_id: str,
+) -> ApiCall[answers.TaskTimes]:
+    """When a task's subtasks came into each state."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/vertices/{part(vertex_id)}/subtasktimes",
+        is_repeatable=True,
+    )
+
+
+def get_job_vertex_taskmanagers(
+    job_id: str,
+    vertex_id: str,
+) -> ApiCall[answers.TaskRunners]:
+    """The runner that runs a task."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/vertices/{part(vertex_id)}/taskmanagers",
+        is_repeatable=True,
+    )
+
+
+def get_job_vertex_watermarks(
+    job_id: str,
+    vertex_id: str,
+) -> ApiCall[list[answers.MetricValue]]:
+    """How far a task's input has come."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/vertices/{part(vertex_id)}/watermarks",
+        is_repeatable=True,
+    )
+
+
+def get_job_yarn_cancel(
+    job_id: str,
+) -> ApiCall[answers.Nothing]:
+    """Cancel a job."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/yarn-cancel",
+        is_repeatable=True,
+    )
+
+
+def get_job_yarn_stop(
+    job_id: str,
+) -> ApiCall[answers.RequestAccepted]:
+    """Stop a job with a savepoint."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/yarn-stop",
         is_repeatable=True,
     )
 
@@ -1119,6 +1950,152 @@ def describe_script(
     )
 
 
+def get_taskmanagers() -> ApiCall[answers.TaskManagers]:
+    """Runners that are alive."""
+    return ApiCall(
+        method="GET",
+        path="/v1/taskmanagers",
+        is_repeatable=True,
+    )
+
+
+def get_taskmanagers_metrics(
+    *,
+    get: str | None = None,
+    agg: str | None = None,
+    taskmanagers: str | None = None,
+) -> ApiCall[list[answers.AggregatedMetric]]:
+    """Figures of several runners together."""
+    return ApiCall(
+        method="GET",
+        path="/v1/taskmanagers/metrics",
+        params=texts(
+            {
+                "get": get,
+                "agg": agg,
+                "taskmanagers": taskmanagers,
+            }
+        ),
+        is_repeatable=True,
+    )
+
+
+def get_taskmanager(
+    taskmanager_id: str,
+) -> ApiCall[answers.TaskManagerDetails]:
+    """A runner."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/taskmanagers/{part(taskmanager_id)}",
+        is_repeatable=True,
+    )
+
+
+def get_taskmanager_log(
+    taskmanager_id: str,
+) -> ApiCall[str]:
+    """A runner's log."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/taskmanagers/{part(taskmanager_id)}/log",
+        form=AnswerForm.TEXT,
+        is_repeatable=True,
+    )
+
+
+def get_taskmanager_logs(
+    taskmanager_id: str,
+) -> ApiCall[answers.LogList]:
+    """A runner's logs."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/taskmanagers/{part(taskmanager_id)}/logs",
+        is_repeatable=True,
+    )
+
+
+def get_taskmanager_log_by_logname(
+    taskmanager_id: str,
+    logname: str,
+) -> ApiCall[str]:
+    """One of a runner's logs."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/taskmanagers/{part(taskmanager_id)}/logs/{part(logname)}",
+        form=AnswerForm.TEXT,
+        is_repeatable=True,
+    )
+
+
+def get_taskmanager_metrics(
+    taskmanager_id: str,
+    *,
+    get: str | None = None,
+) -> ApiCall[list[answers.MetricValue]]:
+    """Figures of a runner."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/taskmanagers/{part(taskmanager_id)}/metrics",
+        params=texts(
+            {
+                "get": get,
+            }
+        ),
+        is_repeatable=True,
+    )
+
+
+def get_taskmanager_profiler(
+    taskmanager_id: str,
+) -> ApiCall[answers.Profilings]:
+    """Profiler runs of a runner, none."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/taskmanagers/{part(taskmanager_id)}/profiler",
+        is_repeatable=True,
+    )
+
+
+def post_taskmanager_profiler(
+    taskmanager_id: str,
+) -> ApiCall[answers.Nothing]:
+    """Profiles nothing."""
+    return ApiCall(
+        method="POST",
+        path=f"/v1/taskmanagers/{part(taskmanager_id)}/profiler",
+    )
+
+
+def get_taskmanager_stdout(
+    taskmanager_id: str,
+) -> ApiCall[str]:
+    """What a runner wrote to standard output: its log."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/taskmanagers/{part(taskmanager_id)}/stdout",
+        form=AnswerForm.TEXT,
+        is_repeatable=True,
+    )
+
+
+def get_taskmanager_thread_dump(
+    taskmanager_id: str,
+    *,
+    mode: str | None = None,
+) -> ApiCall[answers.ThreadDump]:
+    """What a runner's threads do."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/taskmanagers/{part(taskmanager_id)}/thread-dump",
+        params=texts(
+            {
+                "mode": mode,
+            }
+        ),
+        is_repeatable=True,
+    )
+
+
 def get_tokens() -> ApiCall[answers.TokenList]:
     """All tokens, the newest first, without their secret text."""
     return ApiCall(
@@ -1174,18 +2151,45 @@ class ApiOperations:
     get_healthz = Method(get_healthz)
     get_metrics = Method(get_metrics)
     get_readyz = Method(get_readyz)
+    get_applications_overview = Method(get_applications_overview)
+    get_application = Method(get_application)
+    post_application_cancel = Method(post_application_cancel)
+    get_application_exceptions = Method(get_application_exceptions)
+    get_application_jobmanager_config = Method(get_application_jobmanager_config)
     get_artifacts = Method(get_artifacts)
     upload_artifact = Method(upload_artifact)
     delete_artifact = Method(delete_artifact)
     get_artifact = Method(get_artifact)
     get_audit = Method(get_audit)
+    delete_cluster = Method(delete_cluster)
     get_config = Method(get_config)
+    get_datasets = Method(get_datasets)
+    get_datasets_delete = Method(get_datasets_delete)
+    delete_dataset = Method(delete_dataset)
     get_events = Events(get_events)
     collect_garbage = Method(collect_garbage)
     get_inspector = Method(get_inspector)
+    get_jars = Method(get_jars)
+    post_jars_upload = Method(post_jars_upload)
+    delete_jar = Method(delete_jar)
+    get_jar_plan = Method(get_jar_plan)
+    post_jar_plan = Method(post_jar_plan)
+    post_jar_run = Method(post_jar_run)
+    post_jar_run_application = Method(post_jar_run_application)
+    get_jobmanager_config = Method(get_jobmanager_config)
+    get_jobmanager_environment = Method(get_jobmanager_environment)
+    get_jobmanager_log = Method(get_jobmanager_log)
+    get_jobmanager_logs = Method(get_jobmanager_logs)
+    get_jobmanager_log_by_logname = Method(get_jobmanager_log_by_logname)
+    get_jobmanager_metrics = Method(get_jobmanager_metrics)
+    get_jobmanager_profiler = Method(get_jobmanager_profiler)
+    post_jobmanager_profiler = Method(post_jobmanager_profiler)
+    get_jobmanager_stdout = Method(get_jobmanager_stdout)
+    get_jobmanager_thread_dump = Method(get_jobmanager_thread_dump)
     get_jobmanagers = Method(get_jobmanagers)
     get_jobs = Method(get_jobs)
     submit_job = Method(submit_job)
+    get_jobs_metrics = Method(get_jobs_metrics)
     get_jobs_overview = Method(get_jobs_overview)
     get_jobs_summary = Method(get_jobs_summary)
     get_job = Method(get_job)
@@ -1195,17 +2199,29 @@ class ApiOperations:
     trigger_checkpoint = Method(trigger_checkpoint)
     get_job_checkpoints_config = Method(get_job_checkpoints_config)
     get_job_checkpoint_details = Method(get_job_checkpoint_details)
+    get_job_checkpoints_detail_subtask = Method(get_job_checkpoints_detail_subtask)
     get_job_checkpoint = Method(get_job_checkpoint)
     verify_checkpoint = Method(verify_checkpoint)
+    patch_job_client_heartbeat = Method(patch_job_client_heartbeat)
     get_job_config = Method(get_job_config)
     get_job_events = Events(get_job_events)
     get_job_exceptions = Method(get_job_exceptions)
+    get_job_execution_result = Method(get_job_execution_result)
     get_job_graph = Method(get_job_graph)
     get_job_history = Method(get_job_history)
+    get_job_jobmanager_config = Method(get_job_jobmanager_config)
+    get_job_jobmanager_environment = Method(get_job_jobmanager_environment)
+    get_job_jobmanager_log_url = Method(get_job_jobmanager_log_url)
     get_job_key_groups = Method(get_job_key_groups)
     get_job_logs = Method(get_job_logs)
+    get_job_metrics = Method(get_job_metrics)
     get_job_operations = Method(get_job_operations)
     get_job_plan = Method(get_job_plan)
+    get_job_rescales_config = Method(get_job_rescales_config)
+    get_job_rescales_detail = Method(get_job_rescales_detail)
+    get_job_rescales_history = Method(get_job_rescales_history)
+    get_job_rescales_overview = Method(get_job_rescales_overview)
+    get_job_rescales_summary = Method(get_job_rescales_summary)
     rescale_job = Method(rescale_job)
     get_job_rescaling = Method(get_job_rescaling)
     get_job_resource_requirements = Method(get_job_resource_requirements)
@@ -1219,8 +2235,27 @@ class ApiOperations:
     get_job_state_key = Method(get_job_state_key)
     get_job_status = Method(get_job_status)
     stop_job = Method(stop_job)
+    get_job_taskmanager_log_url = Method(get_job_taskmanager_log_url)
     upgrade_job = Method(upgrade_job)
+    get_job_vertex = Method(get_job_vertex)
     get_job_vertex_accumulators = Method(get_job_vertex_accumulators)
+    get_job_vertex_backpressure = Method(get_job_vertex_backpressure)
+    get_job_vertex_flamegraph = Method(get_job_vertex_flamegraph)
+    get_job_vertex_jm_operator_metrics = Method(get_job_vertex_jm_operator_metrics)
+    get_job_vertex_metrics = Method(get_job_vertex_metrics)
+    get_job_vertex_subtasks_accumulators = Method(get_job_vertex_subtasks_accumulators)
+    get_job_vertex_subtasks_metrics = Method(get_job_vertex_subtasks_metrics)
+    get_job_vertex_subtask = Method(get_job_vertex_subtask)
+    get_job_vertex_subtask_attempt = Method(get_job_vertex_subtask_attempt)
+    get_job_vertex_subtask_attempt_accumulators = Method(
+        get_job_vertex_subtask_attempt_accumulators
+    )
+    get_job_vertex_subtask_metrics = Method(get_job_vertex_subtask_metrics)
+    get_job_vertex_subtasktimes = Method(get_job_vertex_subtasktimes)
+    get_job_vertex_taskmanagers = Method(get_job_vertex_taskmanagers)
+    get_job_vertex_watermarks = Method(get_job_vertex_watermarks)
+    get_job_yarn_cancel = Method(get_job_yarn_cancel)
+    get_job_yarn_stop = Method(get_job_yarn_stop)
     get_operation = Method(get_operation)
     get_overview = Method(get_overview)
     get_runners = Method(get_runners)
@@ -1237,6 +2272,17 @@ class ApiOperations:
     get_savepoint_state_key = Method(get_savepoint_state_key)
     verify_savepoint = Method(verify_savepoint)
     describe_script = Method(describe_script)
+    get_taskmanagers = Method(get_taskmanagers)
+    get_taskmanagers_metrics = Method(get_taskmanagers_metrics)
+    get_taskmanager = Method(get_taskmanager)
+    get_taskmanager_log = Method(get_taskmanager_log)
+    get_taskmanager_logs = Method(get_taskmanager_logs)
+    get_taskmanager_log_by_logname = Method(get_taskmanager_log_by_logname)
+    get_taskmanager_metrics = Method(get_taskmanager_metrics)
+    get_taskmanager_profiler = Method(get_taskmanager_profiler)
+    post_taskmanager_profiler = Method(post_taskmanager_profiler)
+    get_taskmanager_stdout = Method(get_taskmanager_stdout)
+    get_taskmanager_thread_dump = Method(get_taskmanager_thread_dump)
     get_tokens = Method(get_tokens)
     create_token = Method(create_token)
     revoke_token = Method(revoke_token)
@@ -1249,18 +2295,45 @@ class AsyncApiOperations:
     get_healthz = AsyncMethod(get_healthz)
     get_metrics = AsyncMethod(get_metrics)
     get_readyz = AsyncMethod(get_readyz)
+    get_applications_overview = AsyncMethod(get_applications_overview)
+    get_application = AsyncMethod(get_application)
+    post_application_cancel = AsyncMethod(post_application_cancel)
+    get_application_exceptions = AsyncMethod(get_application_exceptions)
+    get_application_jobmanager_config = AsyncMethod(get_application_jobmanager_config)
     get_artifacts = AsyncMethod(get_artifacts)
     upload_artifact = AsyncMethod(upload_artifact)
     delete_artifact = AsyncMethod(delete_artifact)
     get_artifact = AsyncMethod(get_artifact)
     get_audit = AsyncMethod(get_audit)
+    delete_cluster = AsyncMethod(delete_cluster)
     get_config = AsyncMethod(get_config)
+    get_datasets = AsyncMethod(get_datasets)
+    get_datasets_delete = AsyncMethod(get_datasets_delete)
+    delete_dataset = AsyncMethod(delete_dataset)
     get_events = AsyncEvents(get_events)
     collect_garbage = AsyncMethod(collect_garbage)
     get_inspector = AsyncMethod(get_inspector)
+    get_jars = AsyncMethod(get_jars)
+    post_jars_upload = AsyncMethod(post_jars_upload)
+    delete_jar = AsyncMethod(delete_jar)
+    get_jar_plan = AsyncMethod(get_jar_plan)
+    post_jar_plan = AsyncMethod(post_jar_plan)
+    post_jar_run = AsyncMethod(post_jar_run)
+    post_jar_run_application = AsyncMethod(post_jar_run_application)
+    get_jobmanager_config = AsyncMethod(get_jobmanager_config)
+    get_jobmanager_environment = AsyncMethod(get_jobmanager_environment)
+    get_jobmanager_log = AsyncMethod(get_jobmanager_log)
+    get_jobmanager_logs = AsyncMethod(get_jobmanager_logs)
+    get_jobmanager_log_by_logname = AsyncMethod(get_jobmanager_log_by_logname)
+    get_jobmanager_metrics = AsyncMethod(get_jobmanager_metrics)
+    get_jobmanager_profiler = AsyncMethod(get_jobmanager_profiler)
+    post_jobmanager_profiler = AsyncMethod(post_jobmanager_profiler)
+    get_jobmanager_stdout = AsyncMethod(get_jobmanager_stdout)
+    get_jobmanager_thread_dump = AsyncMethod(get_jobmanager_thread_dump)
     get_jobmanagers = AsyncMethod(get_jobmanagers)
     get_jobs = AsyncMethod(get_jobs)
     submit_job = AsyncMethod(submit_job)
+    get_jobs_metrics = AsyncMethod(get_jobs_metrics)
     get_jobs_overview = AsyncMethod(get_jobs_overview)
     get_jobs_summary = AsyncMethod(get_jobs_summary)
     get_job = AsyncMethod(get_job)
@@ -1270,17 +2343,29 @@ class AsyncApiOperations:
     trigger_checkpoint = AsyncMethod(trigger_checkpoint)
     get_job_checkpoints_config = AsyncMethod(get_job_checkpoints_config)
     get_job_checkpoint_details = AsyncMethod(get_job_checkpoint_details)
+    get_job_checkpoints_detail_subtask = AsyncMethod(get_job_checkpoints_detail_subtask)
     get_job_checkpoint = AsyncMethod(get_job_checkpoint)
     verify_checkpoint = AsyncMethod(verify_checkpoint)
+    patch_job_client_heartbeat = AsyncMethod(patch_job_client_heartbeat)
     get_job_config = AsyncMethod(get_job_config)
     get_job_events = AsyncEvents(get_job_events)
     get_job_exceptions = AsyncMethod(get_job_exceptions)
+    get_job_execution_result = AsyncMethod(get_job_execution_result)
     get_job_graph = AsyncMethod(get_job_graph)
     get_job_history = AsyncMethod(get_job_history)
+    get_job_jobmanager_config = AsyncMethod(get_job_jobmanager_config)
+    get_job_jobmanager_environment = AsyncMethod(get_job_jobmanager_environment)
+    get_job_jobmanager_log_url = AsyncMethod(get_job_jobmanager_log_url)
     get_job_key_groups = AsyncMethod(get_job_key_groups)
     get_job_logs = AsyncMethod(get_job_logs)
+    get_job_metrics = AsyncMethod(get_job_metrics)
     get_job_operations = AsyncMethod(get_job_operations)
     get_job_plan = AsyncMethod(get_job_plan)
+    get_job_rescales_config = AsyncMethod(get_job_rescales_config)
+    get_job_rescales_detail = AsyncMethod(get_job_rescales_detail)
+    get_job_rescales_history = AsyncMethod(get_job_rescales_history)
+    get_job_rescales_overview = AsyncMethod(get_job_rescales_overview)
+    get_job_rescales_summary = AsyncMethod(get_job_rescales_summary)
     rescale_job = AsyncMethod(rescale_job)
     get_job_rescaling = AsyncMethod(get_job_rescaling)
     get_job_resource_requirements = AsyncMethod(get_job_resource_requirements)
@@ -1294,8 +2379,27 @@ class AsyncApiOperations:
     get_job_state_key = AsyncMethod(get_job_state_key)
     get_job_status = AsyncMethod(get_job_status)
     stop_job = AsyncMethod(stop_job)
+    get_job_taskmanager_log_url = AsyncMethod(get_job_taskmanager_log_url)
     upgrade_job = AsyncMethod(upgrade_job)
+    get_job_vertex = AsyncMethod(get_job_vertex)
     get_job_vertex_accumulators = AsyncMethod(get_job_vertex_accumulators)
+    get_job_vertex_backpressure = AsyncMethod(get_job_vertex_backpressure)
+    get_job_vertex_flamegraph = AsyncMethod(get_job_vertex_flamegraph)
+    get_job_vertex_jm_operator_metrics = AsyncMethod(get_job_vertex_jm_operator_metrics)
+    get_job_vertex_metrics = AsyncMethod(get_job_vertex_metrics)
+    get_job_vertex_subtasks_accumulators = AsyncMethod(get_job_vertex_subtasks_accumulators)
+    get_job_vertex_subtasks_metrics = AsyncMethod(get_job_vertex_subtasks_metrics)
+    get_job_vertex_subtask = AsyncMethod(get_job_vertex_subtask)
+    get_job_vertex_subtask_attempt = AsyncMethod(get_job_vertex_subtask_attempt)
+    get_job_vertex_subtask_attempt_accumulators = AsyncMethod(
+        get_job_vertex_subtask_attempt_accumulators
+    )
+    get_job_vertex_subtask_metrics = AsyncMethod(get_job_vertex_subtask_metrics)
+    get_job_vertex_subtasktimes = AsyncMethod(get_job_vertex_subtasktimes)
+    get_job_vertex_taskmanagers = AsyncMethod(get_job_vertex_taskmanagers)
+    get_job_vertex_watermarks = AsyncMethod(get_job_vertex_watermarks)
+    get_job_yarn_cancel = AsyncMethod(get_job_yarn_cancel)
+    get_job_yarn_stop = AsyncMethod(get_job_yarn_stop)
     get_operation = AsyncMethod(get_operation)
     get_overview = AsyncMethod(get_overview)
     get_runners = AsyncMethod(get_runners)
@@ -1312,6 +2416,17 @@ class AsyncApiOperations:
     get_savepoint_state_key = AsyncMethod(get_savepoint_state_key)
     verify_savepoint = AsyncMethod(verify_savepoint)
     describe_script = AsyncMethod(describe_script)
+    get_taskmanagers = AsyncMethod(get_taskmanagers)
+    get_taskmanagers_metrics = AsyncMethod(get_taskmanagers_metrics)
+    get_taskmanager = AsyncMethod(get_taskmanager)
+    get_taskmanager_log = AsyncMethod(get_taskmanager_log)
+    get_taskmanager_logs = AsyncMethod(get_taskmanager_logs)
+    get_taskmanager_log_by_logname = AsyncMethod(get_taskmanager_log_by_logname)
+    get_taskmanager_metrics = AsyncMethod(get_taskmanager_metrics)
+    get_taskmanager_profiler = AsyncMethod(get_taskmanager_profiler)
+    post_taskmanager_profiler = AsyncMethod(post_taskmanager_profiler)
+    get_taskmanager_stdout = AsyncMethod(get_taskmanager_stdout)
+    get_taskmanager_thread_dump = AsyncMethod(get_taskmanager_thread_dump)
     get_tokens = AsyncMethod(get_tokens)
     create_token = AsyncMethod(create_token)
     revoke_token = AsyncMethod(revoke_token)

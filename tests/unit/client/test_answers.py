@@ -134,7 +134,8 @@ def _answers_of(method: str, path: str, *, in_a_list: bool) -> list[Any]:
         for status, response in operation["responses"].items()
         if status.startswith("2")
     ]
-    found = [getattr(answers, one) for one in shapes]
+    named = [getattr(answers, one) for one in shapes]
+    found = [one for name in named for one in (get_args(name) or [name])]
     if in_a_list:
         return [
             _shape(hint) for one in found for hint in get_type_hints(one).values() if _shape(hint)

@@ -40,7 +40,7 @@ def a_response(status: int, **headers: str) -> httpx.Response:
 
 
 READ = operations.get_job_status(JOB)
-WRITE = operations.trigger_checkpoint(JOB)
+WRITE = operations.create_token(name="ci", role="viewer")
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_a_stop_is_repeated_as_the_same_operation(answers: Answers) -> None:
 
 
 def test_a_write_without_an_id_of_its_own_is_sent_once(answers: Answers) -> None:
-    answers.of[f"POST /v1/jobs/{JOB}/checkpoints"] = BUSY
+    answers.of["POST /v1/tokens"] = BUSY
 
     with Client(answers.url) as client, pytest.raises(ServerNotReady, match="No server leads"):
-        client.trigger_checkpoint(JOB)
+        client.create_token(name="ci", role="viewer")
 
     assert len(answers.asked) == 1
 
