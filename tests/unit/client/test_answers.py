@@ -134,7 +134,11 @@ def _answers_of(method: str, path: str, *, in_a_list: bool) -> list[Any]:
         for status, response in operation["responses"].items()
         if status.startswith("2")
     ]
-    found = [getattr(answers, one) for one in shapes]
+    found = [
+        choice
+        for one in shapes
+        for choice in get_args(getattr(answers, one)) or [getattr(answers, one)]
+    ]
     if in_a_list:
         return [
             _shape(hint) for one in found for hint in get_type_hints(one).values() if _shape(hint)

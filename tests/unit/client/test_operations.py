@@ -110,4 +110,15 @@ def test_help_shows_the_parameters_of_an_operation() -> None:
 def test_only_requests_that_do_no_harm_twice_are_repeatable() -> None:
     never = {name for name, one in _functions().items() if not _example(one).is_repeatable}
 
-    assert never == {"adopt_savepoint", "create_token", "trigger_checkpoint"}
+    assert never == {
+        "adopt_savepoint",
+        "create_token",
+        "patch_job_client_heartbeat",
+        "post_application_cancel",
+        "post_jar_plan",
+        "post_jar_run",
+        "post_jar_run_application",
+        "post_jars_upload",
+        "post_jobmanager_profiler",
+        "post_taskmanager_profiler",
+    }

@@ -40,7 +40,7 @@ def a_response(status: int, **headers: str) -> httpx.Response:
 
 
 READ = operations.get_job_status(JOB)
-WRITE = operations.trigger_checkpoint(JOB)
+WRITE = operations.post_application_cancel(JOB)
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_a_stop_is_repeated_as_the_same_operation(answers: Answers) -> None:
 
 
 def test_a_write_without_an_id_of_its_own_is_sent_once(answers: Answers) -> None:
-    answers.of[f"POST /v1/jobs/{JOB}/checkpoints"] = BUSY
+    answers.of[f"POST /v1/applications/{JOB}/cancel"] = BUSY
 
     with Client(answers.url) as client, pytest.raises(ServerNotReady, match="No server leads"):
-        client.trigger_checkpoint(JOB)
+        client.post_application_cancel(JOB)
 
     assert len(answers.asked) == 1
 
