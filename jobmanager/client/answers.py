@@ -1602,7 +1602,7 @@ class RegionProgress(TypedDict):
     sources: list[SourceProgress]
     operators: list[OperatorProgress]
     subtasks: list[SubtaskProgress]
-    """Empty: Spark's tasks were not measured."""
+    """Empty: Spark's tasks cannot be told apart by vertex, or were not measured."""
 
 
 class StatusResponse(TypedDict):

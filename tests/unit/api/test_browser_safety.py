@@ -197,9 +197,10 @@ def test_every_documented_content_type_is_accepted_and_none_is_one_of_a_form() -
     for path, types in documented.items():
         accepted = set(accepted_types(path))
         assert types <= accepted, path
-        # Flink's clients upload by a form; the rules about pages and old browsers guard that path
-        forms = set() if path == "/v1/jars/upload" else {"multipart/form-data"}
-        assert not accepted & {"text/plain", FORM, *forms}
+        if path == "/v1/jars/upload":  # Flink's: browsers have to name the page
+            assert accepted == {"multipart/form-data"}
+        else:
+            assert not accepted & {"text/plain", FORM, "multipart/form-data"}
 
 
 @pytest.mark.parametrize(
