@@ -76,7 +76,7 @@ class IcebergFiles:
     def _obstacles(self) -> Iterator[str]:
         if any(one.delete_files for one in self._tasks):
             yield "files of deleted rows (rewrite its data files to get rid of them)"
-        formats = {str(one.file.file_format) for one in self._tasks} - {"PARQUET"}
+        formats = {one.file.file_format.value for one in self._tasks} - {"PARQUET"}
         yield from (f"files in the format {one}" for one in sorted(formats))
         names = {one.field_id: one.name for one in self._scan.projection().fields}
         for schema in self._table.schemas().values():
