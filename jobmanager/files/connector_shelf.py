@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -214,12 +215,13 @@ def repository_of_spark() -> str:
     """The address of Maven Central, as the resolver in Spark's own jars has it. Raises
     `UnusableCatalogue`.
     """
-    for jar in metadata.files("pyspark") or ():
-        if jar.match("pyspark/jars/ivy-*.jar"):
-            with ZipFile(str(jar.locate())) as archive:
-                found = _REPOSITORY.search(archive.read(_RESOLVER))
-            if found is not None:
-                return found[0].decode()
+    spark = find_spec("pyspark")  # not imported
+    homes = (spark.submodule_search_locations or []) if spark is not None else []
+    for jar in (jar for home in homes for jar in Path(home, "jars").glob("ivy-*.jar")):
+        with ZipFile(jar) as archive:
+            found = _REPOSITORY.search(archive.read(_RESOLVER))
+        if found is not None:
+            return found[0].decode()
     raise UnusableCatalogue("Spark names no Maven repository: name one with --repository")
 
 
