@@ -69,7 +69,7 @@ test chaos jars: export HEADGATE_CONNECTOR_JARS = $(CURDIR)/$(VENV)/connectors
 .PHONY: jars
 jars: $(INSTALLED)
 	@$(BIN)/headgate connectors install $(TEST_CONNECTORS)
-	@$(BIN)/python -m tests.support.maven_jars 2>/dev/null \
+	@$(BIN)/python -m tests.support.maven_jars \
 	  || { echo 'The jars of the Kafka broker could not be fetched.' >&2; exit 1; }
 
 .PHONY: demo

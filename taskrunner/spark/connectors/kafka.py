@@ -28,7 +28,7 @@ from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.kafka_admin import KafkaAdmin
 from taskrunner.spark.connectors.kafka_transactions import KafkaTransactions
 from taskrunner.spark.connectors.reading import ReadContext, SourceReader, progress_of
-from taskrunner.spark.connectors.row_counts import counted, counting, discard
+from taskrunner.spark.connectors.row_counts import counted, counted_before, discard
 from taskrunner.spark.connectors.writing import SinkWriter, WriteContext
 
 _unread: dict[str, UnreadRecords] = {}
@@ -91,18 +91,18 @@ class KafkaBatches(BatchSink):
         self._name = f"{context.job.hex}/{sink.id}"
 
     def write(self, rows: DataFrame, batch: int) -> int:
-        observed, count_of = counting(rows)
-        records = kafka_records.encoded(
-            observed,
-            self._kafka,
-            {
-                "headgate-job": sql.lit(self._name),
-                "headgate-batch": sql.lit(str(batch)),
-                "headgate-row": sql.lower(sql.hex(sql.xxhash64("key", "value"))),
-            },
-        )
-        records.write.format("kafka").options(**self._options).save()
-        return count_of()
+        with counted_before(rows) as (kept, count):
+            records = kafka_records.encoded(
+                kept,
+                self._kafka,
+                {
+                    "headgate-job": sql.lit(self._name),
+                    "headgate-batch": sql.lit(str(batch)),
+                    "headgate-row": sql.lower(sql.hex(sql.xxhash64("key", "value"))),
+                },
+            )
+            records.write.format("kafka").options(**self._options).save()
+        return count
 
 
 class KafkaTransactionalBatches(BatchSink):

@@ -1,6 +1,7 @@
 """Counts the rows of a batch while they are written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, Observation
@@ -38,6 +39,20 @@ def counted(rows: DataFrame, *, by_partition: bool) -> tuple[DataFrame, Callable
         return BatchCount(int(found["rows"]), frozenset(map(int, found["partitions"])))
 
     return observed, count
+
+
+@contextmanager
+def counted_before(rows: DataFrame) -> Iterator[tuple[DataFrame, int]]:
+    """The same rows, kept by Spark for as long as they are written, and their number.
+
+    For writers that compute the rows in a query of their own, such as Kafka's: an observation of
+    the rows would be awaited for ever.
+    """
+    kept = rows.persist()
+    try:
+        yield kept, kept.count()
+    finally:
+        kept.unpersist()
 
 
 def discard(rows: DataFrame) -> int:

@@ -8,7 +8,7 @@ from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.graph.sources import Source
 from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.reading import ReadContext, SourceReader
-from taskrunner.spark.connectors.row_counts import counting
+from taskrunner.spark.connectors.row_counts import counted_before
 from taskrunner.spark.connectors.writing import SinkWriter, WriteContext
 
 
@@ -20,11 +20,11 @@ class SparkFormatWriter(BatchSink):
         self._format = named.format
 
     def write(self, rows: DataFrame, batch: int) -> int:
-        observed, count_of = counting(rows)
         is_whole = self._sink.mode is OutputMode.COMPLETE
-        writer = observed.write.format(self._format).mode("overwrite" if is_whole else "append")
-        writer.options(**self._sink.options).save()
-        return count_of()
+        with counted_before(rows) as (kept, count):
+            writer = kept.write.format(self._format).mode("overwrite" if is_whole else "append")
+            writer.options(**self._sink.options).save()
+        return count
 
 
 def _read(source: Source, named: SparkFormatSource, context: ReadContext) -> DataFrame:

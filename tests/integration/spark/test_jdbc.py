@@ -143,8 +143,8 @@ def test_a_static_side_is_read_again_when_it_is_older_than_its_refresh(
     job.define(files_source(), names_source, join, sink("named", **out)).start()
     assert names(1) == {"old"}
     # When the table changes, batches still see what was read, and read nothing
+    run(postgres, "UPDATE names SET name = 'new'")  # which scans the table as well
     before = reads()
-    run(postgres, "UPDATE names SET name = 'new'")
     feed(job, 1, 1)
     assert names(2) == {"old"}
     assert reads() == before

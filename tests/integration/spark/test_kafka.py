@@ -17,7 +17,6 @@ from tests.integration.spark.jobs import OUT, JobUnderTest
 from tests.support.kafka import Broker, a_broker
 
 pytestmark = [
-    pytest.mark.long,
     pytest.mark.skipif(not connector_jars(), reason="the jars are missing: make jars"),
 ]
 
@@ -148,6 +147,7 @@ def test_a_source_tells_its_lag_and_commits_to_its_group(job: JobUnderTest, brok
     assert {one.partition for one in told.lags} == {"lagging-0", "lagging-1"}
 
 
+@pytest.mark.long
 def test_records_that_cannot_be_decoded_are_skipped_and_counted(
     job: JobUnderTest, broker: Broker
 ) -> None:
@@ -156,13 +156,15 @@ def test_records_that_cannot_be_decoded_are_skipped_and_counted(
     job.define(source(broker, topic, on_error="skip"), sink(broker, out))
     running = job.start()
     job.wait_for_commit(lambda log, batch: True)
-    job.wait(lambda: running.regions[0].progress().sources[0].unreadable_rows == 2)
+    [region] = running.regions
+    job.wait(lambda: [one.unreadable_rows for one in region.progress().sources] == [2])
     job.stop_at_boundary()
 
     assert numbers(broker, out) == [0, 1, 2, 3, 4]
     assert {one.headers["headgate-batch"] for one in broker.records(out)} == {b"0"}
 
 
+@pytest.mark.long
 def test_records_that_cannot_be_decoded_go_to_a_side_as_they_came(
     job: JobUnderTest, broker: Broker
 ) -> None:
@@ -195,6 +197,7 @@ def test_a_record_that_cannot_be_decoded_fails_the_job_and_is_named(
     assert "offset 2 of partition 0 of topic poisoned" in explained.message
 
 
+@pytest.mark.long
 def test_a_batch_job_ends_with_what_is_there(job: JobUnderTest, broker: Broker) -> None:
     topic, out = broker.create("finite"), broker.create("finite-out")
     broker.send(topic, rows(0, 10))
@@ -207,6 +210,7 @@ def test_a_batch_job_ends_with_what_is_there(job: JobUnderTest, broker: Broker) 
     assert {one.json["topic"] for one in broker.records(out)} == {topic}
 
 
+@pytest.mark.long
 def test_a_restore_behind_what_is_published_is_refused(job: JobUnderTest, broker: Broker) -> None:
     topic, out = broker.create("past"), broker.create("past-out")
     reading = source(broker, topic, max_rows_per_batch=10)
