@@ -229,11 +229,17 @@ def test_new_partitions_are_read_and_the_lag_is_told(server: ServerProcess, brok
         return all(f"{name}" in metrics for name in names)
 
     eventually(told, within=60, explain=lambda: log_of(server, job))
-    [region] = server.status(job)["progress"]
+    [region] = server.status(job)["region_states"]
     [source_told] = region["sources"]
     assert [one["partition"] for one in source_told["lags"]] == [f"{topic}-{n}" for n in range(3)]
     assert all(one["rows"] == 0 and one["seconds"] == 0 for one in source_told["lags"])
     server.http.patch(f"/v1/jobs/{job}?mode=cancel")
+
+
+def unreadable(server: ServerProcess, job: str) -> list[int]:
+    """How many records of each source could not be decoded."""
+    regions = server.status(job)["region_states"]
+    return [one["unreadable_rows"] for region in regions for one in region["sources"]]
 
 
 def test_a_poison_record_fails_the_job_and_can_be_skipped_or_kept_apart(
@@ -250,7 +256,7 @@ def test_a_poison_record_fails_the_job_and_can_be_skipped_or_kept_apart(
     skipping = server.submit(a_copy(broker, topic, outs["skip"], source={"on_error": "skip"}))
     until_numbers(server, skipping, broker, outs["skip"], list(range(6)))
     eventually(
-        lambda: server.status(skipping)["progress"][0]["sources"][0]["unreadable_rows"] == 2,
+        lambda: unreadable(server, skipping) == [2],
         within=60,
         explain=lambda: log_of(server, skipping),
     )
