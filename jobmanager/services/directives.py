@@ -51,11 +51,12 @@ class RunSettings:
             snapshots=[str(root.location) for root in snapshots.roots],
         )
 
-    def jars_for(self, graph: JobGraph) -> list[messages.ConnectorJar]:
+    async def jars_for(self, graph: JobGraph) -> list[messages.ConnectorJar]:
         """The jars that the runner of a job needs."""
-        if self.connectors is None:
+        shelf, needed = self.connectors, required_packages(graph)
+        if shelf is None or not needed:
             return []
-        found = self.connectors.jars_of(required_packages(graph))
+        found = await asyncio.to_thread(shelf.jars_of, needed)
         return [messages.ConnectorJar(path=str(one.path), sha256=one.sha256) for one in found]
 
     def checkpoints_of(self, job_id: JobId) -> str:
@@ -158,7 +159,7 @@ async def _run(
         checkpoints=settings.checkpoints,
         data_root=settings.data_root,
         allowed_paths=settings.path_roots,
-        jars=await asyncio.to_thread(settings.jars_for, stored.graph),
+        jars=await settings.jars_for(stored.graph),
         secrets_dir=settings.secrets_dir,
         secrets_command=settings.secrets_command,
         checkpoint=checkpoint,
