@@ -305,7 +305,7 @@ async def test_requirements_that_no_job_can_have_are_refused(cluster: Cluster) -
 async def test_different_bounds_of_tasks_rescale_to_the_largest_that_is_possible(
     cluster: Cluster,
 ) -> None:
-    job, _ = await cluster.running(a_document(max_parallelism=8))
+    job, runner = await cluster.running(a_document(max_parallelism=8))
     path = f"/v1/jobs/{job}/resource-requirements"
     wanted = await cluster.get(path)
     for bound, one in zip((1, 7), wanted.values(), strict=True):
@@ -317,8 +317,9 @@ async def test_different_bounds_of_tasks_rescale_to_the_largest_that_is_possible
 
     assert "lowerBound is greater than upperBound" in refused.json()["errors"][0]
     assert answer.status_code == 200, answer.text
-    [operation] = (await cluster.get(f"/v1/jobs/{job}/operations"))["items"]
-    assert operation["result"]["parallelism"] == {"from": 2, "to": 4}
+    await stopped(runner)
+    run = await last_directive(next_attempt(runner))
+    assert (run["kind"], run["parallelism"]) == ("run", 4)
 
 
 async def upgrade(cluster: Cluster, job: str, document: dict[str, Any], **params: Any) -> Any:

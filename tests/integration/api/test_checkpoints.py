@@ -205,7 +205,8 @@ async def test_only_a_running_streaming_job_takes_checkpoints(cluster: Cluster) 
     starting = await cluster.submit(a_document())
     batch, _ = await cluster.running(a_document(mode="batch"))
 
-    too_early = await cluster.http.post(f"/v1/jobs/{starting}/checkpoints")
+    problem = {"Accept": "application/problem+json"}
+    too_early = await cluster.http.post(f"/v1/jobs/{starting}/checkpoints", headers=problem)
     never = await cluster.http.post(f"/v1/jobs/{batch}/checkpoints")
 
     assert (too_early.status_code, never.status_code) == (409, 422)

@@ -107,7 +107,8 @@ async def test_a_flood_of_writes_is_told_to_come_back_and_reads_go_on(
     ):
         # Postgres is slow: somebody has the job's lock.
         await elsewhere.execute(text("SELECT 1 FROM jobs FOR UPDATE"))
-        flood = [asyncio.create_task(http.post(f"/v1/jobs/{job}/checkpoints")) for _ in range(12)]
+        path, problem = f"/v1/jobs/{job}/checkpoints", {"Accept": "application/problem+json"}
+        flood = [asyncio.create_task(http.post(path, headers=problem)) for _ in range(12)]
         # Two are at work; three wait for a turn, in vain, and seven are too many.
         answers = asyncio.as_completed(flood, timeout=30)
         refused = [await next(answers) for _ in range(10)]
