@@ -113,7 +113,7 @@ def test_tokens_by_the_command_line(
     monkeypatch.setenv("HEADGATE_TOKEN", token.strip())
     assert headgate("whoami")[1] == "ci, with the role viewer\n"
     code, _, complaint = headgate("gc", "--dry-run")
-    assert code == 1
+    assert code == 7
     assert "needs the role admin" in complaint
     monkeypatch.delenv("HEADGATE_TOKEN")
     monkeypatch.setenv("HEADGATE_TOKEN_COMMAND", f"echo {pair.admin}")
@@ -124,7 +124,7 @@ def test_tokens_by_the_command_line(
     assert "POST /gc" in audited
     monkeypatch.setenv("HEADGATE_TOKEN", token.strip())
     code, _, complaint = headgate("list")
-    assert code == 1
+    assert code == 7
     assert "'ci' was revoked" in complaint
 
 
