@@ -23,7 +23,7 @@ def run(directory: Path) -> bool:
     try:
         with HeadgateClient(server.url) as client:
             server.await_ready(client)
-            job = client.submit(graph)["id"]
+            job = client.submit(graph)
             state = client.wait_until_ended(job, timeout=300)
     finally:
         server.shut_down()
