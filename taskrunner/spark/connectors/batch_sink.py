@@ -5,9 +5,8 @@ At the start of an attempt the epoch is raised first: no older attempt can publi
 for each sink of a region and before the region's query starts:
 
     begin(schema)             compare the output with the columns of the rows, make what is missing
-        │
-    lost_batches()            committed output that cannot be published any more
-        │   the state to start from is chosen; it is before any lost batch
+        │   the state to start from is chosen; it is before any batch that is committed and cannot
+        │   be published any more (`SinkWriter.lost_batches`)
     continue_output(lineage)  only if the job starts from a savepoint of another job, or anew from
         │                     one: withdraw what other jobs of the lineage wrote after it
     recover(last_kept, …)     withdraw what this job wrote after batch `last_kept`, complete what
@@ -19,7 +18,6 @@ for each sink of a region and before the region's query starts:
 A repeated batch has the same rows, maybe in another order and in other partitions.
 """
 
-from collections.abc import Mapping
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -53,12 +51,6 @@ class BatchSink:
         """Compares the rows that are to come with what is there, such as the columns of a table,
         and makes what is missing. Raises `VertexRefused` with every difference.
         """
-
-    def lost_batches(self) -> Mapping[int, str]:
-        """Batches that are committed and cannot be published, each with the reason: they have to be
-        run again.
-        """
-        return {}
 
     def continue_output(self, lineage: tuple[Ancestor, ...]) -> None:
         """Withdraws what other jobs of the lineage (the oldest first) wrote after the batches that
