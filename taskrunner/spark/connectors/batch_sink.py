@@ -65,6 +65,13 @@ class BatchSink:
         `last_kept` cannot be withdrawn.
         """
 
+    def withdraw(self, last_kept: int) -> None:
+        """Withdraws what this job wrote after batch `last_kept` to an output that the job does not
+        write to any more. No other method is called before. May be repeated. Only for connectors
+        with `SinkWriter.withdraws`. Raises `OutputLost`.
+        """
+        raise NotImplementedError
+
     def has_batch(self, batch: int) -> bool:
         """Whether the batch's output is committed. A batch job whose output is there is done."""
         return False

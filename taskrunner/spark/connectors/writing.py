@@ -84,3 +84,7 @@ class SinkWriter(Generic[K]):
     """Batches that such a sink has committed and cannot publish, each with the reason: they have to
     be run again. Asked before Spark runs and before the state to start from is chosen. Only looks.
     """
+    withdraws: bool = False
+    """Whether its sinks have `BatchSink.withdraw`: then a change of the job that is rolled back
+    leaves no rows in a table that only the change named.
+    """
