@@ -13,13 +13,14 @@ from jobmanager.files.resolved_places import graph_faults, place_fault
 from jobmanager.protocol.messages import Run
 from taskrunner.barriers import BarrierThread, SnapshotSources
 from taskrunner.secret_lookup import SecretLookup
-from taskrunner.sinks.outputs import lost_batches, outputs_of
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import Clones, Past, read_manifest
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout, layout_of
 from taskrunner.snapshots.restore_source import open_restore_source, read_lineage, write_lineage
 from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
+from taskrunner.spark.connectors.registry import lost_batches
+from taskrunner.spark.connectors.writing import OutputPlaces
 from taskrunner.spark.run.job import SPARK_VERSION, SparkJob
 from taskrunner.spark.run.job_paths import JobPaths, rules_of
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
@@ -107,10 +108,8 @@ class Preparation:
         if point is None:
             return past
         clones = Clones(self.layout, self.attempt, past)
-        lost = {
-            one.id: lost_batches(self.job, outputs_of(graph, one.sinks, paths.resolve))
-            for one in plan_of(graph).regions
-        }
+        places = OutputPlaces(self.job, self.layout, paths.resolve)
+        lost = {one.id: lost_batches(graph, one.sinks, places) for one in plan_of(graph).regions}
         if not any(clones.wants_origin(region, batches) for region, batches in lost.items()):
             return past
         rules = paths.rules

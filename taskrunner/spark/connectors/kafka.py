@@ -20,6 +20,7 @@ from jobmanager.core.progress import SourceProgress
 from jobmanager.core.snapshots.manifest import Ancestor
 from taskrunner.core import kafka_failures
 from taskrunner.core.kafka_lag import UnreadRecords, lags, offsets_in
+from taskrunner.sinks.decided_batches import DecidedBatches
 from taskrunner.sinks.directory import Guard
 from taskrunner.sinks.staged_files import staged_files
 from taskrunner.sinks.staged_transactions import StagedTransactions
@@ -29,7 +30,7 @@ from taskrunner.spark.connectors.kafka_admin import KafkaAdmin
 from taskrunner.spark.connectors.kafka_transactions import KafkaTransactions
 from taskrunner.spark.connectors.reading import ReadContext, SourceReader, progress_of
 from taskrunner.spark.connectors.row_counts import counted, counted_before, discard
-from taskrunner.spark.connectors.writing import SinkWriter, WriteContext
+from taskrunner.spark.connectors.writing import OutputPlaces, SinkWriter, WriteContext
 
 _unread: dict[str, UnreadRecords] = {}
 """Source to what was measured at the last checkpoint. A runner has one job at a time."""
@@ -133,9 +134,6 @@ class KafkaTransactionalBatches(BatchSink):
             self._output.show_up_to(batch)
         return count
 
-    def lost_batches(self) -> Mapping[int, str]:
-        return self._output.lost_batches()
-
     def continue_output(self, lineage: tuple[Ancestor, ...]) -> None:
         """Publishes what the job that this job continues had staged up to the savepoint, and keeps
         that job from publishing more. What it has published after the savepoint stays.
@@ -194,6 +192,12 @@ def _check_rows(sink: Sink, kafka: KafkaSink, rows: DataFrame) -> None:
     kafka_records.check_value(rows, kafka)
 
 
+def _lost_batches(sink: Sink, kafka: KafkaSink, places: OutputPlaces) -> Mapping[int, str]:
+    if not kafka.is_exactly_once:
+        return {}
+    return DecidedBatches(places.layout.transactions(sink.id), sink.id).lost()
+
+
 def _of_kafka(options: Mapping[str, str]) -> dict[str, str]:
     """The options for Spark's source and Kafka's client; the others are for the format."""
     return {name: value for name, value in options.items() if kafka_fields.is_of_kafka(name)}
@@ -207,4 +211,4 @@ def _of_format(source: Source) -> dict[str, str]:
 READERS = (
     SourceReader(KafkaSource, _read, _progress, _checkpointed, explain=kafka_failures.explain),
 )
-WRITERS = (SinkWriter(KafkaSink, _open, _check_rows, kafka_failures.explain),)
+WRITERS = (SinkWriter(KafkaSink, _open, _check_rows, kafka_failures.explain, _lost_batches),)

@@ -47,6 +47,7 @@ from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
 from taskrunner.spark.scripts.script_program import scripts_of
 from taskrunner.spark.scripts.script_sinks import ScriptBatches
 from taskrunner.spark.state.restoring import Restoring
+from taskrunner.spark.state.table_withdrawals import TableWithdrawals
 
 SPARK_VERSION: str = pyspark.__version__
 log = logs.get("job")
@@ -87,6 +88,7 @@ class SparkJob:
         self._subject = subject
         self._places = places
         self._fence = fence
+        self._past = past
         self._check_fence_time = check_fence_time
         self.unfenced = tuple(one.id for one in unfenced_sinks(subject.graph.vertices))
         """Sinks that this attempt could write to after it was replaced."""
@@ -145,6 +147,9 @@ class SparkJob:
         staging = prepare_outputs(self._places.layout, outputs)
         prove_directories(self._spark, [self._places.layout.directory, *staging])
         self._restoring.withdraw_abandoned_outputs(outputs, self._fence.holding)
+        TableWithdrawals(self._places.layout, self._subject, self._open).before_the_attempt(
+            self._past.origin
+        )
         models = SeenModels(self._places.resolve)
         work = self._batch_work(sources, regions) if graph.mode is Mode.BATCH else None
         self._sources = {region.id: region.sources for region in regions}
