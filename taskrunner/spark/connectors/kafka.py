@@ -37,7 +37,6 @@ _unread: dict[str, UnreadRecords] = {}
 
 
 def _read(source: Source, kafka: KafkaSource, context: ReadContext) -> DataFrame:
-    assert source.schema is not None
     _unread.pop(source.id, None)
     options = {
         **_of_kafka(source.options),
@@ -83,6 +82,7 @@ class KafkaBatches(BatchSink):
     """
 
     def __init__(self, sink: Sink, kafka: KafkaSink, context: WriteContext) -> None:
+        self._vertex = sink.id
         self._kafka = kafka
         self._options = {
             **_of_kafka(sink.options),
@@ -95,6 +95,7 @@ class KafkaBatches(BatchSink):
         with counted_before(rows) as (kept, count):
             records = kafka_records.encoded(
                 kept,
+                self._vertex,
                 self._kafka,
                 {
                     "headgate-job": sql.lit(self._name),
@@ -173,7 +174,7 @@ class KafkaTransactionalBatches(BatchSink):
 
     def _stage(self, rows: DataFrame, batch: int, staged: Path) -> int:
         observed, count_of = counted(rows, by_partition=False)
-        records = kafka_records.encoded(observed, self._kafka, {})
+        records = kafka_records.encoded(observed, self._sink.id, self._kafka, {})
         nulls = {"partition": sql.lit(None).cast("int"), "timestamp": sql.lit(None).cast("long")}
         records.withColumns(nulls).write.parquet(staged.as_uri())
         count = count_of()
