@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jobmanager.core.graph.connectors.sink_connector import SinkConnector
 from jobmanager.core.graph.job_graph import JobGraph
@@ -66,3 +67,7 @@ class SinkWriter(Generic[K]):
     """
     explain: Explain = _no_explanation
     """What a failure of a query means, if it comes from such a sink, and what to do."""
+    pass_on: Callable[[Sink, K, DataFrame, WriteContext], DataStreamWriter] | None = None
+    """Spark's own writer of a stream, with format and options: in real-time mode each row passes
+    at once, and `BatchSink.write` is never called. None: the connector cannot be used so.
+    """
