@@ -13,14 +13,14 @@ from taskrunner.snapshots.real_time_log import RealTimeLog
 from taskrunner.spark.connectors.kafka_admin import KafkaAdmin
 from taskrunner.spark.run.real_time_query import PartitionsAdded
 from taskrunner.spark.run.region_query import QueryPhase
-from tests.integration.spark.conftest import connector_jars
 from tests.integration.spark.jobs import JobUnderTest
 from tests.integration.spark.test_kafka import numbers, poll, rows, sink, source
+from tests.support.connector_jars import VARIABLE, installed_jars
 from tests.support.kafka import Broker, a_broker
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.skipif(not connector_jars(), reason="the jars are missing: make jars"),
+    pytest.mark.skipif(not installed_jars(), reason=f"needs make jars, and {VARIABLE}"),
 ]
 SHORT = {"spark.sql.streaming.realTimeMode.minBatchDuration": "1000"}
 REAL_TIME: dict[str, Any] = {
