@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jobmanager.core.graph.connectors import kafka_fields
 from jobmanager.core.graph.connectors.kafka import KafkaSink, KafkaSource, Metadata
@@ -76,6 +77,11 @@ def _checkpointed(source: Source, kafka: KafkaSource, offset: Any, context: Read
     unread.measured(behind, admin.written_ms(behind))
 
 
+def _partitions(source: Source, kafka: KafkaSource, spark: SparkSession) -> int:
+    admin = KafkaAdmin(spark, kafka_fields.client_settings(kafka.servers, source.options))
+    return admin.partitions(kafka.subscription)
+
+
 class KafkaBatches(BatchSink):
     """At least once, by Spark's own writer: a batch that is run again is written again. Headers
     tell consumers which rows are the same.
@@ -84,12 +90,8 @@ class KafkaBatches(BatchSink):
     def __init__(self, sink: Sink, kafka: KafkaSink, context: WriteContext) -> None:
         self._vertex = sink.id
         self._kafka = kafka
-        self._options = {
-            **_of_kafka(sink.options),
-            "kafka.bootstrap.servers": ",".join(kafka.servers),
-            "topic": kafka.topic,
-        }
-        self._name = f"{context.job.hex}/{sink.id}"
+        self._options = _writer_options(sink, kafka)
+        self._name = _output_name(sink, context)
 
     def write(self, rows: DataFrame, batch: int) -> int:
         with counted_before(rows) as (kept, count):
@@ -97,11 +99,7 @@ class KafkaBatches(BatchSink):
                 kept,
                 self._vertex,
                 self._kafka,
-                {
-                    "headgate-job": sql.lit(self._name),
-                    "headgate-batch": sql.lit(str(batch)),
-                    "headgate-row": sql.lower(sql.hex(sql.xxhash64("key", "value"))),
-                },
+                {**_own_headers(self._name), "headgate-batch": sql.lit(str(batch))},
             )
             records.write.format("kafka").options(**self._options).save()
         return count
@@ -189,6 +187,35 @@ def _open(sink: Sink, kafka: KafkaSink, context: WriteContext) -> BatchSink:
     return KafkaBatches(sink, kafka, context)
 
 
+def _pass_on(
+    sink: Sink, kafka: KafkaSink, rows: DataFrame, context: WriteContext
+) -> DataStreamWriter:
+    """At least once, record by record. No header tells the batch: it is one query for all."""
+    headers = _own_headers(_output_name(sink, context))
+    records = kafka_records.encoded(rows, sink.id, kafka, headers)
+    return records.writeStream.format("kafka").options(**_writer_options(sink, kafka))
+
+
+def _own_headers(name: str) -> dict[str, Column]:
+    """The headers by which consumers find repeated records."""
+    return {
+        "headgate-job": sql.lit(name),
+        "headgate-row": sql.lower(sql.hex(sql.xxhash64("key", "value"))),
+    }
+
+
+def _output_name(sink: Sink, context: WriteContext) -> str:
+    return f"{context.job.hex}/{sink.id}"
+
+
+def _writer_options(sink: Sink, kafka: KafkaSink) -> dict[str, str]:
+    return {
+        **_of_kafka(sink.options),
+        "kafka.bootstrap.servers": ",".join(kafka.servers),
+        "topic": kafka.topic,
+    }
+
+
 def _check_rows(sink: Sink, kafka: KafkaSink, rows: DataFrame) -> None:
     kafka_records.check_value(rows, kafka)
 
@@ -210,6 +237,15 @@ def _of_format(source: Source) -> dict[str, str]:
 
 
 READERS = (
-    SourceReader(KafkaSource, _read, _progress, _checkpointed, explain=kafka_failures.explain),
+    SourceReader(KafkaSource, _read, _progress, _checkpointed, _partitions, kafka_failures.explain),
 )
-WRITERS = (SinkWriter(KafkaSink, _open, _check_rows, kafka_failures.explain, _lost_batches),)
+WRITERS = (
+    SinkWriter(
+        KafkaSink,
+        _open,
+        _check_rows,
+        kafka_failures.explain,
+        lost_batches=_lost_batches,
+        pass_on=_pass_on,
+    ),
+)
