@@ -27,6 +27,7 @@ from jobmanager.services.ports.leadership import WhoLeads
 from jobmanager.services.ports.storage import SnapshotStorage
 from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
 from jobmanager.services.wakeups import Wakeups
+from jobmanager.services.webhooks import WebhookSending
 
 CALLER = "headgate.caller"
 """Key of the request's scope: the caller. It is set before the route is called."""
@@ -58,6 +59,7 @@ class ApiContext:
     """The HTTP client with which a follower passes requests on to the leader."""
     access: AccessControl
     audit: AuditLog
+    webhooks: WebhookSending
     configuration: Mapping[str, str] = field(default_factory=dict)
     """The settings of the server, without secrets."""
 
