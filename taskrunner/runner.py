@@ -1,7 +1,7 @@
 """A runner: registers, runs an attempt, reports its end, and then ends or runs the next attempt.
 
 registered ──run──▶ attempt ──▶ its end is reported ──▶ the process ends, or serves another runner
-                      ▲                 │ stopped, and the runner is kept
+                      ▲                 │ stopped or paused, and the runner is kept
                       └─────run──── waits, Spark warm ──exit, a signal, idle timeout──▶ ends
 
 The process may serve another runner (`taskrunner/reuse.py`) if this runner had one attempt, which
@@ -168,7 +168,7 @@ class RunnerProcess:
             self._heartbeats.let_pass()
         is_awaited = self._report_ending(attempt, ending)
         if attempt.keeps_runner and is_awaited:
-            return self._await_next()
+            return self._await_next(attempt.keep_for or self._patience)
         if stays and is_awaited and self._await_exit():
             self.is_returning = isinstance(self._last_order, Dismissed)
             return None
@@ -224,10 +224,11 @@ class RunnerProcess:
         log.info("attempt_reported", ending=ending.event)
         return not reply.superseded
 
-    def _await_next(self) -> AttemptRun | None:
+    def _await_next(self, patience: timedelta) -> AttemptRun | None:
         """Waits for the next attempt of a kept runner; None: there is none."""
-        log.info("waiting")
-        waiting = IdleTimeout(time.monotonic(), self._patience, self._report_within)
+        log.info("waiting", seconds=patience.total_seconds())
+        at_most = max(patience, self._report_within)
+        waiting = IdleTimeout(time.monotonic(), patience, at_most)
         while not waiting.is_over(time.monotonic(), self._heartbeats.was_delivered):
             with suppress(Empty):
                 return self._attempts.get(timeout=_TICK_SECONDS)
@@ -320,9 +321,11 @@ def _pass_on(
     body: Cancel | Stop | Barrier | CheckpointCompleted | CheckpointAborted, attempt: AttemptRun
 ) -> None:
     match body:
-        case Cancel(grace_ms=grace_ms):
+        case Cancel(grace_ms=grace_ms, keep_runner_ms=keep_ms):
             grace = timedelta(milliseconds=grace_ms)
-            attempt.order(CancelAsked(grace, "the JobManager asked for it"))
+            keep_for = None if keep_ms is None else timedelta(milliseconds=keep_ms)
+            why = "the JobManager asked for it" if keep_for is None else "the job is paused"
+            attempt.order(CancelAsked(grace, why, keep_for))
         case Stop() | Barrier() | CheckpointCompleted() | CheckpointAborted():
             attempt.tell(body)
 

@@ -238,6 +238,9 @@ class Cancel(Message):
 
     kind: Literal["cancel"] = "cancel"
     grace_ms: int
+    keep_runner_ms: int | None = None
+    """The job is paused: stay afterwards, with the Spark session open, and wait this long for the
+    next `Run`. None: the runner is not needed any more. A runner that cannot stay just ends."""
 
 
 class Exit(Message):
