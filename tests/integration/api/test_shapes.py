@@ -249,6 +249,8 @@ async def _change(cluster: Cluster, job: str, runner: PlayedRunner) -> None:
     assert answer.status_code == 200, answer.text
     trigger = (await _post(cluster, f"{about}/savepoints", json={}))["request-id"]
     await cluster.get(f"{about}/savepoints/{trigger}")
+    for what in ("pause", "resume"):
+        assert (await cluster.http.post(f"{about}/{what}")).status_code == 202
     assert (await cluster.http.patch(about)).status_code == 202
     other, _ = await cluster.running(a_document(name="other"))
     await _post(cluster, f"/v1/jobs/{other}/stop", json={})
