@@ -41,6 +41,7 @@ from jobmanager.protocol.messages import (
     Run,
     RunnerHello,
     RunnerMemory,
+    RunnerThread,
     Stop,
     UnknownDirective,
 )
@@ -59,6 +60,7 @@ from taskrunner.memory_use import MemoryUse
 from taskrunner.snapshots import durable
 from taskrunner.spark.run.job import SPARK_VERSION
 from taskrunner.spark.session.session import WarmSession
+from taskrunner.thread_dump import read_threads
 
 _TERMINATION_GRACE = timedelta(seconds=5)
 _EXIT_WAIT_SECONDS = 10.0
@@ -245,15 +247,21 @@ class RunnerProcess:
 
     def _heartbeat(self) -> Heartbeat:
         attempt = self._current
+        threads = self._threads()
         if attempt is None:
-            return Heartbeat(job=None, attempt=None, regions=[], memory=self._memory())
+            memory = self._memory()
+            return Heartbeat(job=None, attempt=None, regions=[], memory=memory, threads=threads)
         return Heartbeat(
             job=attempt.job,
             attempt=attempt.number,
             regions=attempt.progress(),
             memory=self._memory(),
             data_moved=self._memory_use.data_moved() if attempt.is_starting else None,
+            threads=threads,
         )
+
+    def _threads(self) -> list[RunnerThread] | None:
+        return read_threads(self._session) if self._heartbeats.wants_threads else None
 
     def _memory(self) -> RunnerMemory | None:
         """The memory use, measured only every few heartbeats, because measuring takes long."""

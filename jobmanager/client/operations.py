@@ -2111,7 +2111,9 @@ def get_taskmanager_thread_dump(
     *,
     mode: str | None = None,
 ) -> ApiCall[answers.ThreadDump]:
-    """What a runner's threads do."""
+    """What a runner's threads do. Threads of its Python process and of its JVM. The runner is asked
+    with the answer to its next heartbeat, so this takes a second or two.
+    """
     return ApiCall(
         method="GET",
         path=f"/v1/taskmanagers/{part(taskmanager_id)}/thread-dump",

@@ -80,4 +80,9 @@ def test_figures_by_subtask_are_on_flinks_routes(server: ServerProcess) -> None:
         assert abs(one["ratio"] + one["busyRatio"] + one["idleRatio"] - 1) < 0.01
     [busy] = server.get(f"{path}/subtasks/metrics?get=busyTimeMsPerSecond&agg=max")
     assert 0 < busy["max"] <= 1000
+    runner = runner_of(server, job)["id"].replace("-", "")
+    threads = server.get(f"/v1/taskmanagers/{runner}/thread-dump")["threadInfos"]
+    names = [one["threadName"] for one in threads]
+    assert "python: MainThread" in names
+    assert any(name.startswith("jvm: stream execution thread") for name in names)
     server.http.patch(f"/v1/jobs/{job}?mode=cancel")

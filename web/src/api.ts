@@ -26,6 +26,7 @@ export type {
   RunnerPage,
   SavepointPage,
   StateList,
+  SubtaskProgress,
   SummaryPage,
   TokenList,
   WhoAmI,

@@ -69,7 +69,6 @@ ABSENT = {
     ("get", "/v1/datasets/delete/{triggerid}"),
     ("post", "/v1/jobmanager/profiler"),
     ("post", "/v1/taskmanagers/{taskmanagerid}/profiler"),
-    ("get", "/v1/taskmanagers/{taskmanagerid}/thread-dump"),
 }
 """Routes of Flink's about what Headgate has not: they only refuse."""
 
