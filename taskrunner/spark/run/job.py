@@ -46,6 +46,8 @@ from taskrunner.spark.run.input_files import InputFiles
 from taskrunner.spark.run.job_paths import JobPaths
 from taskrunner.spark.run.real_time_query import RealTimeQuery
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
+from taskrunner.spark.run.task_metrics import TaskMetricsReader
+from taskrunner.spark.run.task_progress import TaskProgress
 from taskrunner.spark.scripts.script_program import scripts_of
 from taskrunner.spark.scripts.script_sinks import ScriptBatches
 from taskrunner.spark.state.restoring import Restoring
@@ -125,6 +127,7 @@ class SparkJob:
         """Sinks whose output waits for its checkpoint."""
         self.regions: list[RegionRun] = []
         self._sources: Mapping[RegionId, Sequence[VertexId]] = {}
+        self._task_metrics = TaskMetricsReader(spark)
 
     @property
     def restored(self) -> Mapping[RegionId, Restore]:
@@ -146,6 +149,7 @@ class SparkJob:
         `check` is called before each region, and may raise an error to abandon the preparation.
         """
         graph = self._subject.graph
+        self._task_metrics.begin()
         sources = Sources(self._reading, self._secret)
         regions = plan_of(graph, self._subject.parallelism).regions
         outputs = self._outputs(regions)
@@ -230,6 +234,9 @@ class SparkJob:
             place,
             self._inputs(place),
             self._refreshes,
+            TaskProgress(
+                self._subject.graph, self._subject.parallelism, region, self._task_metrics
+            ),
         )
 
     def _real_time_query(self, region: Region, rows: DataFrame, place: Path) -> RealTimeQuery:
