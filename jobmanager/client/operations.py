@@ -682,6 +682,7 @@ def get_jobs_summary(
     state: list[str] | None = None,
     q: str | None = None,
     job: list[str] | None = None,
+    label: list[str] | None = None,
     limit: int | None = None,
     cursor: str | None = None,
     if_none_match: str | None = None,
@@ -697,6 +698,7 @@ def get_jobs_summary(
                 "state": state,
                 "q": q,
                 "job": job,
+                "label": label,
                 "limit": limit,
                 "cursor": cursor,
             }
@@ -944,6 +946,8 @@ def get_job_history(
     limit: int | None = None,
     cursor: int | None = None,
     newest_first: bool | None = None,
+    kind: list[str] | None = None,
+    since: str | None = None,
 ) -> ApiCall[answers.HistoryPage]:
     """Everything that happened, with its cause."""
     return ApiCall(
@@ -954,6 +958,8 @@ def get_job_history(
                 "limit": limit,
                 "cursor": cursor,
                 "newest_first": newest_first,
+                "kind": kind,
+                "since": since,
             }
         ),
         is_repeatable=True,
@@ -1000,6 +1006,19 @@ def get_job_key_groups(
     return ApiCall(
         method="GET",
         path=f"/v1/jobs/{part(job_id)}/key-groups",
+        is_repeatable=True,
+    )
+
+
+def get_job_lag(
+    job_id: str,
+) -> ApiCall[answers.LagResponse]:
+    """Whether a job catches up with its input, and when. The trend of the last ten minutes;
+    `unknown` without a minute of samples.
+    """
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/lag",
         is_repeatable=True,
     )
 
@@ -1189,6 +1208,19 @@ def put_job_resource_requirements(
         method="PUT",
         path=f"/v1/jobs/{part(job_id)}/resource-requirements",
         json=dict(body),
+        is_repeatable=True,
+    )
+
+
+def get_job_revisions(
+    job_id: str,
+) -> ApiCall[answers.RevisionList]:
+    """What each upgrade and rescale changed. The newest first. Changes that failed or were rolled
+    back are not among them.
+    """
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/revisions",
         is_repeatable=True,
     )
 
@@ -2213,6 +2245,7 @@ class ApiOperations:
     get_job_jobmanager_environment = Method(get_job_jobmanager_environment)
     get_job_jobmanager_log_url = Method(get_job_jobmanager_log_url)
     get_job_key_groups = Method(get_job_key_groups)
+    get_job_lag = Method(get_job_lag)
     get_job_logs = Method(get_job_logs)
     get_job_metrics = Method(get_job_metrics)
     get_job_operations = Method(get_job_operations)
@@ -2226,6 +2259,7 @@ class ApiOperations:
     get_job_rescaling = Method(get_job_rescaling)
     get_job_resource_requirements = Method(get_job_resource_requirements)
     put_job_resource_requirements = Method(put_job_resource_requirements)
+    get_job_revisions = Method(get_job_revisions)
     get_job_samples = Method(get_job_samples)
     trigger_savepoint = Method(trigger_savepoint)
     get_job_savepoint = Method(get_job_savepoint)
@@ -2357,6 +2391,7 @@ class AsyncApiOperations:
     get_job_jobmanager_environment = AsyncMethod(get_job_jobmanager_environment)
     get_job_jobmanager_log_url = AsyncMethod(get_job_jobmanager_log_url)
     get_job_key_groups = AsyncMethod(get_job_key_groups)
+    get_job_lag = AsyncMethod(get_job_lag)
     get_job_logs = AsyncMethod(get_job_logs)
     get_job_metrics = AsyncMethod(get_job_metrics)
     get_job_operations = AsyncMethod(get_job_operations)
@@ -2370,6 +2405,7 @@ class AsyncApiOperations:
     get_job_rescaling = AsyncMethod(get_job_rescaling)
     get_job_resource_requirements = AsyncMethod(get_job_resource_requirements)
     put_job_resource_requirements = AsyncMethod(put_job_resource_requirements)
+    get_job_revisions = AsyncMethod(get_job_revisions)
     get_job_samples = AsyncMethod(get_job_samples)
     trigger_savepoint = AsyncMethod(trigger_savepoint)
     get_job_savepoint = AsyncMethod(get_job_savepoint)
