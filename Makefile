@@ -107,7 +107,7 @@ test: setup jars chromium
 	@echo '== ten thousand simulated schedules, and deliberate faults that they must find'
 	@$(BIN)/python -m pytest -q -n 2 $(SIMULATION_TESTS)
 	@echo '== tests with Spark, Postgres and servers'
-	@$(BIN)/python -m pytest -q $(SLOW_IN_PARALLEL) -m 'not long' $(SLOW_TESTS)
+	@$(BIN)/python -m pytest -q --durations 40 --durations-min 4 $(SLOW_IN_PARALLEL) -m 'not long' $(SLOW_TESTS)
 	@echo '== the dashboard in Chromium'
 	@$(BIN)/python -m pytest -q -m 'not long' $(BROWSER_TESTS)
 	@echo 'make test: lint, types, import rules and all tests passed'

@@ -123,6 +123,11 @@ Explain = Callable[[Sequence[Cause]], Explanation | None]
 """Recognises a failure, the outermost cause first; None: it is some other failure."""
 
 
+def no_explanation(causes: Sequence[Cause]) -> Explanation | None:
+    """Recognises nothing."""
+    return None
+
+
 def classify(
     causes: Sequence[Cause], stack: str, region: str | None, explain: Iterable[Explain] = ()
 ) -> Failure:

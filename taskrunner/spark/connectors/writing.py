@@ -4,7 +4,7 @@ A module of `taskrunner.spark.connectors` that writes has a tuple `WRITERS`; `re
 them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -15,7 +15,7 @@ from jobmanager.core.graph.connectors.sink_connector import SinkConnector
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.ids import AttemptNumber, JobId
-from taskrunner.core.failures import Cause, Explain, Explanation
+from taskrunner.core.failures import Explain, no_explanation
 from taskrunner.sinks.directory import Guard
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.spark.connectors.batch_sink import BatchSink
@@ -49,10 +49,6 @@ def _any_rows(sink: Sink, connector: SinkConnector, rows: DataFrame) -> None:
     pass
 
 
-def _no_explanation(causes: Sequence[Cause]) -> Explanation | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class SinkWriter(Generic[K]):
     """How the sinks of one connector are opened."""
@@ -64,5 +60,5 @@ class SinkWriter(Generic[K]):
     """Refuses rows by their schema that Spark would refuse only when a batch is written. Also
     called in the analysis of a submitted graph. Raises `VertexRefused`.
     """
-    explain: Explain = _no_explanation
+    explain: Explain = no_explanation
     """What a failure of a query means, if it comes from such a sink, and what to do."""
