@@ -15,8 +15,9 @@ import { type Entry, stories } from "../logic/timeline";
 import { Clock, Copy, Loading, Problem, Section, When } from "../parts/basics";
 import { Changes } from "../parts/changes";
 import type { JobProps } from "./job";
+import { SupportBundle } from "./supportBundle";
 
-export function History({ id }: JobProps) {
+export function History({ id, graph }: JobProps) {
   const failures = useResource<JobExceptions>(`/jobs/${id}/exceptions`, { on: about(id) });
   const found = useResource<HistoryPage>(`/jobs/${id}/history`, {
     on: about(id),
@@ -46,6 +47,7 @@ export function History({ id }: JobProps) {
   };
   return (
     <>
+      <SupportBundle id={id} name={graph.graph.name} />
       <Failures entries={entries} />
       <RevisionsOf id={id} />
       <Section title="History" aside="newest first">
