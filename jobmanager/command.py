@@ -19,6 +19,7 @@ import jobmanager.client.change_commands
 import jobmanager.client.context_commands
 import jobmanager.client.gc_command
 import jobmanager.client.open_command
+import jobmanager.client.pause_commands
 import jobmanager.client.savepoint_commands
 import jobmanager.client.script_command
 import jobmanager.client.sql_command

@@ -26,6 +26,7 @@ from jobmanager.services.ports.inspection import Inspector
 from jobmanager.services.ports.leadership import WhoLeads
 from jobmanager.services.ports.storage import SnapshotStorage
 from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
+from jobmanager.services.thread_dumps import ThreadDumps
 from jobmanager.services.wakeups import Wakeups
 from jobmanager.services.webhooks import WebhookSending
 
@@ -60,6 +61,7 @@ class ApiContext:
     access: AccessControl
     audit: AuditLog
     webhooks: WebhookSending
+    thread_dumps: ThreadDumps = field(default_factory=ThreadDumps)
     configuration: Mapping[str, str] = field(default_factory=dict)
     """The settings of the server, without secrets."""
 

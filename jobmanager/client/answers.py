@@ -46,6 +46,8 @@ JobStatus = Literal[
     "starting",
     "running",
     "restarting",
+    "pausing",
+    "paused",
     "cancelling",
     "cancelled",
     "finished",
@@ -1186,6 +1188,11 @@ class OperationList(TypedDict):
     next: str | None
 
 
+class JobState(TypedDict):
+    jobid: str
+    state: JobStatus
+
+
 class RescaleConfig(TypedDict):
     """What Headgate does not wait for is 0."""
 
@@ -1443,6 +1450,7 @@ class KeyResponse(TypedDict):
 
 Desired = Literal[
     "running",
+    "paused",
     "cancelled",
 ]
 
@@ -1532,25 +1540,30 @@ class OperatorProgress(TypedDict):
 
 
 class SubtaskProgress(TypedDict):
-    """What Spark measured of the tasks of one subtask, since the attempt began. Rates are those of
-    the last minute."""
+    """What Spark measured of the tasks of one subtask, since the attempt began; None: Spark does
+    not measure it. Rates are those of the last minute."""
 
     vertex: str
     """The first vertex of the task."""
-    subtask: int
-    records_in: int
+    subtask: int | None
+    """None: the task as a whole, because Spark's partitions are not its subtasks: a batch of a
+    source has as many partitions as there is input."""
+    records_in: int | None
     """Rows read from a source or a shuffle."""
-    records_out: int
+    records_out: int | None
     """Rows written to a shuffle or a sink."""
-    bytes_in: int
-    bytes_out: int
+    bytes_in: int | None
+    bytes_out: int | None
     busy_ms: int
     """Run time of the tasks."""
-    records_in_per_second: float
-    records_out_per_second: float
-    bytes_in_per_second: float
-    bytes_out_per_second: float
+    backpressured_ms: int
+    """Time for which all tasks of a batch were done and the sink was not."""
+    records_in_per_second: float | None
+    records_out_per_second: float | None
+    bytes_in_per_second: float | None
+    bytes_out_per_second: float | None
     busy_ms_per_second: float
+    backpressured_ms_per_second: float
 
 
 class RegionProgress(TypedDict):

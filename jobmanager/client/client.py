@@ -151,6 +151,14 @@ class HeadgateClient:
         """Cancel a job without waiting; `wait_until_ended` waits for its end."""
         self._ask("PATCH", f"/jobs/{job_id}", params={"mode": "cancel"})
 
+    def pause(self, job_id: str) -> answers.JobState:
+        """Pause a job without waiting."""
+        return cast(answers.JobState, self._ask("POST", f"/jobs/{job_id}/pause"))
+
+    def resume(self, job_id: str) -> answers.JobState:
+        """Let a paused job continue, without waiting."""
+        return cast(answers.JobState, self._ask("POST", f"/jobs/{job_id}/resume"))
+
     def wait_until_ended(self, job_id: str, *, timeout: float, every: float = 0.3) -> str | None:
         """Wait for the job's end and return its state; None if it has not ended within `timeout`
         seconds.

@@ -24,7 +24,7 @@
         UnknownHost, CrossSiteRequest
       Unavailable
         StorageUnavailable (StorageBusy), StoreUnavailable, InspectorUnavailable, NotLeading,
-        TooBusy, TooManyStreams, TooManyConnections
+        RunnerNotAnswering, TooBusy, TooManyStreams, TooManyConnections
 
 No HTTP in here: `jobmanager.api.problems` gives each family its status code.
 """
@@ -341,6 +341,10 @@ class InspectorUnavailable(Unavailable):
 
 class NotLeading(Unavailable):
     title = "No JobManager leads at the moment"
+
+
+class RunnerNotAnswering(Unavailable):
+    title = "The runner has not answered"
 
 
 class TooBusy(Unavailable):

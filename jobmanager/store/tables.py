@@ -162,6 +162,8 @@ class AttemptRow(Table):
     kill_at: Mapped[datetime | None]
     failure: Mapped[dict[str, Any] | None]
     detail: Mapped[str | None]
+    keeps_runner: Mapped[bool] = mapped_column(server_default=text("false"))
+    """It ended because the job was paused, and its runner stayed for the next attempt."""
     restored: Mapped[list[Any] | None]
     """What each region started from, and why."""
     progress: Mapped[list[Any] | None]

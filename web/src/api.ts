@@ -27,6 +27,7 @@ export type {
   RunnerPage,
   SavepointPage,
   StateList,
+  SubtaskProgress,
   SummaryPage,
   TokenList,
   WebhookEvent,

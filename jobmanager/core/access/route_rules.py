@@ -191,6 +191,8 @@ ROUTE_RULES: tuple[RouteRule, ...] = (
     RouteRule("POST", "/taskmanagers/{taskmanagerid}/profiler", _O, "profiling a runner"),
     # jobs, checkpoints and savepoints, as Headgate has them
     RouteRule("POST", "/jobs", _O, "submitting a job"),
+    RouteRule("POST", "/jobs/{jobid}/pause", _O, "pausing a job"),
+    RouteRule("POST", "/jobs/{jobid}/resume", _O, "resuming a job"),
     RouteRule("GET", "/jobs/{jobid}/graph", _V, "a job's graph"),
     RouteRule("GET", "/jobs/{jobid}/status", _V, "a job's status"),
     RouteRule("GET", "/jobs/{jobid}/key-groups", _V, "a job's key groups"),

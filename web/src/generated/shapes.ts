@@ -653,7 +653,7 @@ export interface components {
          * Desired
          * @enum {string}
          */
-        Desired: "running" | "cancelled";
+        Desired: "running" | "paused" | "cancelled";
         /** DisposalRequest */
         DisposalRequest: {
             "savepoint-path": string;
@@ -1086,11 +1086,16 @@ export interface components {
         JobsOverview: {
             jobs: components["schemas"]["JobLine"][];
         };
+        /** JobState */
+        JobState: {
+            jobid: string;
+            state: components["schemas"]["JobStatus"];
+        };
         /**
          * JobStatus
          * @enum {string}
          */
-        JobStatus: "starting" | "running" | "restarting" | "cancelling" | "cancelled" | "finished" | "failed";
+        JobStatus: "starting" | "running" | "restarting" | "pausing" | "paused" | "cancelling" | "cancelled" | "finished" | "failed";
         /** JobSubmitted */
         JobSubmitted: {
             jobid: string;
@@ -2239,10 +2244,17 @@ export interface components {
         };
         /**
          * SubtaskProgress
-         * @description What Spark measured of the tasks of one subtask, since the attempt began. Rates are those of
-         *     the last minute.
+         * @description What Spark measured of the tasks of one subtask, since the attempt began; None: Spark does
+         *     not measure it. Rates are those of the last minute.
          */
         SubtaskProgress: {
+            /**
+             * @description Time for which all tasks of a batch were done and the sink was not.
+             * @default 0
+             */
+            backpressured_ms: number;
+            /** @default 0 */
+            backpressured_ms_per_second: number;
             /**
              * @description Run time of the tasks.
              * @default 0
@@ -2251,28 +2263,32 @@ export interface components {
             /** @default 0 */
             busy_ms_per_second: number;
             /** @default 0 */
-            bytes_in: number;
+            bytes_in: number | null;
             /** @default 0 */
-            bytes_in_per_second: number;
+            bytes_in_per_second: number | null;
             /** @default 0 */
-            bytes_out: number;
+            bytes_out: number | null;
             /** @default 0 */
-            bytes_out_per_second: number;
+            bytes_out_per_second: number | null;
             /**
              * @description Rows read from a source or a shuffle.
              * @default 0
              */
-            records_in: number;
+            records_in: number | null;
             /** @default 0 */
-            records_in_per_second: number;
+            records_in_per_second: number | null;
             /**
              * @description Rows written to a shuffle or a sink.
              * @default 0
              */
-            records_out: number;
+            records_out: number | null;
             /** @default 0 */
-            records_out_per_second: number;
-            subtask: number;
+            records_out_per_second: number | null;
+            /**
+             * @description None: the task as a whole, because Spark's partitions are not its subtasks: a batch of a
+             *     source has as many partitions as there is input.
+             */
+            subtask: number | null;
             /** @description The first vertex of the task. */
             vertex: string;
         };
@@ -2815,6 +2831,7 @@ export type JobManagerList = components['schemas']['JobManagerList'];
 export type JobPlan = components['schemas']['JobPlan'];
 export type JobPlanResponse = components['schemas']['JobPlanResponse'];
 export type JobsOverview = components['schemas']['JobsOverview'];
+export type JobState = components['schemas']['JobState'];
 export type JobStatus = components['schemas']['JobStatus'];
 export type JobSubmitted = components['schemas']['JobSubmitted'];
 export type JobsWithStatus = components['schemas']['JobsWithStatus'];
