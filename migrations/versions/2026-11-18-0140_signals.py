@@ -4,7 +4,7 @@ events have come. Traces are made of what has ended lately, so ends get an index
 Only an addition: a server of the version before works on this schema.
 
 Revision ID: 5f0c2d7be914
-Revises: 9c3e5a71d0b8
+Revises: 4b7d2c90e6a1
 """
 
 import sqlalchemy as sa
@@ -12,7 +12,7 @@ from alembic import op
 from sqlalchemy.dialects import postgresql
 
 revision = "5f0c2d7be914"
-down_revision = "9c3e5a71d0b8"
+down_revision = "4b7d2c90e6a1"
 branch_labels = None
 depends_on = None
 _ENDED = sa.text("ended_at IS NOT NULL")
