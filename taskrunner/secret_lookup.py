@@ -1,6 +1,6 @@
 """Looks up the secrets that a job refers to, and hides them in what the runner tells.
 
-Where it looks, `jobmanager.files.secret_sources` says. The variables of secrets are taken out of
+`jobmanager.files.secret_lookup` says where. The environment variables of secrets are taken out of
 the environment when the process starts: Spark's JVM and Python workers do not have them.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jobmanager.core.redaction import Secrets
 from jobmanager.core.secret_references import VARIABLE
-from jobmanager.files.secret_sources import SecretMissing, SecretSources
+from jobmanager.files.secret_lookup import SecretMissing, SecretPlaces
 
 __all__ = ["HIDDEN", "SecretLookup", "SecretMissing", "take_environment"]
 _SHORTEST = 4
@@ -36,6 +36,7 @@ class SecretLookup:
 
     def __call__(self, name: str) -> str:
         """The secret of that name. Raises `SecretMissing`."""
-        found = SecretSources(self.directory, self.command, self.environment).find(name)
+        places = SecretPlaces(self.directory, self.command, self.environment)
+        found = places.find(name, "Provide it there, and restart the job")
         HIDDEN.learn(found)
         return found

@@ -18,7 +18,7 @@ from jobmanager.core.graph.schema_pins import WithRegistry, unresolved, with_sch
 from jobmanager.core.secret_references import filled
 from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.files.schema_registry import RegistryRefused, SchemaMissing, SchemaRegistry
-from jobmanager.files.secret_sources import SecretMissing, SecretSources
+from jobmanager.files.secret_lookup import SecretMissing, SecretPlaces
 from jobmanager.services.directives import RunSettings
 
 
@@ -33,7 +33,11 @@ async def resolve_schemas(
     if not wanted:
         return document
     given = {str(one.get("id")): one.get("schema") for one in document["vertices"]}
-    secret = _secrets(settings).find
+    places = _secrets(settings)
+
+    def secret(name: str) -> str:
+        return places.find(name, "Provide it there, and submit the graph again")
+
     faults: list[Fault] = []
     found: dict[str, ResolvedSchema] = {}
     for vertex, connector, reference in wanted:
@@ -96,6 +100,6 @@ class _Lookup:
             return None
 
 
-def _secrets(settings: RunSettings) -> SecretSources:
+def _secrets(settings: RunSettings) -> SecretPlaces:
     directory = local_path(settings.secrets_dir) if settings.secrets_dir else None
-    return SecretSources(directory, settings.secrets_command, os.environ)
+    return SecretPlaces(directory, settings.secrets_command, os.environ)

@@ -15,15 +15,13 @@ from taskrunner.snapshots.fence import Superseded
 from taskrunner.spark.connectors import kafka_transactions
 from taskrunner.spark.run.causes import causes_of
 from taskrunner.spark.run.region_query import QueryPhase
-from tests.integration.spark.conftest import connector_jars
 from tests.integration.spark.jobs import OUT, JobUnderTest
+from tests.support.connector_jars import VARIABLE, installed_jars
 from tests.support.databases import fresh_database
 from tests.support.kafka import Broker, a_broker
 from tests.support.postgres_tcp import over_tcp
 
-pytestmark = [
-    pytest.mark.skipif(not connector_jars(), reason="the jars are missing: make jars"),
-]
+pytestmark = pytest.mark.skipif(not installed_jars(), reason=f"needs make jars, and {VARIABLE}")
 
 
 @pytest.fixture(scope="module")
@@ -137,10 +135,11 @@ def test_a_source_tells_its_lag_and_commits_to_its_group(job: JobUnderTest, brok
     job.define(source(broker, topic, group="watchers", max_rows_per_batch=10), out)
     broker.send(topic, rows(0, 20))
     running = job.start()
-    job.wait_for_commit(lambda log, batch: batch >= 1)
+    [region] = running.regions
+    # Spark shares a batch's limit between the partitions in whole rows: two batches may read 18.
+    job.wait(lambda: region.progress().input_rows == 20)
     job.stop_at_boundary()
 
-    [region] = running.regions
     batch = job.log().last_committed()
     assert batch is not None
     broker.send(topic, rows(20, 23))

@@ -17,13 +17,13 @@ from taskrunner.core import kafka_failures
 from taskrunner.spark.connectors import met_schemas
 from taskrunner.spark.run.causes import causes_of
 from taskrunner.spark.run.region_query import QueryPhase
-from tests.integration.spark.conftest import connector_jars
 from tests.integration.spark.jobs import JobUnderTest
 from tests.support import apicurio
+from tests.support.connector_jars import installed_jars
 from tests.support.kafka import Broker, a_broker
 
 pytestmark = [
-    pytest.mark.skipif(not connector_jars(), reason="the jars are missing: make jars"),
+    pytest.mark.skipif(not installed_jars(), reason="the jars are missing: make jars"),
     pytest.mark.skipif(not apicurio.is_installed(), reason="make apicurio fetches the registry"),
     pytest.mark.long,
 ]

@@ -127,6 +127,19 @@ class KafkaSource(SourceConnector):
         if self.registry is not None:
             yield from self.registry.places()
 
+    def real_time_faults(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        if self.max_rows_per_batch is not None:
+            yield (
+                "max_rows_per_batch",
+                "records pass at once in real-time mode, and no batch is limited: leave it out",
+            )
+        for option in options:
+            if kafka_fields.plans_batches(option):
+                yield (
+                    f"options.{option}",
+                    "in real-time mode one task reads each partition all the time: leave it out",
+                )
+
     def has_side(self, side: Side) -> bool:
         return side is Side.BAD and self.on_error is OnError.SIDE
 
@@ -217,6 +230,16 @@ class KafkaSink(SinkConnector):
     @property
     def waits_for_checkpoint(self) -> bool:
         return self.is_exactly_once and self.visibility is Visibility.CHECKPOINT
+
+    def real_time_faults(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        if self.is_exactly_once:
+            yield (
+                "guarantee",
+                (
+                    "a transaction publishes a whole batch, and in real-time mode records pass at "
+                    "once: take at_least_once"
+                ),
+            )
 
     def exclusive_output(self, normal: Callable[[str], str]) -> str | None:
         """The topic's name alone: brokers of one cluster have many addresses."""

@@ -1,9 +1,7 @@
-"""Where secrets are looked for, in the runner of a job and, for a schema registry, in the server.
-
-The first of three places that has the secret counts:
+"""Looks up secrets by their names, in three places. The first that has the secret counts:
 
 1. the file of that name in the directory of secrets (`headgate serve --secrets-dir`);
-2. the variable HEADGATE_SECRET_<NAME> that the server was started with;
+2. the environment variable HEADGATE_SECRET_<NAME>;
 3. what a command prints (`headgate serve --secrets-command`), which is run with the name.
 """
 
@@ -20,26 +18,23 @@ _PLACE_OF_NAME = "{name}"
 
 
 class SecretMissing(Exception):
-    """A job refers to a secret that is nowhere; the message says where it was looked for."""
+    """A secret is nowhere; the message says where it was looked for."""
 
 
 @dataclass(frozen=True, slots=True)
-class SecretSources:
-    directory: Path | None
-    command: str | None
-    environment: Mapping[str, str] = field(repr=False)
+class SecretPlaces:
+    directory: Path | None = None
+    command: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def find(self, name: str) -> str:
-        """The secret of that name. Raises `SecretMissing`."""
+    def find(self, name: str, then: str) -> str:
+        """Return the secret of that name. Raises `SecretMissing`, with the advice `then`."""
         looked: list[str] = []
         for look in (self._in_directory, self._in_environment, self._by_command):
             found = look(name, looked)
             if found:
                 return found
-        raise SecretMissing(
-            f"there is no secret {name!r}; looked for: {'; '.join(looked)}. Provide it there, and "
-            "restart the job"
-        )
+        raise SecretMissing(f"there is no secret {name!r}; looked for: {'; '.join(looked)}. {then}")
 
     def _in_directory(self, name: str, looked: list[str]) -> str | None:
         if self.directory is None:
