@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.support import a_server, say, table
+from bench.support import a_server, say, table, until_primed
 from jobmanager.core.snapshots.layout import ATTEMPTS, named_job_directory
 from tests.support.server import ServerProcess, eventually
 
@@ -97,18 +97,8 @@ def _commits(attempt: Path) -> list[Path]:
 
 def _until_warm(server: ServerProcess) -> None:
     """Returns when a warm runner waits for work, at once where there are to be none."""
-    if server.options[-1] == "0":
-        return
-    ready = server.directory / "runners"
-
-    def is_ready() -> bool:
-        return any((one / "ready").exists() and _is_idle(one) for one in ready.glob("*"))
-
-    eventually(is_ready, within=180)
-
-
-def _is_idle(home: Path) -> bool:
-    return "registered" not in (home / "runner.log").read_text()
+    if server.options[-1] != "0":
+        until_primed(server)
 
 
 def _waiting(server: ServerProcess) -> dict[str, Any]:

@@ -13,8 +13,8 @@ import sys
 import time
 from typing import Any
 
-from bench.support import a_server, say, table
-from tests.support.server import ServerProcess, eventually
+from bench.support import a_server, say, table, until_primed
+from tests.support.server import ServerProcess
 
 _ROWS = 1_000
 _LARGER_ROWS = 1_000_000
@@ -48,9 +48,11 @@ def _shown(seconds: list[float]) -> str:
 def _measure(server: ServerProcess, number: int, jobs: int) -> dict[str, list[float]]:
     _write(server, "small", _ROWS)
     _write(server, "larger", _LARGER_ROWS)
-    _until_primed(server)
+    until_primed(server)
+    time.sleep(_CALM)
     small = [_run(server, "small", f"small{number}-{one}") for one in range(jobs)]
-    _until_primed(server)
+    until_primed(server)
+    time.sleep(_CALM)
     larger = [_run(server, "larger", f"larger{number}-{one}") for one in range(2)]
     return {
         "small job, the first": small[:1],
@@ -65,15 +67,6 @@ def _run(server: ServerProcess, path: str, name: str) -> float:
     job = server.submit(_document(path, name))
     server.until_state(job, "finished", within=300)
     return time.monotonic() - began
-
-
-def _until_primed(server: ServerProcess) -> None:
-    def primed() -> bool:
-        found = server.get("/v1/jobmanagers")["items"][0]["warm"] or {}
-        return bool(found.get("primed"))
-
-    eventually(primed, within=600)
-    time.sleep(_CALM)
 
 
 def _write(server: ServerProcess, path: str, rows: int) -> None:

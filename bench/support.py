@@ -75,6 +75,16 @@ def until_filled(server: ServerProcess, job: str, rows: int) -> None:
     eventually(read, within=_LONG, explain=lambda: str(server.status(job)))
 
 
+def until_primed(server: ServerProcess) -> None:
+    """Returns when a process with a primed Spark session waits for a job, new or used before."""
+
+    def primed() -> bool:
+        warm = server.get("/v1/jobmanagers")["items"][0]["warm"] or {}
+        return bool(warm.get("primed"))
+
+    eventually(primed, within=600)
+
+
 def operation(server: ServerProcess, operation_id: str) -> dict[str, Any]:
     """The operation, when it has ended."""
     path = f"/v1/operations/{operation_id}"

@@ -29,10 +29,10 @@ def run(directory: Path) -> bool:
         server.shut_down()
     table = deltalake.DeltaTable(server.data_root / "tables" / "orders")
     ids = table.to_pyarrow_table(columns=["id"]).column("id").to_pylist()
-    print(f"job {job} is {state}")  # noqa: T201
-    print(f"the table has {len(ids)} rows, {len(set(ids))} different ids")  # noqa: T201
+    print(f"job {job} is {state}")
+    print(f"the table has {len(ids)} rows, {len(set(ids))} different ids")
     for entry in table.history(3):
-        print(f"version {entry['version']}: {entry.get('userMetadata')}")  # noqa: T201
+        print(f"version {entry['version']}: {entry.get('userMetadata')}")
     return sorted(ids) == list(range(ROWS))
 
 

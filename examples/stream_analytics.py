@@ -30,4 +30,4 @@ def build(url: str = DEFAULT_URL) -> Environment:
 
 if __name__ == "__main__":
     job = build(os.environ.get("HEADGATE_URL", DEFAULT_URL)).submit()
-    print(f"job {job.id}: headgate show {job.id}")  # noqa: T201
+    print(f"job {job.id}: headgate show {job.id}")

@@ -125,5 +125,5 @@ def make_app(
         app.include_router(router, responses=problems.NATIVE_ERRORS)
         app.include_router(router, prefix="/v1", include_in_schema=False)
     app.include_router(dashboard.router)
-    app.openapi = lambda: openapi.document_of(app)  # type: ignore[method-assign]
+    openapi.install(app)
     return app

@@ -53,6 +53,9 @@ _NAMES: Mapping[str, FailureKind] = {
             "ConnectorJarDamaged",
             # no JobManager for too long: nobody's fault
             "JobManagerLost",
+            # a real-time job needs more slots than it has: the next attempt counts again
+            "NotEnoughSlots",
+            "PartitionsAdded",
         ),
         FailureKind.INFRASTRUCTURE,
     ),
@@ -121,6 +124,11 @@ class Explanation:
 
 Explain = Callable[[Sequence[Cause]], Explanation | None]
 """Recognises a failure, the outermost cause first; None: it is some other failure."""
+
+
+def no_explanation(causes: Sequence[Cause]) -> Explanation | None:
+    """Recognises nothing."""
+    return None
 
 
 def classify(

@@ -4,7 +4,7 @@ A module of `taskrunner.spark.connectors` that reads sources has a tuple `READER
 collects them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from jobmanager.core.graph.connectors.source_connector import SourceConnector
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.graph.sources import Source
 from jobmanager.core.progress import SourceProgress
-from taskrunner.core.failures import Cause, Explain, Explanation
+from taskrunner.core.failures import Explain, no_explanation
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.spark.connectors.refreshes import Refreshes
 
@@ -79,10 +79,6 @@ def unreadable_metric(vertex: str) -> str:
     return f"headgate-unreadable-{vertex}"
 
 
-def _no_explanation(causes: Sequence[Cause]) -> Explanation | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class SourceReader(Generic[S]):
     """How the sources of one connector are read."""
@@ -98,7 +94,11 @@ class SourceReader(Generic[S]):
     """Called after a checkpoint was completed, with Spark's offset of the source at the checkpoint.
     A failure is logged and nothing more.
     """
-    explain: Explain = _no_explanation
+    partitions: Callable[[Source, S, SparkSession], int] | None = None
+    """How many tasks read the source at the same time in real-time mode: asks the source itself.
+    None: the connector cannot be used so.
+    """
+    explain: Explain = no_explanation
     """What a failure of a query means, if it comes from such a source, and what to do."""
 
 

@@ -41,6 +41,8 @@ class ProgressMeter:
         self._stall_detector = StallDetector(time.monotonic())
         self._last_seen = ""
         self._input_rows = 0
+        self.written_rows = 0
+        """What Spark's own sinks report; a sink of ours counts by itself."""
         self._busy_ms = 0
         self._measured_batches = 0
         self._phases_ms: dict[str, int] = {}
@@ -122,6 +124,7 @@ class ProgressMeter:
             if report.timestamp > self._last_seen:
                 self._last_seen = report.timestamp
                 self._input_rows += sum(self._rows_read(report))
+                self.written_rows += max(0, report.sink.numOutputRows)
                 self._count_unreadable(report)
                 self._count_time(report)
 

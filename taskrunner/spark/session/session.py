@@ -154,6 +154,11 @@ class WarmSession:
         """The session; None: there is none."""
         return self._spark
 
+    @property
+    def master(self) -> str | None:
+        """The master of the session; None: there is no session."""
+        return None if self._spark is None else self._chosen.get("spark.master")
+
     def open(self, chosen: Mapping[str, str], *, records: bool = False) -> SparkSession:
         """A session with these settings: the existing one, or a new one. A session that has more
         jars than are needed is as good.

@@ -18,12 +18,6 @@ from tests.support.connector_jars import installed_jars
 from tests.support.renewed import Renewed, renewed
 
 
-def connector_jars() -> list[Path]:
-    """The jars that `make jars` has installed."""
-    installed = os.environ.get("HEADGATE_CONNECTOR_JARS")
-    return sorted(Path(installed).glob("*/*/*.jar")) if installed else []
-
-
 @contextmanager
 def a_session() -> Iterator[SparkSession]:
     extra = {
@@ -32,8 +26,6 @@ def a_session() -> Iterator[SparkSession]:
         "spark.sql.streaming.stateStore.maintenanceInterval": "500ms",
         "spark.log.level": "ERROR",
     }
-    if jars := connector_jars():
-        extra["spark.jars"] = ",".join(map(str, jars))
     with TemporaryDirectory(prefix="hg", ignore_cleanup_errors=True) as temporary:
         os.environ[java_options.DIRECTORY] = os.environ["SPARK_LOCAL_DIRS"] = temporary
         session = open_session(

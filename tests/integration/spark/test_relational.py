@@ -49,6 +49,7 @@ from tests.integration.spark.test_rescale import (
 )
 from tests.integration.spark.test_savepoints import stop
 from tests.support import oracle
+from tests.support.connector_jars import VARIABLE, installed_jars
 
 FILES = 4
 SOURCE = files_source(schema="id BIGINT, k STRING, g BIGINT, v BIGINT, ts TIMESTAMP")
@@ -353,6 +354,20 @@ def test_orc_and_text_are_written_exactly_and_read_again(job: JobUnderTest) -> N
         mode="batch",
     ).run()
     assert sorted(r["value"] for r in again.output()) == sorted(lines * 2)
+
+
+@pytest.mark.skipif(not installed_jars(), reason=f"needs make jars, and {VARIABLE}")
+def test_avro_is_written_exactly_and_read_again(job: JobUnderTest) -> None:
+    rows = some_rows(30)
+    job.define(table(rows), files_sink("rows", format="avro", path="avro")).run()
+
+    again = JobUnderTest(job.spark, job.root)
+    source = {"id": "a", "op": "source", "connector": "files", "format": "avro", "path": "avro",
+              "schema": "id BIGINT, k STRING"}  # fmt: skip
+    again.define(source, files_sink("a"), mode="batch").run()
+
+    found = sorted((row["id"], row["k"]) for row in again.output())
+    assert found == sorted((row["id"], row["k"]) for row in rows)
 
 
 @pytest.mark.long
