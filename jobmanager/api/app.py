@@ -27,6 +27,7 @@ from jobmanager.api import (
     summaries,
     tokens,
     upgrades,
+    webhooks,
 )
 from jobmanager.api.access import AccessGate
 from jobmanager.api.audit_trail import AuditTrail
@@ -86,6 +87,7 @@ _ROUTERS = (
     events.router,
     jobmanagers.router,
     tokens.router,
+    webhooks.router,
 )
 
 

@@ -69,6 +69,8 @@ _NAMES = {
     "POST /v1/scripts/describe": "describe_script",
     "POST /v1/tokens": "create_token",
     "DELETE /v1/tokens/{name}": "revoke_token",
+    "POST /v1/webhooks": "create_webhook",
+    "POST /v1/webhooks/{name}/test": "test_webhook",
 }
 """Names that say more than method and path would."""
 _REPEATABLE = {

@@ -2079,6 +2079,114 @@ class NewTokenResponse(TypedDict):
     """The secret text. The server stores only its hash, so no other answer contains it."""
 
 
+WebhookEvent = Literal[
+    "state_changed",
+    "restart",
+    "checkpoint_failed",
+    "rescaled",
+    "upgraded",
+    "savepoint_completed",
+    "stalled",
+    "degraded",
+    "recovered",
+    "test",
+]
+
+
+class WebhookResponse(TypedDict):
+    """A webhook, without its secret and without the path of its URL, which often is a secret."""
+
+    name: str
+    url: str
+    """Scheme and host; `/…` stands for the path."""
+    on: list[WebhookEvent]
+    job: str | None
+    """A pattern of job names, or the id of a job; null: all jobs."""
+    secret: str | None
+    """The reference to the secret, such as `${secret:hooks}`; null: it is in the database."""
+    created_at: str
+    pending: int
+    """Deliveries that are not sent yet, or are tried again."""
+    given_up: int
+    """Deliveries of the last days that were given up."""
+    last_delivered_at: str | None
+
+
+class WebhookList(TypedDict):
+    items: list[WebhookResponse]
+    next: str | None
+
+
+class NewWebhookResponse(TypedDict):
+    name: str
+    url: str
+    """Scheme and host; `/…` stands for the path."""
+    on: list[WebhookEvent]
+    job: str | None
+    """A pattern of job names, or the id of a job; null: all jobs."""
+    secret: str | None
+    """The reference to the secret, such as `${secret:hooks}`; null: it is in the database."""
+    created_at: str
+    pending: int
+    """Deliveries that are not sent yet, or are tried again."""
+    given_up: int
+    """Deliveries of the last days that were given up."""
+    last_delivered_at: str | None
+    made_secret: str | None
+    """The key that the server made, for the receiver. No other answer contains it. Null: the
+    request named a secret."""
+
+
+DeliveryStatus = Literal[
+    "pending",
+    "delivered",
+    "given_up",
+]
+
+
+class DeliveryItem(TypedDict):
+    """A message to a webhook."""
+
+    id: int
+    delivery: str
+    """The idempotency id."""
+    event: str
+    job: str | None
+    job_name: str | None
+    sequence: int | None
+    """The id of the history entry."""
+    status: DeliveryStatus
+    tries: int
+    created_at: str
+    tried_at: str | None
+    next_try_at: str | None
+    ended_at: str | None
+    answer_status: int | None
+    """Of the last try."""
+    error: str | None
+    took_ms: int | None
+
+
+class DeliveryPage(TypedDict):
+    items: list[DeliveryItem]
+    next: int | None
+    """The `before` of the next page; null: this is the last page."""
+
+
+class WebhookTest(TypedDict):
+    """How a sample was taken."""
+
+    delivery: str
+    """The idempotency id of the sample."""
+    is_delivered: bool
+    status: int | None
+    """The status that the receiver answered; null: there was no answer."""
+    answer: str | None
+    """The beginning of the answer."""
+    error: str | None
+    took_ms: int
+
+
 class WhoAmI(TypedDict):
     name: str
     """The name of the token; `anonymous` for a caller without a token."""

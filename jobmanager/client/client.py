@@ -404,6 +404,38 @@ class HeadgateClient:
         params = _given(limit=limit, before=before)
         return cast(answers.AuditPage, self._ask("GET", "/audit", params=params))
 
+    # ── who is told of what ───────────────────────────────────────────────────
+
+    def create_webhook(
+        self,
+        name: str,
+        url: str,
+        on: Sequence[str],
+        *,
+        job: str | None = None,
+        secret: str | None = None,
+    ) -> answers.NewWebhookResponse:
+        """Create a webhook; the answer has `made_secret` if no secret was given."""
+        body = {"name": name, "url": url, "on": list(on), "job": job, "secret": secret}
+        return cast(answers.NewWebhookResponse, self._ask("POST", "/webhooks", json=body))
+
+    def webhooks(self) -> list[answers.WebhookResponse]:
+        return cast(list[answers.WebhookResponse], self._ask("GET", "/webhooks")["items"])
+
+    def delete_webhook(self, name: str) -> answers.WebhookResponse:
+        path = f"/webhooks/{quote(name, safe='')}"
+        return cast(answers.WebhookResponse, self._ask("DELETE", path))
+
+    def test_webhook(self, name: str) -> answers.WebhookTest:
+        """Send a sample, and return what the receiver answered."""
+        path = f"/webhooks/{quote(name, safe='')}/test"
+        return cast(answers.WebhookTest, self._ask("POST", path))
+
+    def webhook_deliveries(self, name: str, *, limit: int = 100) -> list[answers.DeliveryItem]:
+        path = f"/webhooks/{quote(name, safe='')}/deliveries"
+        found = self._ask("GET", path, params={"limit": limit})
+        return cast(list[answers.DeliveryItem], found["items"])
+
     # ── the cluster ───────────────────────────────────────────────────────────
 
     def overview(self) -> answers.ClusterOverview:

@@ -2166,6 +2166,80 @@ def revoke_token(
     )
 
 
+def get_webhooks() -> ApiCall[answers.WebhookList]:
+    """All webhooks, without their secrets."""
+    return ApiCall(
+        method="GET",
+        path="/v1/webhooks",
+        is_repeatable=True,
+    )
+
+
+def create_webhook(
+    *,
+    name: str,
+    url: str,
+    on: list[str],
+    job: str | None = None,
+    secret: str | None = None,
+) -> ApiCall[answers.NewWebhookResponse]:
+    """Create a webhook."""
+    return ApiCall(
+        method="POST",
+        path="/v1/webhooks",
+        json=given(
+            {
+                "name": name,
+                "url": url,
+                "on": on,
+                "job": job,
+                "secret": secret,
+            }
+        ),
+    )
+
+
+def delete_webhook(
+    name: str,
+) -> ApiCall[answers.WebhookResponse]:
+    """Delete a webhook with its deliveries."""
+    return ApiCall(
+        method="DELETE",
+        path=f"/v1/webhooks/{part(name)}",
+        is_repeatable=True,
+    )
+
+
+def get_webhook_deliveries(
+    name: str,
+    *,
+    limit: int | None = None,
+    before: int | None = None,
+) -> ApiCall[answers.DeliveryPage]:
+    """Deliveries of a webhook, the newest first."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/webhooks/{part(name)}/deliveries",
+        params=texts(
+            {
+                "limit": limit,
+                "before": before,
+            }
+        ),
+        is_repeatable=True,
+    )
+
+
+def test_webhook(
+    name: str,
+) -> ApiCall[answers.WebhookTest]:
+    """Send a sample, and answer what the receiver said."""
+    return ApiCall(
+        method="POST",
+        path=f"/v1/webhooks/{part(name)}/test",
+    )
+
+
 def get_whoami() -> ApiCall[answers.WhoAmI]:
     """The caller's name and role."""
     return ApiCall(
@@ -2318,6 +2392,11 @@ class ApiOperations:
     get_tokens = Method(get_tokens)
     create_token = Method(create_token)
     revoke_token = Method(revoke_token)
+    get_webhooks = Method(get_webhooks)
+    create_webhook = Method(create_webhook)
+    delete_webhook = Method(delete_webhook)
+    get_webhook_deliveries = Method(get_webhook_deliveries)
+    test_webhook = Method(test_webhook)
     get_whoami = Method(get_whoami)
 
 
@@ -2464,4 +2543,9 @@ class AsyncApiOperations:
     get_tokens = AsyncMethod(get_tokens)
     create_token = AsyncMethod(create_token)
     revoke_token = AsyncMethod(revoke_token)
+    get_webhooks = AsyncMethod(get_webhooks)
+    create_webhook = AsyncMethod(create_webhook)
+    delete_webhook = AsyncMethod(delete_webhook)
+    get_webhook_deliveries = AsyncMethod(get_webhook_deliveries)
+    test_webhook = AsyncMethod(test_webhook)
     get_whoami = AsyncMethod(get_whoami)

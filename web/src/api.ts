@@ -8,6 +8,7 @@ export type {
   AuditPage,
   CheckpointsConfig,
   CheckpointTriggered,
+  DeliveryPage,
   DryRun,
   HistoryItem,
   HistoryPage,
@@ -29,6 +30,9 @@ export type {
   SubtaskProgress,
   SummaryPage,
   TokenList,
+  WebhookEvent,
+  WebhookList,
+  WebhookTest,
   WhoAmI,
 } from "./generated/shapes";
 
@@ -47,6 +51,7 @@ export type JobStatus = shapes.StatusResponse;
 export type JobSummary = shapes.SummaryItem;
 export type KeyGroupsAnswer = shapes.KeyGroupsResponse;
 export type NewToken = shapes.NewTokenResponse;
+export type NewWebhook = shapes.NewWebhookResponse;
 export type Operation = shapes.OperationResponse;
 export type Plan = shapes.JobPlan;
 export type Runner = shapes.RunnerItem;

@@ -242,6 +242,12 @@ ROUTE_RULES: tuple[RouteRule, ...] = (
     RouteRule("GET", "/tokens", _A, "the list of tokens"),
     RouteRule("DELETE", "/tokens/{name}", _A, "revoking a token"),
     RouteRule("GET", "/audit", _A, "the audit"),
+    # who is told of what
+    RouteRule("POST", "/webhooks", _A, "creating a webhook"),
+    RouteRule("GET", "/webhooks", _O, "the list of webhooks"),
+    RouteRule("DELETE", "/webhooks/{name}", _A, "deleting a webhook"),
+    RouteRule("POST", "/webhooks/{name}/test", _O, "testing a webhook"),
+    RouteRule("GET", "/webhooks/{name}/deliveries", _O, "a webhook's deliveries"),
     # the server itself
     RouteRule("GET", "/healthz", _OPEN, "whether the process is alive"),
     RouteRule("GET", "/readyz", _OPEN, "whether requests can be served"),

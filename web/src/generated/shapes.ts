@@ -614,6 +614,42 @@ export interface components {
             dataSets: string[];
         };
         /**
+         * DeliveryItem
+         * @description A message to a webhook.
+         */
+        DeliveryItem: {
+            /** @description Of the last try. */
+            answer_status: number | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description The idempotency id. */
+            delivery: string;
+            ended_at: string | null;
+            error: string | null;
+            event: string;
+            id: number;
+            job: string | null;
+            job_name: string | null;
+            next_try_at: string | null;
+            /** @description The id of the history entry. */
+            sequence: number | null;
+            status: components["schemas"]["DeliveryStatus"];
+            took_ms: number | null;
+            tried_at: string | null;
+            tries: number;
+        };
+        /** DeliveryPage */
+        DeliveryPage: {
+            items: components["schemas"]["DeliveryItem"][];
+            /** @description The `before` of the next page; null: this is the last page. */
+            next: number | null;
+        };
+        /**
+         * DeliveryStatus
+         * @enum {string}
+         */
+        DeliveryStatus: "pending" | "delivered" | "given_up";
+        /**
          * Desired
          * @enum {string}
          */
@@ -1287,6 +1323,29 @@ export interface components {
             role: components["schemas"]["Role"];
             /** @description The secret text. The server stores only its hash, so no other answer contains it. */
             token: string;
+        };
+        /** NewWebhookResponse */
+        NewWebhookResponse: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Deliveries of the last days that were given up. */
+            given_up: number;
+            /** @description A pattern of job names, or the id of a job; null: all jobs. */
+            job: string | null;
+            last_delivered_at: string | null;
+            /**
+             * @description The key that the server made, for the receiver. No other answer contains it. Null: the
+             *     request named a secret.
+             */
+            made_secret: string | null;
+            name: string;
+            on: components["schemas"]["WebhookEvent"][];
+            /** @description Deliveries that are not sent yet, or are tried again. */
+            pending: number;
+            /** @description The reference to the secret, such as `${secret:hooks}`; null: it is in the database. */
+            secret: string | null;
+            /** @description Scheme and host; `/…` stands for the path. */
+            url: string;
         };
         /**
          * Nothing
@@ -2580,6 +2639,66 @@ export interface components {
             "web-rescale": boolean;
             "web-submit": boolean;
         };
+        /**
+         * WebhookEvent
+         * @description What a webhook can be told of.
+         * @enum {string}
+         */
+        WebhookEvent: "state_changed" | "restart" | "checkpoint_failed" | "rescaled" | "upgraded" | "savepoint_completed" | "stalled" | "degraded" | "recovered" | "test";
+        /** WebhookList */
+        WebhookList: {
+            items: components["schemas"]["WebhookResponse"][];
+            next: string | null;
+        };
+        /** WebhookRequest */
+        WebhookRequest: {
+            /** @description A pattern of job names, such as orders-*, or the id of a job. None: all jobs. */
+            job?: string | null;
+            /** @description 1 to 64 letters, digits, '.', '_' and '-'. */
+            name: string;
+            /** @description The events that the webhook is told of: state_changed, restart, checkpoint_failed, rescaled, upgraded, savepoint_completed, stalled, degraded, recovered. */
+            on: string[];
+            /** @description The key of the signature: at least 16 characters, or ${secret:name}. None: the server makes a key, and its answer contains it. */
+            secret?: string | null;
+            /** @description Where requests are sent: https://host/path. The path may contain ${secret:name}. */
+            url: string;
+        };
+        /**
+         * WebhookResponse
+         * @description A webhook, without its secret and without the path of its URL, which often is a secret.
+         */
+        WebhookResponse: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Deliveries of the last days that were given up. */
+            given_up: number;
+            /** @description A pattern of job names, or the id of a job; null: all jobs. */
+            job: string | null;
+            last_delivered_at: string | null;
+            name: string;
+            on: components["schemas"]["WebhookEvent"][];
+            /** @description Deliveries that are not sent yet, or are tried again. */
+            pending: number;
+            /** @description The reference to the secret, such as `${secret:hooks}`; null: it is in the database. */
+            secret: string | null;
+            /** @description Scheme and host; `/…` stands for the path. */
+            url: string;
+        };
+        /**
+         * WebhookTest
+         * @description How a sample was taken.
+         */
+        WebhookTest: {
+            /** @description The beginning of the answer. */
+            answer: string | null;
+            /** @description The idempotency id of the sample. */
+            delivery: string;
+            error: string | null;
+            is_delivered: boolean;
+            /** @description The status that the receiver answered; null: there was no answer. */
+            status: number | null;
+            took_ms: number;
+        };
         /** WhoAmI */
         WhoAmI: {
             /** @description The roles whose rights the caller has. */
@@ -2663,6 +2782,9 @@ export type ColumnResponse = components['schemas']['ColumnResponse'];
 export type Configuration = components['schemas']['Configuration'];
 export type ConfigurationEntry = components['schemas']['ConfigurationEntry'];
 export type DataSets = components['schemas']['DataSets'];
+export type DeliveryItem = components['schemas']['DeliveryItem'];
+export type DeliveryPage = components['schemas']['DeliveryPage'];
+export type DeliveryStatus = components['schemas']['DeliveryStatus'];
 export type Desired = components['schemas']['Desired'];
 export type DisposalRequest = components['schemas']['DisposalRequest'];
 export type DryRun = components['schemas']['DryRun'];
@@ -2736,6 +2858,7 @@ export type MetricList = components['schemas']['MetricList'];
 export type MetricValue = components['schemas']['MetricValue'];
 export type Mode = components['schemas']['Mode'];
 export type NewTokenResponse = components['schemas']['NewTokenResponse'];
+export type NewWebhookResponse = components['schemas']['NewWebhookResponse'];
 export type Nothing = components['schemas']['Nothing'];
 export type OperationKind = components['schemas']['OperationKind'];
 export type OperationList = components['schemas']['OperationList'];
@@ -2841,6 +2964,11 @@ export type VirtualMachine = components['schemas']['VirtualMachine'];
 export type WarmRunners = components['schemas']['WarmRunners'];
 export type WebConfig = components['schemas']['WebConfig'];
 export type WebFeatures = components['schemas']['WebFeatures'];
+export type WebhookEvent = components['schemas']['WebhookEvent'];
+export type WebhookList = components['schemas']['WebhookList'];
+export type WebhookRequest = components['schemas']['WebhookRequest'];
+export type WebhookResponse = components['schemas']['WebhookResponse'];
+export type WebhookTest = components['schemas']['WebhookTest'];
 export type WhoAmI = components['schemas']['WhoAmI'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;
