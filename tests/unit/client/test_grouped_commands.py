@@ -2,9 +2,9 @@
 
 import pytest
 
-from jobmanager.client.cli import run
+import jobmanager.command  # noqa: F401 (adds the groups to the app)
+from jobmanager.client.cli import app, run
 from jobmanager.client.grouped_commands import VERBS
-from jobmanager.command import app
 
 
 @pytest.mark.parametrize("verb", VERBS)
