@@ -137,4 +137,5 @@ def _sources(context: AttemptContext, snapshots: Snapshots, spark_job: SparkJob)
         lambda region: queries[region].phase is QueryPhase.FINISHED,
         spark_job.held_sinks,
         spark_job.checkpointed,
+        lambda region, batch: queries[region].checkpointed(batch),
     )

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from uuid import uuid4
 
 from fastapi import APIRouter, Header, Query, Request
+from pydantic import AwareDatetime
 
 from jobmanager.api import status as statuses
 from jobmanager.api.context import SUBJECT, Ctx, CurrentCaller, JobIdPath, Uow
@@ -38,6 +39,7 @@ from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import JobId, RegionId
 from jobmanager.core.life.records import RestorePoint
 from jobmanager.services import analyses, artifacts, events, jobs, restore_points
+from jobmanager.services.ports.history import HistoryFilter
 from jobmanager.services.restore_points import RestoreRequest
 
 router = APIRouter(tags=["jobs"])
@@ -178,13 +180,15 @@ async def history(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[int, Query(ge=0, le=2**62)] = 0,
     newest_first: bool = False,
+    kind: Annotated[
+        list[str] | None, Query(max_length=50, description="Only these kinds of entries.")
+    ] = None,
+    since: Annotated[AwareDatetime | None, Query(description="Only entries since then.")] = None,
 ) -> HistoryPage:
+    wanted = HistoryFilter(limit, cursor or None, newest_first, kind or (), since)
     async with uow:
         await uow.jobs.get(job_id)
-        if newest_first:
-            found = await uow.history.before(cursor or None, limit, job_id)
-        else:
-            found = await uow.history.after(cursor, limit, job_id)
+        found = await uow.history.of_job(job_id, wanted)
     items = [HistoryItem.model_validate(events.item(one)) for one in found]
     return HistoryPage(items=items, next=str(items[-1].id) if len(items) == limit else None)
 

@@ -87,4 +87,5 @@ def _plan(plan: UpgradePlan) -> PlanResponse:
             SparkJudgement(region=one.region, accepted=one.accepted, error=one.error)
             for one in plan.spark
         ],
+        needs_restart=plan.needs_restart,
     )

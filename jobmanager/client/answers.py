@@ -55,6 +55,16 @@ JobStatus = Literal[
 ]
 
 
+class MetaResponse(TypedDict):
+    """What people want to know of a job, from its graph."""
+
+    owner: str | None
+    description: str | None
+    runbook: str | None
+    """A web address."""
+    labels: dict[str, str]
+
+
 JobLine = TypedDict(
     "JobLine",
     {
@@ -73,6 +83,7 @@ JobLine = TypedDict(
         "pending-operators": int,
         # As in the native status.
         "headgate-state": JobStatus | Literal["stalled", "degraded"],
+        "headgate-meta": MetaResponse,
     },
 )
 
@@ -556,6 +567,7 @@ class SummaryItem(TypedDict):
     last_checkpoint: LastCheckpoint | None
     recent: list[float]
     """Rows read a second, for each ten seconds of the last five minutes."""
+    meta: MetaResponse
 
 
 class SummaryPage(TypedDict):
@@ -1106,6 +1118,29 @@ class KeyGroupsResponse(TypedDict):
     vertices: list[KeyGroupVertex]
 
 
+Trend = Literal[
+    "growing",
+    "shrinking",
+    "steady",
+    "unknown",
+]
+
+
+class LagResponse(TypedDict):
+    """Whether the job catches up with its input, from the samples of the last minutes."""
+
+    lag_ms: int | None
+    """How far the slowest region's watermark was behind its last batch."""
+    lag_ms_per_second: float | None
+    """By how much the lag changes; negative: it shrinks."""
+    backlog_rows: int | None
+    """Rows that sources had not read; null: no source counts them."""
+    backlog_rows_per_second: float | None
+    trend: Trend
+    caught_up_in_ms: int | None
+    """0: the job has caught up; null: it is not known to catch up."""
+
+
 OperationKind = Literal[
     "savepoint",
     "stop",
@@ -1155,8 +1190,9 @@ KeyGroupMove = TypedDict(
 class JobChanged(TypedDict):
     """The result of a rescale or an upgrade."""
 
-    savepoint: str
-    path: str
+    savepoint: str | None
+    """Null: only `meta` changed, and the job ran on."""
+    path: str | None
     parallelism: FromTo
     graph_revision: FromTo
     key_groups_moved: int
@@ -1316,6 +1352,37 @@ class Requirements(TypedDict):
     """Bounds of the parallelism, by task id."""
 
 
+class ChangedField(TypedDict):
+    vertex: str | None
+    """Null: the change is in the graph itself."""
+    field: str
+    """Empty: the whole vertex was added or removed."""
+    before: Any
+    after: Any
+
+
+class RevisionItem(TypedDict):
+    """What one upgrade or rescale changed."""
+
+    operation: str
+    kind: OperationKind
+    at: str
+    revision: FromTo
+    parallelism: FromTo
+    needs_restart: bool
+    """False: only `meta` changed, and the job ran on."""
+    changes: list[ChangedField]
+
+
+class RevisionList(TypedDict):
+    revision: int
+    """The present revision, and its parallelism."""
+    parallelism: int
+    submitted_at: str
+    items: list[RevisionItem]
+    """The newest first."""
+
+
 class SeriesResponse(TypedDict):
     """The series of one region: a list for each figure, with one element for each bin."""
 
@@ -1334,6 +1401,8 @@ class SeriesResponse(TypedDict):
     state_rows: list[int]
     state_bytes: list[int]
     lag_ms: list[int | None]
+    backlog_rows: list[int | None]
+    """Rows that sources had not read; null: no source counts them."""
 
 
 class SamplesResponse(TypedDict):
@@ -1612,10 +1681,30 @@ class RegionProgress(TypedDict):
     """How many batches `phases_ms` covers."""
     phases_ms: dict[str, int]
     """Time that these batches spent in each phase, by Spark's names: `addBatch`, `walCommit` …"""
+    uncheckpointed_rows: int | None
+    """Rows read in batches that no completed checkpoint covers; None: not counted."""
+    uncheckpointed_busy_ms: int | None
+    """Time that these batches took."""
+    has_checkpoint_of_attempt: bool
+    """Whether a checkpoint was completed since this attempt began."""
     sources: list[SourceProgress]
     operators: list[OperatorProgress]
     subtasks: list[SubtaskProgress]
     """Empty: Spark's tasks cannot be told apart by vertex, or were not measured."""
+
+
+class CrashCostResponse(TypedDict):
+    """What a crash would cost now, if the working directory of the attempt were lost, too."""
+
+    rows: int
+    """Rows that were read since the last completed checkpoint and would be read again."""
+    replay_ms: int
+    """How long their batches took."""
+    start_ms: int | None
+    """How long the present attempt took to start."""
+    is_at_least: bool
+    """Whether it may be more, because the attempt continued batches of an earlier attempt that no
+    checkpoint covers."""
 
 
 class StatusResponse(TypedDict):
@@ -1638,6 +1727,9 @@ class StatusResponse(TypedDict):
     restarts: int
     lag: int | None
     """Milliseconds by which the slowest region's watermark was behind its last batch."""
+    meta: MetaResponse
+    crash_cost: CrashCostResponse | None
+    """Null: the job does not run, or its runner does not report it."""
 
 
 Verdict = Literal[
@@ -1645,15 +1737,6 @@ Verdict = Literal[
     "needs_flag",
     "impossible",
 ]
-
-
-class ChangedField(TypedDict):
-    vertex: str | None
-    """Null: the change is in the graph itself."""
-    field: str
-    """Empty: the whole vertex was added or removed."""
-    before: Any
-    after: Any
 
 
 Fate = Literal[
@@ -1684,6 +1767,8 @@ class PlanResponse(TypedDict):
     spark: list[SparkJudgement]
     """What Spark answered to the new graph with a copy of the newest checkpoint; empty: there is no
     checkpoint to try."""
+    needs_restart: bool
+    """False: only `meta` changes, and the job runs on."""
 
 
 class UpgradeAccepted(TypedDict):

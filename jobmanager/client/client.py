@@ -121,9 +121,14 @@ class HeadgateClient:
     def jobs(self) -> list[answers.JobLine]:
         return cast(list[answers.JobLine], self._ask("GET", "/jobs/overview")["jobs"])
 
-    def summaries(self, *, limit: int = 200) -> list[answers.SummaryItem]:
-        """Return what each job does at the moment, the newest first."""
-        found = self._ask("GET", "/jobs/summary", params={"limit": limit})
+    def summaries(
+        self, *, limit: int = 200, labels: Sequence[str] = ()
+    ) -> list[answers.SummaryItem]:
+        """Return what each job does at the moment, the newest first. `labels`: `name=text`, or
+        `name` with any text.
+        """
+        params = {"limit": limit, **({"label": list(labels)} if labels else {})}
+        found = self._ask("GET", "/jobs/summary", params=params)
         return cast(list[answers.SummaryItem], found["items"])
 
     def job(self, job_id: str) -> answers.JobDetails:

@@ -252,5 +252,6 @@ def checkpoint(job_id: str, timeout: float = 120.0) -> Flow[answers.CheckpointRe
 def _savepoint_of(operation_id: str, timeout: float) -> Flow[str]:
     done = yield from until_ended(operation_id, timeout)
     result = done["result"]
-    assert result is not None, "a completed operation has its savepoint"
+    assert result is not None, "a completed operation has its result"
+    assert result["savepoint"] is not None, "it took a savepoint"
     return result["savepoint"]

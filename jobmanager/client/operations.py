@@ -682,6 +682,7 @@ def get_jobs_summary(
     state: list[str] | None = None,
     q: str | None = None,
     job: list[str] | None = None,
+    label: list[str] | None = None,
     limit: int | None = None,
     cursor: str | None = None,
     if_none_match: str | None = None,
@@ -697,6 +698,7 @@ def get_jobs_summary(
                 "state": state,
                 "q": q,
                 "job": job,
+                "label": label,
                 "limit": limit,
                 "cursor": cursor,
             }
@@ -944,6 +946,8 @@ def get_job_history(
     limit: int | None = None,
     cursor: int | None = None,
     newest_first: bool | None = None,
+    kind: list[str] | None = None,
+    since: str | None = None,
 ) -> ApiCall[answers.HistoryPage]:
     """Everything that happened, with its cause."""
     return ApiCall(
@@ -954,6 +958,8 @@ def get_job_history(
                 "limit": limit,
                 "cursor": cursor,
                 "newest_first": newest_first,
+                "kind": kind,
+                "since": since,
             }
         ),
         is_repeatable=True,
@@ -1000,6 +1006,19 @@ def get_job_key_groups(
     return ApiCall(
         method="GET",
         path=f"/v1/jobs/{part(job_id)}/key-groups",
+        is_repeatable=True,
+    )
+
+
+def get_job_lag(
+    job_id: str,
+) -> ApiCall[answers.LagResponse]:
+    """Whether a job catches up with its input, and when. The trend of the last ten minutes;
+    `unknown` without a minute of samples.
+    """
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/lag",
         is_repeatable=True,
     )
 
@@ -1217,6 +1236,19 @@ def resume_job(
     return ApiCall(
         method="POST",
         path=f"/v1/jobs/{part(job_id)}/resume",
+        is_repeatable=True,
+    )
+
+
+def get_job_revisions(
+    job_id: str,
+) -> ApiCall[answers.RevisionList]:
+    """What each upgrade and rescale changed. The newest first. Changes that failed or were rolled
+    back are not among them.
+    """
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/revisions",
         is_repeatable=True,
     )
 
@@ -2317,6 +2349,7 @@ class ApiOperations:
     get_job_jobmanager_environment = Method(get_job_jobmanager_environment)
     get_job_jobmanager_log_url = Method(get_job_jobmanager_log_url)
     get_job_key_groups = Method(get_job_key_groups)
+    get_job_lag = Method(get_job_lag)
     get_job_logs = Method(get_job_logs)
     get_job_metrics = Method(get_job_metrics)
     get_job_operations = Method(get_job_operations)
@@ -2332,6 +2365,7 @@ class ApiOperations:
     get_job_resource_requirements = Method(get_job_resource_requirements)
     put_job_resource_requirements = Method(put_job_resource_requirements)
     resume_job = Method(resume_job)
+    get_job_revisions = Method(get_job_revisions)
     get_job_samples = Method(get_job_samples)
     trigger_savepoint = Method(trigger_savepoint)
     get_job_savepoint = Method(get_job_savepoint)
@@ -2468,6 +2502,7 @@ class AsyncApiOperations:
     get_job_jobmanager_environment = AsyncMethod(get_job_jobmanager_environment)
     get_job_jobmanager_log_url = AsyncMethod(get_job_jobmanager_log_url)
     get_job_key_groups = AsyncMethod(get_job_key_groups)
+    get_job_lag = AsyncMethod(get_job_lag)
     get_job_logs = AsyncMethod(get_job_logs)
     get_job_metrics = AsyncMethod(get_job_metrics)
     get_job_operations = AsyncMethod(get_job_operations)
@@ -2483,6 +2518,7 @@ class AsyncApiOperations:
     get_job_resource_requirements = AsyncMethod(get_job_resource_requirements)
     put_job_resource_requirements = AsyncMethod(put_job_resource_requirements)
     resume_job = AsyncMethod(resume_job)
+    get_job_revisions = AsyncMethod(get_job_revisions)
     get_job_samples = AsyncMethod(get_job_samples)
     trigger_savepoint = AsyncMethod(trigger_savepoint)
     get_job_savepoint = AsyncMethod(get_job_savepoint)

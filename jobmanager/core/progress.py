@@ -160,6 +160,12 @@ class RegionProgress:
     """How many batches `phases_ms` covers."""
     phases_ms: dict[str, int] = field(default_factory=dict)
     """Time that these batches spent in each phase, by Spark's names: `addBatch`, `walCommit` …"""
+    uncheckpointed_rows: int | None = None
+    """Rows read in batches that no completed checkpoint covers; None: not counted."""
+    uncheckpointed_busy_ms: int | None = None
+    """Time that these batches took."""
+    has_checkpoint_of_attempt: bool = False
+    """Whether a checkpoint was completed since this attempt began."""
     sources: list[SourceProgress] = field(default_factory=list)
     operators: list[OperatorProgress] = field(default_factory=list)
     subtasks: list[SubtaskProgress] = field(default_factory=list)

@@ -389,7 +389,8 @@ class OperationRow(Table):
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     job_id: Mapped[UUID]
-    savepoint_id: Mapped[UUID]
+    savepoint_id: Mapped[UUID | None]
+    """NULL: an upgrade that changes only `meta`, for which the job runs on."""
     kind: Mapped[str]
     status: Mapped[str]
     phases: Mapped[list[Any]]
@@ -413,6 +414,10 @@ class OperationRow(Table):
         ),
         CheckConstraint(
             "(kind IN ('rescale', 'upgrade')) = (change IS NOT NULL)", name="change_says_what"
+        ),
+        CheckConstraint(
+            "savepoint_id IS NOT NULL OR (kind = 'upgrade' AND status = 'completed')",
+            name="only_meta_without_savepoint",
         ),
         # Postgres itself makes sure that only one operation at a time stops or changes a job.
         Index(
@@ -707,6 +712,8 @@ class SampleRow(Table):
     state_rows: Mapped[int]
     state_bytes: Mapped[int]
     lag_ms: Mapped[int | None]
+    backlog_rows: Mapped[int | None]
+    """NULL: no source counts the rows that it has not read."""
 
     __table_args__ = (
         ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),

@@ -233,6 +233,8 @@ ROUTE_RULES: tuple[RouteRule, ...] = (
     # what there is to watch
     RouteRule("GET", "/jobs/{jobid}/logs", _V, "a job's log"),
     RouteRule("GET", "/jobs/{jobid}/samples", _V, "a job's figures"),
+    RouteRule("GET", "/jobs/{jobid}/lag", _V, "a job's figures"),
+    RouteRule("GET", "/jobs/{jobid}/revisions", _V, "a job's revisions"),
     RouteRule("GET", "/events", _V, "the events"),
     RouteRule("GET", "/jobs/{jobid}/events", _V, "a job's events"),
     RouteRule("GET", "/jobmanagers", _V, "the list of JobManagers"),

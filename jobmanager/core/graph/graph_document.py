@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from jobmanager.core.errors import InvalidJobGraph
-from jobmanager.core.graph import graph_shape, real_time, secret_places, vertex_document
+from jobmanager.core.graph import graph_shape, meta, real_time, secret_places, vertex_document
 from jobmanager.core.graph.document_fields import Faults, Fields
 from jobmanager.core.graph.job_graph import (
     Checkpointing,
@@ -62,6 +62,7 @@ def parse(document: Mapping[str, Any], *, is_new: bool = False) -> JobGraph:
         spark=_spark(fields),
         vertices=_vertices(fields, faults, mode),
         artifacts=_artifacts(fields),
+        meta=meta.read(fields.section(meta.FIELD)),
     )
     fields.done()
     if graph.execution.is_real_time:

@@ -9,9 +9,10 @@ from jobmanager.core.errors import (
     StopUnderWay,
     UnsupportedRequest,
 )
+from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.ids import JobId
-from jobmanager.core.life import checkpoint_rules, operation
+from jobmanager.core.life import checkpoint_rules, operation, operation_rules
 from jobmanager.core.life.attempt import AttemptFailed
 from jobmanager.core.life.attempt_rules import move_attempt
 from jobmanager.core.life.change import Change, Revision
@@ -54,7 +55,10 @@ def begin_upgrade(draft: Draft, event: UpgradeRequested) -> None:
     job = draft.life.job
     wanted = WantedRevision(event.document, event.parallelism, event.allow_non_restored_state)
     change = Change(revision_of(job), upgraded(job, wanted), event.allow_non_restored_state)
-    _begin(draft, event, OperationKind.UPGRADE, change)
+    if change.needs_restart:
+        _begin(draft, event, OperationKind.UPGRADE, change)
+    else:
+        _describe_anew(draft, event, change)
 
 
 def check_pause(life: Life) -> None:
@@ -107,6 +111,29 @@ def end_overdue(draft: Draft, event: OperationOverdue) -> None:
         f"{waited.total_seconds():.0f} s, longer than the checkpoint timeout",
     )
     move_attempt(draft, life.job.job.attempt, AttemptFailed(event.at, failure))
+
+
+def _describe_anew(draft: Draft, event: UpgradeRequested, change: Change) -> None:
+    """Give the job a revision with another `meta`. Its attempt does not notice."""
+    job, now = draft.life.job, event.at
+    if job.job.status.is_terminal:
+        raise JobNotRunning(
+            f"job {job.id.hex} is {job.job.status}: the graph of an ended job stays as it is"
+        )
+    _check_no_operation(draft.life)
+    after = change.after
+    draft.change_job(
+        document=after.document,
+        graph=graph_document.parse(after.document),
+        revision=after.number,
+    )
+    detail = f"only meta changed, so the job runs on: revision {after.number}"
+    done = operation.done_at_once(OperationKind.UPGRADE, operation.META, detail, now)
+    stored = StoredOperation(event.id, job.id, None, done, now, change)
+    draft.put_operation(stored)
+    kind, attempt = OperationKind.UPGRADE, job.job.attempt
+    draft.history.append(HistoryEntry(now, f"{kind}_requested", event.id.hex, attempt))
+    draft.history.append(operation_rules.ending(draft.life, stored, now))
 
 
 def _begin(
@@ -174,6 +201,7 @@ def _check(life: Life) -> None:
 
 
 def _check_no_operation(life: Life) -> None:
+    """Raise if another operation stops or changes the job."""
     if life.operation is not None:
         doing, by = _DOING[life.operation.operation.kind], life.operation.id.hex
         raise StopUnderWay(

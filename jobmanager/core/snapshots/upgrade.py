@@ -49,6 +49,8 @@ class UpgradePlan:
     states: Sequence[StateFate]
     spark: Sequence[SparkVerdict]
     """Empty: Spark was not asked."""
+    needs_restart: bool = True
+    """False: only `meta` changes, and the job runs on."""
 
 
 def plan_upgrade(change: Change, spark: Sequence[SparkVerdict] = ()) -> UpgradePlan:
@@ -64,7 +66,9 @@ def plan_upgrade(change: Change, spark: Sequence[SparkVerdict] = ()) -> UpgradeP
     else:
         verdict = Verdict.COMPATIBLE
     changed = list(differences(change.before.document, change.after.document))
-    return UpgradePlan(verdict, impossible + losses, changed, found.fates, spark)
+    return UpgradePlan(
+        verdict, impossible + losses, changed, found.fates, spark, change.needs_restart
+    )
 
 
 def _refusals(spark: Sequence[SparkVerdict]) -> Iterator[str]:

@@ -180,6 +180,10 @@ class RegionQuery:
         )
         return replace(found, is_idle=is_idle, accumulators=self._totals.read(), subtasks=subtasks)
 
+    def checkpointed(self, batch: int) -> None:
+        """Note that a recovery would go back to this batch at most."""
+        self._meter.checkpointed(batch)
+
     def offsets(self) -> dict[VertexId, Any]:
         """Each source's offset after the last committed batch."""
         batch = self.log.last_committed()

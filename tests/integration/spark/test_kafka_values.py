@@ -15,10 +15,10 @@ from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.keyed.windows.spec import SIDE_ROW
 from taskrunner.spark.connectors import kafka_records
 from taskrunner.spark.run.causes import causes_of
-from tests.integration.spark.conftest import connector_jars
+from tests.support.connector_jars import VARIABLE, installed_jars
 
 pytestmark = [
-    pytest.mark.skipif(not connector_jars(), reason="the jars are missing: make jars"),
+    pytest.mark.skipif(not installed_jars(), reason=f"needs make jars, and {VARIABLE}"),
     pytest.mark.long,
 ]
 RECORDS = "value BINARY, key BINARY, topic STRING, partition INT, offset BIGINT, timestamp DATE"

@@ -20,6 +20,7 @@ from jobmanager.core.life.lanes import OutboxLane
 from jobmanager.loops.sampler import Sampler
 from jobmanager.services import jobs
 from jobmanager.services.ports.figures import SummaryFilter
+from jobmanager.services.ports.history import HistoryFilter
 from jobmanager.store.database import Database, open_database
 from tests.support.builders import NOW, a_document
 from tests.support.databases import PATIENT
@@ -178,7 +179,7 @@ async def test_pages_and_figures_read_only_what_they_show(database: Database) ->
             listed = await uow.jobs.listed(100)  # /jobs and /jobs/overview
             await uow.attempts.newest_of([one.id for one in listed])
             await uow.runners.all(100)
-            await uow.history.before(None, 100, listed[0].id)
+            await uow.history.of_job(listed[0].id, HistoryFilter(100, newest_first=True))
             await uow.checkpoints.of_job(listed[0].id, 100)
             await uow.samples.input_rates([listed[0].id], NOW, timedelta(seconds=10))
 

@@ -83,6 +83,9 @@ def test_what_version_1_knows_is_written_for_both_alike() -> None:
             assert written[1].pop(newer, None) is None  # version 1 does not know it
         for region in (*written[1].get("regions", ()), *known.get("regions", ())):
             assert region.pop("subtasks") == []  # nor this
+            assert region.pop("uncheckpointed_rows") is None
+            assert region.pop("uncheckpointed_busy_ms") is None
+            assert region.pop("has_checkpoint_of_attempt") is False
         assert written[0] == written[1] == known
 
 

@@ -608,6 +608,23 @@ export interface components {
             key: string;
             value: string;
         };
+        /**
+         * CrashCostResponse
+         * @description What a crash would cost now, if the working directory of the attempt were lost, too.
+         */
+        CrashCostResponse: {
+            /**
+             * @description Whether it may be more, because the attempt continued batches of an earlier attempt that no
+             *     checkpoint covers.
+             */
+            is_at_least: boolean;
+            /** @description How long their batches took. */
+            replay_ms: number;
+            /** @description Rows that were read since the last completed checkpoint and would be read again. */
+            rows: number;
+            /** @description How long the present attempt took to start. */
+            start_ms: number | null;
+        };
         /** DataSets */
         DataSets: {
             /** @description Always empty. */
@@ -986,8 +1003,9 @@ export interface components {
             key_groups_moved: number;
             moves: components["schemas"]["KeyGroupMove"][];
             parallelism: components["schemas"]["FromTo"];
-            path: string;
-            savepoint: string;
+            path: string | null;
+            /** @description Null: only `meta` changed, and the job ran on. */
+            savepoint: string | null;
         };
         /** JobConfig */
         JobConfig: {
@@ -1031,6 +1049,7 @@ export interface components {
             duration: number;
             /** @description -1: the job has not ended. */
             "end-time": number;
+            "headgate-meta": components["schemas"]["MetaResponse"];
             /** @description As in the native status. */
             "headgate-state": components["schemas"]["JobStatus"] | ("stalled" | "degraded");
             jid: string;
@@ -1211,6 +1230,22 @@ export interface components {
                 [key: string]: string | null;
             };
         };
+        /**
+         * LagResponse
+         * @description Whether the job catches up with its input, from the samples of the last minutes.
+         */
+        LagResponse: {
+            /** @description Rows that sources had not read; null: no source counts them. */
+            backlog_rows: number | null;
+            backlog_rows_per_second: number | null;
+            /** @description 0: the job has caught up; null: it is not known to catch up. */
+            caught_up_in_ms: number | null;
+            /** @description How far the slowest region's watermark was behind its last batch. */
+            lag_ms: number | null;
+            /** @description By how much the lag changes; negative: it shrinks. */
+            lag_ms_per_second: number | null;
+            trend: components["schemas"]["Trend"];
+        };
         /** LastCheckpoint */
         LastCheckpoint: {
             bytes: number;
@@ -1288,6 +1323,19 @@ export interface components {
             taskOffHeap: number;
             totalFlinkMemory: number;
             totalProcessMemory: number;
+        };
+        /**
+         * MetaResponse
+         * @description What people want to know of a job, from its graph.
+         */
+        MetaResponse: {
+            description: string | null;
+            labels: {
+                [key: string]: string;
+            };
+            owner: string | null;
+            /** @description A web address. */
+            runbook: string | null;
         };
         /**
          * MetricList
@@ -1484,6 +1532,8 @@ export interface components {
         /** PlanResponse */
         PlanResponse: {
             changes: components["schemas"]["ChangedField"][];
+            /** @description False: only `meta` changes, and the job runs on. */
+            needs_restart: boolean;
             reasons: string[];
             /**
              * @description What Spark answered to the new graph with a copy of the newest checkpoint; empty: there is no
@@ -1611,6 +1661,11 @@ export interface components {
              */
             busy_ms: number;
             /**
+             * @description Whether a checkpoint was completed since this attempt began.
+             * @default false
+             */
+            has_checkpoint_of_attempt: boolean;
+            /**
              * @description Rows that this attempt has read so far.
              * @default 0
              */
@@ -1663,6 +1718,10 @@ export interface components {
             state_rows: number;
             /** @description Empty: Spark's tasks cannot be told apart by vertex, or were not measured. */
             subtasks: components["schemas"]["SubtaskProgress"][];
+            /** @description Time that these batches took. */
+            uncheckpointed_busy_ms: number | null;
+            /** @description Rows read in batches that no completed checkpoint covers; None: not counted. */
+            uncheckpointed_rows: number | null;
             /**
              * @description How long the region had work and committed nothing; 0: it makes progress, or is idle.
              *     A duration, so that differences between clocks do not matter.
@@ -1822,6 +1881,31 @@ export interface components {
             /** @description Number of the attempt or checkpoint. */
             source: number | null;
             why: string;
+        };
+        /**
+         * RevisionItem
+         * @description What one upgrade or rescale changed.
+         */
+        RevisionItem: {
+            /** Format: date-time */
+            at: string;
+            changes: components["schemas"]["ChangedField"][];
+            kind: components["schemas"]["OperationKind"];
+            /** @description False: only `meta` changed, and the job ran on. */
+            needs_restart: boolean;
+            operation: string;
+            parallelism: components["schemas"]["FromTo"];
+            revision: components["schemas"]["FromTo"];
+        };
+        /** RevisionList */
+        RevisionList: {
+            /** @description The newest first. */
+            items: components["schemas"]["RevisionItem"][];
+            parallelism: number;
+            /** @description The present revision, and its parallelism. */
+            revision: number;
+            /** Format: date-time */
+            submitted_at: string;
         };
         /**
          * Role
@@ -2063,6 +2147,8 @@ export interface components {
         SeriesResponse: {
             /** @description The beginning of the bin. */
             at: string[];
+            /** @description Rows that sources had not read; null: no source counts them. */
+            backlog_rows: (number | null)[];
             /** @description Duration of a batch, on average; null: no batch ran. */
             batch_ms: (number | null)[];
             batches: number[];
@@ -2149,10 +2235,13 @@ export interface components {
         /** StatusResponse */
         StatusResponse: {
             attempt: number;
+            /** @description Null: the job does not run, or its runner does not report it. */
+            crash_cost: components["schemas"]["CrashCostResponse"] | null;
             desired: components["schemas"]["Desired"];
             /** @description Milliseconds by which the slowest region's watermark was behind its last batch. */
             lag: number | null;
             last_checkpoint: components["schemas"]["LastCheckpoint"] | null;
+            meta: components["schemas"]["MetaResponse"];
             /** @description What the newest attempt does. */
             observed: components["schemas"]["AttemptStatus"];
             reason: string;
@@ -2327,6 +2416,7 @@ export interface components {
             /** @description Milliseconds, as in the status. */
             lag: number | null;
             last_checkpoint: components["schemas"]["LastCheckpoint"] | null;
+            meta: components["schemas"]["MetaResponse"];
             mode: components["schemas"]["Mode"];
             name: string;
             parallelism: number;
@@ -2565,6 +2655,11 @@ export interface components {
             is_idle: boolean;
             output_rows: number;
         };
+        /**
+         * Trend
+         * @enum {string}
+         */
+        Trend: "growing" | "shrinking" | "steady" | "unknown";
         /** TriggerResult */
         TriggerResult: {
             /** @description Absent: the operation did not fail. */
@@ -2781,6 +2876,7 @@ export type ClusterOverview = components['schemas']['ClusterOverview'];
 export type ColumnResponse = components['schemas']['ColumnResponse'];
 export type Configuration = components['schemas']['Configuration'];
 export type ConfigurationEntry = components['schemas']['ConfigurationEntry'];
+export type CrashCostResponse = components['schemas']['CrashCostResponse'];
 export type DataSets = components['schemas']['DataSets'];
 export type DeliveryItem = components['schemas']['DeliveryItem'];
 export type DeliveryPage = components['schemas']['DeliveryPage'];
@@ -2845,6 +2941,7 @@ export type KeyGroupSubtask = components['schemas']['KeyGroupSubtask'];
 export type KeyGroupVertex = components['schemas']['KeyGroupVertex'];
 export type KeyResponse = components['schemas']['KeyResponse'];
 export type LabelRequest = components['schemas']['LabelRequest'];
+export type LagResponse = components['schemas']['LagResponse'];
 export type LastCheckpoint = components['schemas']['LastCheckpoint'];
 export type LatestCheckpoints = components['schemas']['LatestCheckpoints'];
 export type LatestRescales = components['schemas']['LatestRescales'];
@@ -2854,6 +2951,7 @@ export type LogList = components['schemas']['LogList'];
 export type LogUrl = components['schemas']['LogUrl'];
 export type LoopProgress = components['schemas']['LoopProgress'];
 export type MemoryConfiguration = components['schemas']['MemoryConfiguration'];
+export type MetaResponse = components['schemas']['MetaResponse'];
 export type MetricList = components['schemas']['MetricList'];
 export type MetricValue = components['schemas']['MetricValue'];
 export type Mode = components['schemas']['Mode'];
@@ -2897,6 +2995,8 @@ export type ResourceProfile = components['schemas']['ResourceProfile'];
 export type RestoredCheckpoint = components['schemas']['RestoredCheckpoint'];
 export type RestoredRegionInput = components['schemas']['RestoredRegion-Input'];
 export type RestoredRegionOutput = components['schemas']['RestoredRegion-Output'];
+export type RevisionItem = components['schemas']['RevisionItem'];
+export type RevisionList = components['schemas']['RevisionList'];
 export type Role = components['schemas']['Role'];
 export type RowPage = components['schemas']['RowPage'];
 export type RowResponse = components['schemas']['RowResponse'];
@@ -2953,6 +3053,7 @@ export type TokenList = components['schemas']['TokenList'];
 export type TokenRequest = components['schemas']['TokenRequest'];
 export type TokenResponse = components['schemas']['TokenResponse'];
 export type Traffic = components['schemas']['Traffic'];
+export type Trend = components['schemas']['Trend'];
 export type TriggerResult = components['schemas']['TriggerResult'];
 export type TriggerStatus = components['schemas']['TriggerStatus'];
 export type UpgradeAccepted = components['schemas']['UpgradeAccepted'];

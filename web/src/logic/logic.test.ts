@@ -13,7 +13,7 @@ import type {
 import { EventParser, type ServerEvent } from "../live/sse";
 import { command, quoted } from "./commands";
 import { curve, draw } from "./graphLayout";
-import { matching, sorted, type View } from "./jobsTable";
+import { labelsIn, matching, sorted, toggled, type View } from "./jobsTable";
 import { cells, divisors, fill, lastMoves, shares, skew } from "./keyGroups";
 import { tree } from "./lineage";
 import { Meters, RateMeter } from "./rates";
@@ -98,12 +98,13 @@ function job(id: string, more: Partial<JobSummary> = {}): JobSummary {
     lag: null,
     last_checkpoint: null,
     recent: [],
+    meta: { owner: null, description: null, runbook: null, labels: {} },
     ...more,
   };
 }
 
 describe("the table of jobs", () => {
-  const view: View = { text: "", states: [], sort: "lag", descending: true };
+  const view: View = { text: "", states: [], labels: [], sort: "lag", descending: true };
   const jobs = [
     job("a", { lag: 5 }),
     job("b", { lag: null }),
@@ -120,6 +121,27 @@ describe("the table of jobs", () => {
       ids(matching([job("xyz1"), job("q", { name: "Revenue" })], { ...view, text: "reven" })),
     ).toBe("q");
     expect(ids(matching([job("xyz1"), job("q")], { ...view, text: "xyz" }))).toBe("xyz1");
+  });
+  test("filters by all chosen labels, and finds owners and labels", () => {
+    const meta = { owner: "Payments", description: null, runbook: null };
+    const labelled = [
+      job("a", { meta: { ...meta, labels: { tier: "1", area: "a=b" } } }),
+      job("b", { meta: { ...meta, owner: null, labels: { tier: "1" } } }),
+      job("c"),
+    ];
+    expect(ids(matching(labelled, { ...view, labels: ["tier=1"] }))).toBe("ab");
+    expect(ids(matching(labelled, { ...view, labels: ["tier=1", "area=a=b"] }))).toBe("a");
+    expect(ids(matching(labelled, { ...view, labels: ["tier=2"] }))).toBe("");
+    expect(ids(matching(labelled, { ...view, text: "paym" }))).toBe("a");
+    expect(ids(matching(labelled, { ...view, text: "tier=" }))).toBe("ab");
+  });
+  test("takes the labels of an address as they are, and nothing for nonsense", () => {
+    expect(labelsIn('["tier=1"]')).toEqual(["tier=1"]);
+    expect(labelsIn(undefined)).toEqual([]);
+    expect(labelsIn("tier=1")).toEqual([]);
+    expect(labelsIn('{"tier": 1}')).toEqual([]);
+    expect(toggled(["a=1"], "b=2")).toEqual(["a=1", "b=2"]);
+    expect(toggled(["a=1", "b=2"], "a=1")).toEqual(["b=2"]);
   });
 });
 
@@ -370,6 +392,9 @@ test("figures of a task come from the regions it is in", () => {
     loops: [],
     measured_batches: 0,
     phases_ms: {},
+    uncheckpointed_rows: null,
+    uncheckpointed_busy_ms: null,
+    has_checkpoint_of_attempt: false,
     subtasks: [],
     sources: [
       {
@@ -439,6 +464,7 @@ describe("samples", () => {
         state_rows: [],
         state_bytes: [],
         lag_ms: [],
+        backlog_rows: [],
       },
     ],
   });

@@ -17,6 +17,7 @@ import { isLive } from "../logic/jobsTable";
 import { divisors } from "../logic/keyGroups";
 import { toYaml } from "../logic/yaml";
 import { Problem } from "../parts/basics";
+import { Changes } from "../parts/changes";
 import { Confirm } from "../parts/dialog";
 import { Editor } from "../parts/editor";
 
@@ -361,14 +362,9 @@ function PlanShown({ plan }: { plan: UpgradePlan }) {
         {plan.reasons.map((one) => (
           <li key={one}>{one}</li>
         ))}
-        {plan.changes.length === 0 && <li>Nothing changes.</li>}
-        {plan.changes.map((one, index) => (
-          <li key={index}>
-            <span class="mono">{[one.vertex, one.field].filter(Boolean).join(".")}</span>:{" "}
-            <del>{shown(one.before)}</del> <ins>{shown(one.after)}</ins>
-          </li>
-        ))}
-        {plan.state.map((one, index) => (
+        <Changes changes={plan.changes} />
+        {!plan.needs_restart && <li>Only meta changes: the job runs on, nothing stops.</li>}
+        {(plan.needs_restart ? plan.state : []).map((one, index) => (
           <li key={index}>
             {one.vertex ? `state of ${one.vertex}` : `offsets of region ${one.region}`}:{" "}
             <b>{one.fate}</b>
@@ -382,12 +378,4 @@ function PlanShown({ plan }: { plan: UpgradePlan }) {
       </ul>
     </div>
   );
-}
-
-function shown(value: unknown): string {
-  return value === null || value === undefined
-    ? "nothing"
-    : typeof value === "string"
-      ? value
-      : JSON.stringify(value);
 }

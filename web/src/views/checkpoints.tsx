@@ -27,6 +27,7 @@ import {
   When,
 } from "../parts/basics";
 import { Chart } from "../parts/chart";
+import { useMarks } from "../parts/marks";
 import type { JobProps } from "./job";
 
 export function Checkpoints({ id, route, status }: JobProps) {
@@ -61,7 +62,7 @@ export function Checkpoints({ id, route, status }: JobProps) {
         <Fact name="Timeout">{duration(config.data?.timeout)}</Fact>
         <Fact name="Tolerated failures">{config.data?.tolerable_failed_checkpoints ?? NONE}</Fact>
       </dl>
-      <Timeline history={history} />
+      <Timeline job={id} history={history} />
       <div class="split">
         <HistoryTable
           history={history}
@@ -74,7 +75,8 @@ export function Checkpoints({ id, route, status }: JobProps) {
   );
 }
 
-function Timeline({ history }: { history: FlinkCheckpoint[] }) {
+function Timeline({ job, history }: { job: string; history: FlinkCheckpoint[] }) {
+  const marks = useMarks(job, history.at(-1)?.trigger_timestamp ?? 0);
   const [times, lines] = useMemo(() => {
     const shown = [...history].filter((one) => one.status !== "IN_PROGRESS").reverse();
     const value = (pick: (one: FlinkCheckpoint) => number | null): (number | null)[] =>
@@ -126,6 +128,7 @@ function Timeline({ history }: { history: FlinkCheckpoint[] }) {
         formatRight={bytes}
         binary="right"
         height={170}
+        marks={marks}
       />
     </Section>
   );
