@@ -28,6 +28,7 @@ from jobmanager.api import (
     summaries,
     tokens,
     upgrades,
+    webhooks,
 )
 from jobmanager.api.access import AccessGate
 from jobmanager.api.audit_trail import AuditTrail
@@ -88,6 +89,7 @@ _ROUTERS = (
     events.router,
     jobmanagers.router,
     tokens.router,
+    webhooks.router,
 )
 
 
@@ -127,5 +129,5 @@ def make_app(
         app.include_router(router, responses=problems.NATIVE_ERRORS)
         app.include_router(router, prefix="/v1", include_in_schema=False)
     app.include_router(dashboard.router)
-    app.openapi = lambda: openapi.document_of(app)  # type: ignore[method-assign]
+    openapi.install(app)
     return app

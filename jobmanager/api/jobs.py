@@ -19,6 +19,7 @@ from jobmanager.api.shapes.jobs import (
     GraphResponse,
     HistoryItem,
     HistoryPage,
+    JobState,
     JobSubmitted,
     KeyGroupsResponse,
     KeyGroupSubtask,
@@ -102,6 +103,33 @@ async def submit(
     )
     request.scope[SUBJECT] = job_id.hex
     return JobSubmitted(jobid=job_id.hex)
+
+
+@router.post(
+    "/jobs/{jobid}/pause",
+    status_code=HTTPStatus.ACCEPTED,
+    summary="Pause a job between two batches",
+)
+async def pause(job_id: JobIdPath, context: Ctx, uow: Uow) -> JobState:
+    """The batch under way is finished; then nothing runs. State, output and, for an hour, the
+    runner with its Spark session are kept. A paused job stays so until it is resumed or cancelled,
+    whatever happens to its runner and its server. A repetition changes nothing.
+    """
+    stored = await jobs.pause(uow, job_id, "paused by a client", context.clock())
+    return JobState(jobid=job_id.hex, state=stored.job.status)
+
+
+@router.post(
+    "/jobs/{jobid}/resume",
+    status_code=HTTPStatus.ACCEPTED,
+    summary="Let a paused job continue",
+)
+async def resume(job_id: JobIdPath, context: Ctx, uow: Uow) -> JobState:
+    """From its last batch, on the runner that has waited, or else on a new one. A job that is not
+    paused is left alone.
+    """
+    stored = await jobs.resume(uow, job_id, "resumed by a client", context.clock())
+    return JobState(jobid=job_id.hex, state=stored.job.status)
 
 
 @router.get("/jobs/{jobid}/graph", summary="The job graph as submitted")

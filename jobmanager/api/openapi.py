@@ -6,11 +6,14 @@ The same code gives the same document, to the byte: the dashboard's types are ge
 the document, and `make lint` checks that they are up to date.
 """
 
+import asyncio
 import json
 import sys
+from threading import Lock
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from jobmanager.api.shapes.events import EVENT_DATA
@@ -19,9 +22,33 @@ from jobmanager.api.shapes.shape import SCHEMAS, Shape
 from jobmanager.core.access.roles import Role
 from jobmanager.core.access.route_rules import NoRole, rule_for
 
+_making = Lock()
+"""Held while a document is made: until it is complete, nobody gets it."""
+
+
+def install(app: FastAPI) -> None:
+    """Serve the document. It is made on the first request, which takes a second or more: not in the
+    event loop, where everything else would wait, and a leader might lose its lease.
+    """
+    app.openapi = lambda: document_of(app)  # type: ignore[method-assign]
+    path = app.openapi_url
+    assert path is not None
+
+    async def answer(_: Request) -> Response:
+        return JSONResponse(await asyncio.to_thread(app.openapi))
+
+    others = [one for one in app.router.routes if getattr(one, "path", None) != path]
+    app.router.routes[:] = others
+    app.add_route(path, answer, include_in_schema=False)
+
 
 def document_of(app: FastAPI) -> dict[str, Any]:
-    """Return the document of an application, which is made once."""
+    """Return the document of an application, which is made once. Any thread may call it."""
+    with _making:
+        return _document_of(app)
+
+
+def _document_of(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         document = FastAPI.openapi(app)
         schemas = document["components"]["schemas"]

@@ -46,6 +46,8 @@ JobStatus = Literal[
     "starting",
     "running",
     "restarting",
+    "pausing",
+    "paused",
     "cancelling",
     "cancelled",
     "finished",
@@ -1222,6 +1224,11 @@ class OperationList(TypedDict):
     next: str | None
 
 
+class JobState(TypedDict):
+    jobid: str
+    state: JobStatus
+
+
 class RescaleConfig(TypedDict):
     """What Headgate does not wait for is 0."""
 
@@ -1512,6 +1519,7 @@ class KeyResponse(TypedDict):
 
 Desired = Literal[
     "running",
+    "paused",
     "cancelled",
 ]
 
@@ -1601,25 +1609,30 @@ class OperatorProgress(TypedDict):
 
 
 class SubtaskProgress(TypedDict):
-    """What Spark measured of the tasks of one subtask, since the attempt began. Rates are those of
-    the last minute."""
+    """What Spark measured of the tasks of one subtask, since the attempt began; None: Spark does
+    not measure it. Rates are those of the last minute."""
 
     vertex: str
     """The first vertex of the task."""
-    subtask: int
-    records_in: int
+    subtask: int | None
+    """None: the task as a whole, because Spark's partitions are not its subtasks: a batch of a
+    source has as many partitions as there is input."""
+    records_in: int | None
     """Rows read from a source or a shuffle."""
-    records_out: int
+    records_out: int | None
     """Rows written to a shuffle or a sink."""
-    bytes_in: int
-    bytes_out: int
+    bytes_in: int | None
+    bytes_out: int | None
     busy_ms: int
     """Run time of the tasks."""
-    records_in_per_second: float
-    records_out_per_second: float
-    bytes_in_per_second: float
-    bytes_out_per_second: float
+    backpressured_ms: int
+    """Time for which all tasks of a batch were done and the sink was not."""
+    records_in_per_second: float | None
+    records_out_per_second: float | None
+    bytes_in_per_second: float | None
+    bytes_out_per_second: float | None
     busy_ms_per_second: float
+    backpressured_ms_per_second: float
 
 
 class RegionProgress(TypedDict):
@@ -2149,6 +2162,114 @@ class NewTokenResponse(TypedDict):
     """Neither revoked nor expired."""
     token: str
     """The secret text. The server stores only its hash, so no other answer contains it."""
+
+
+WebhookEvent = Literal[
+    "state_changed",
+    "restart",
+    "checkpoint_failed",
+    "rescaled",
+    "upgraded",
+    "savepoint_completed",
+    "stalled",
+    "degraded",
+    "recovered",
+    "test",
+]
+
+
+class WebhookResponse(TypedDict):
+    """A webhook, without its secret and without the path of its URL, which often is a secret."""
+
+    name: str
+    url: str
+    """Scheme and host; `/…` stands for the path."""
+    on: list[WebhookEvent]
+    job: str | None
+    """A pattern of job names, or the id of a job; null: all jobs."""
+    secret: str | None
+    """The reference to the secret, such as `${secret:hooks}`; null: it is in the database."""
+    created_at: str
+    pending: int
+    """Deliveries that are not sent yet, or are tried again."""
+    given_up: int
+    """Deliveries of the last days that were given up."""
+    last_delivered_at: str | None
+
+
+class WebhookList(TypedDict):
+    items: list[WebhookResponse]
+    next: str | None
+
+
+class NewWebhookResponse(TypedDict):
+    name: str
+    url: str
+    """Scheme and host; `/…` stands for the path."""
+    on: list[WebhookEvent]
+    job: str | None
+    """A pattern of job names, or the id of a job; null: all jobs."""
+    secret: str | None
+    """The reference to the secret, such as `${secret:hooks}`; null: it is in the database."""
+    created_at: str
+    pending: int
+    """Deliveries that are not sent yet, or are tried again."""
+    given_up: int
+    """Deliveries of the last days that were given up."""
+    last_delivered_at: str | None
+    made_secret: str | None
+    """The key that the server made, for the receiver. No other answer contains it. Null: the
+    request named a secret."""
+
+
+DeliveryStatus = Literal[
+    "pending",
+    "delivered",
+    "given_up",
+]
+
+
+class DeliveryItem(TypedDict):
+    """A message to a webhook."""
+
+    id: int
+    delivery: str
+    """The idempotency id."""
+    event: str
+    job: str | None
+    job_name: str | None
+    sequence: int | None
+    """The id of the history entry."""
+    status: DeliveryStatus
+    tries: int
+    created_at: str
+    tried_at: str | None
+    next_try_at: str | None
+    ended_at: str | None
+    answer_status: int | None
+    """Of the last try."""
+    error: str | None
+    took_ms: int | None
+
+
+class DeliveryPage(TypedDict):
+    items: list[DeliveryItem]
+    next: int | None
+    """The `before` of the next page; null: this is the last page."""
+
+
+class WebhookTest(TypedDict):
+    """How a sample was taken."""
+
+    delivery: str
+    """The idempotency id of the sample."""
+    is_delivered: bool
+    status: int | None
+    """The status that the receiver answered; null: there was no answer."""
+    answer: str | None
+    """The beginning of the answer."""
+    error: str | None
+    took_ms: int
 
 
 class WhoAmI(TypedDict):

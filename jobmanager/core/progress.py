@@ -85,26 +85,31 @@ class OperatorProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubtaskProgress:
-    """What Spark measured of the tasks of one subtask, since the attempt began. Rates are those of
-    the last minute.
+    """What Spark measured of the tasks of one subtask, since the attempt began; None: Spark does
+    not measure it. Rates are those of the last minute.
     """
 
     vertex: str
     """The first vertex of the task."""
-    subtask: int
-    records_in: int = 0
+    subtask: int | None
+    """None: the task as a whole, because Spark's partitions are not its subtasks: a batch of a
+    source has as many partitions as there is input."""
+    records_in: int | None = 0
     """Rows read from a source or a shuffle."""
-    records_out: int = 0
+    records_out: int | None = 0
     """Rows written to a shuffle or a sink."""
-    bytes_in: int = 0
-    bytes_out: int = 0
+    bytes_in: int | None = 0
+    bytes_out: int | None = 0
     busy_ms: int = 0
     """Run time of the tasks."""
-    records_in_per_second: float = 0.0
-    records_out_per_second: float = 0.0
-    bytes_in_per_second: float = 0.0
-    bytes_out_per_second: float = 0.0
+    backpressured_ms: int = 0
+    """Time for which all tasks of a batch were done and the sink was not."""
+    records_in_per_second: float | None = 0.0
+    records_out_per_second: float | None = 0.0
+    bytes_in_per_second: float | None = 0.0
+    bytes_out_per_second: float | None = 0.0
     busy_ms_per_second: float = 0.0
+    backpressured_ms_per_second: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,14 +5,14 @@ A server of the version before works on this schema, except that it cannot list 
 job with such an upgrade.
 
 Revision ID: 5d0f7b92c4a6
-Revises: 9c3e5a71d0b8
+Revises: 5f0c2d7be914
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "5d0f7b92c4a6"
-down_revision = "9c3e5a71d0b8"
+down_revision = "5f0c2d7be914"
 branch_labels = None
 depends_on = None
 

@@ -8,6 +8,11 @@ from taskrunner.core.failures import Cause, Explanation
 
 UNREADABLE = "HEADGATE_UNREADABLE_RECORD"
 """Begins the message with which a query fails at a record that cannot be decoded."""
+NULL_IN_AVRO = "HEADGATE_NULL_IN_AVRO"
+"""Begins the message with which a query fails at a null in a field of an Avro schema without
+nulls.
+"""
+_NULL = re.compile(rf"{NULL_IN_AVRO} (\S+) (\w+)")
 _RECORD = re.compile(rf"{UNREADABLE} (\S+) (\S+) (\d+) (\d+) ?([^\n]*)")
 _PARTITION = re.compile(r"\b([A-Za-z0-9._-]+)-(\d+)\b")
 _LOST = re.compile(
@@ -36,6 +41,8 @@ def _explanations(causes: Sequence[Cause]) -> Iterator[Explanation]:
     text = "\n".join(f"{cause.name}: {cause.message}" for cause in causes)
     if found := _RECORD.search(text):
         yield _unreadable(*found.groups())
+    if found := _NULL.search(text):
+        yield _null_in_avro(*found.groups())
     if "kafka" not in text.lower():
         return
     if _GONE.search(text):
@@ -50,6 +57,16 @@ def _unreadable(vertex: str, topic: str, partition: str, offset: str, value: str
         f"source {vertex}: the record at offset {offset} of partition {partition} of topic {topic} "
         f"is not as the source's format and schema say: {value!r}. Correct the schema and upgrade "
         "the job, or leave such records out with on_error: skip",
+        is_restartable=False,
+    )
+
+
+def _null_in_avro(vertex: str, field: str) -> Explanation:
+    return Explanation(
+        FailureKind.DATA,
+        f"sink {vertex}: a row has a null in {field!r}, and the Avro schema has no null there. "
+        f"Filter such rows or replace the null before the sink, or allow it in the schema "
+        f'(["null", …]), and upgrade the job',
         is_restartable=False,
     )
 

@@ -6,7 +6,6 @@ not name them, so the list is kept in the job's own directory.
 
 import json
 from collections.abc import Callable, Collection, Iterable
-from contextlib import nullcontext
 from pathlib import Path
 
 from jobmanager.core.graph.connectors.files import FilesSink
@@ -36,17 +35,6 @@ def outputs_of(
         for one in found
         if isinstance(one, Sink) and isinstance(one.connector, FilesSink)
     ]
-
-
-def lost_batches(job: JobId, outputs: Collection[Output]) -> dict[int, str]:
-    """Batches that a sink has committed and cannot publish, with the reason. Only looks."""
-    return {
-        batch: why
-        for sink, directory in outputs
-        for batch, why in SinkDirectory(directory, job, sink, AttemptNumber(0), nullcontext)
-        .lost_batches()
-        .items()
-    }
 
 
 class OutputNotMounted(Exception):

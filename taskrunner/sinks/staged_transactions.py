@@ -11,10 +11,8 @@ before it reads the marker, and from then on no older attempt can publish anythi
 """
 
 import json
-import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from threading import RLock
 from typing import Protocol
@@ -32,11 +30,10 @@ from taskrunner.core.staged_rows import (
     StagedFile,
     contradiction,
 )
+from taskrunner.sinks.decided_batches import NOTE, DecidedBatches
 from taskrunner.sinks.directory import Guard
 from taskrunner.snapshots import durable
 
-_RECORD = re.compile(r"(\d+)\.json")
-_NOTE = "published"
 log = logs.get("sink")
 
 
@@ -56,17 +53,6 @@ class TransactionalTopic(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class DecidedBatch:
-    """The record of a batch: its rows are staged, and it is not computed again."""
-
-    batch: int
-    rows: int
-    attempt: int
-    files: tuple[tuple[str, int], ...]
-    """Name below the staging directory, and bytes."""
-
-
 class StagedTransactions:
     """One sink's batches. Threads may share it."""
 
@@ -81,6 +67,7 @@ class StagedTransactions:
         after_step: Callable[[str], None] = lambda step: None,
     ) -> None:
         self._directory = directory
+        self._decided = DecidedBatches(directory, sink)
         self._sink = sink
         self._attempt = attempt
         self._topic = topic
@@ -100,12 +87,12 @@ class StagedTransactions:
 
     def is_decided(self, batch: int) -> bool:
         """Whether the rows of a batch are staged for good, or published."""
-        return batch < (self._published or 0) or self._path(batch).exists()
+        return batch < (self._published or 0) or self._decided.path(batch).exists()
 
     def stage(self, batch: int) -> Path:
         """A new path for a batch's files; it does not exist yet."""
-        durable.make_directory(self._staging)
-        return self._staging / f"{self._attempt}-{batch}-{uuid4().hex[:12]}"
+        durable.make_directory(self._decided.staging)
+        return self._decided.staging / f"{self._attempt}-{batch}-{uuid4().hex[:12]}"
 
     def decide(
         self, batch: int, staged: Path, count: BatchCount, files: Sequence[StagedFile]
@@ -124,7 +111,7 @@ class StagedTransactions:
             shutil.rmtree(staged, ignore_errors=True)
             return
         filled = [one for one in files if not one.is_empty]
-        durable.sync_all((staged / one.path for one in filled), inside=self._staging)
+        durable.sync_all((staged / one.path for one in filled), inside=self._decided.staging)
         self._after_step("staged")
         named = [(f"{staged.name}/{one.path}", one.bytes) for one in filled]
         document = {
@@ -134,13 +121,13 @@ class StagedTransactions:
             "files": named,
         }
         with self._lock, self._guard():
-            durable.create(self._path(batch), json.dumps(document, indent=1))
+            durable.create(self._decided.path(batch), json.dumps(document, indent=1))
         self._after_step("decided")
 
     def abandon(self, batch: int, staged: Path) -> None:
         """Deletes the staged files after a failure, unless the batch was decided."""
         with self._lock:
-            if not self._path(batch).exists():
+            if not self._decided.path(batch).exists():
                 shutil.rmtree(staged, ignore_errors=True)
 
     def show_up_to(self, batch: int) -> None:
@@ -160,7 +147,7 @@ class StagedTransactions:
         """
         with self._lock:
             start = transactional_output.start(
-                self._sink, self._take_over(), self._noted(), last_kept, self._rewind
+                self._sink, self._take_over(), self._decided.noted(), last_kept, self._rewind
             )
             if start.must_reset:
                 log.warning("published_again", sink=self._sink, after_batch=last_kept)
@@ -170,24 +157,12 @@ class StagedTransactions:
                 self._after_step("marker_reset")
                 self._published = start.published
             for batch in transactional_output.leftovers(
-                self._decided(), start.published, last_kept
+                self._decided.numbers(), start.published, last_kept
             ):
                 self._forget(batch)
             self._delete_orphans()
             if last_visible is not None:
                 self.show_up_to(min(last_visible, last_kept))
-
-    def lost_batches(self) -> dict[int, str]:
-        """Batches that are decided and cannot be published, with the reason: they have to be run
-        again.
-        """
-        lost = {}
-        for batch in sorted(self._decided()):
-            try:
-                self._files_of(self._read(batch))
-            except OutputFileChanged as error:
-                lost[batch] = str(error)
-        return lost
 
     def close(self) -> None:
         """Ends the connections to the topic."""
@@ -198,8 +173,8 @@ class StagedTransactions:
     def _publish_up_to(self, batch: int) -> None:
         if self._published is None:
             self._published = self._take_over() or 0
-        for one in transactional_output.due(self._decided(), self._published, batch):
-            self._transact(self._files_of(self._read(one)), one + 1)
+        for one in transactional_output.due(self._decided.numbers(), self._published, batch):
+            self._transact(self._decided.files_of(one), one + 1)
             self._forget(one)
         last = min(batch, self._newest)
         if self._published <= last:  # the newest batches had no rows
@@ -221,47 +196,14 @@ class StagedTransactions:
         self._published = marker or 0
         return marker
 
-    def _decided(self) -> list[int]:
-        if not self._directory.exists():
-            return []
-        matches = [_RECORD.fullmatch(path.name) for path in self._directory.iterdir()]
-        return [int(match[1]) for match in matches if match]
-
-    def _read(self, batch: int) -> DecidedBatch:
-        path = self._path(batch)
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-            files = tuple((str(name), int(size)) for name, size in document.pop("files"))
-            return DecidedBatch(files=files, **document)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise OutputFileChanged(
-                f"sink {self._sink}, batch {batch}: the record {path} is damaged ({error}). "
-                "Start the job from a checkpoint before this batch"
-            ) from None
-
-    def _files_of(self, record: DecidedBatch) -> list[Path]:
-        """The staged files of a batch, each with the size in the record."""
-        paths = []
-        for name, size in record.files:
-            path = self._staging / name
-            found = path.stat().st_size if path.exists() else None
-            if found != size:
-                raise OutputFileChanged(
-                    f"sink {self._sink}, batch {record.batch}: the record names {path} with {size} "
-                    f"bytes, and the file {'is gone' if found is None else f'has {found}'}. The "
-                    "batch is not published: bring the file back (is the directory mounted?), or "
-                    "start the job from a checkpoint before this batch"
-                )
-            paths.append(path)
-        return paths
-
     def _forget(self, batch: int) -> None:
         """Deletes the record of a batch that is published or not wanted, then its rows."""
         try:
-            staged = {self._staging / Path(name).parts[0] for name, _ in self._read(batch).files}
+            files = self._decided.read(batch).files
+            staged = {self._decided.staging / Path(name).parts[0] for name, _ in files}
         except OutputFileChanged:
-            staged = set(self._staging.glob(f"*-{batch}-*"))
-        self._path(batch).unlink(missing_ok=True)
+            staged = set(self._decided.staging.glob(f"*-{batch}-*"))
+        self._decided.path(batch).unlink(missing_ok=True)
         durable.sync(self._directory)
         self._after_step("forgotten")
         for one in staged:
@@ -271,27 +213,16 @@ class StagedTransactions:
         """Deletes staged files that no record names, and records that a crash left half written."""
         for unfinished in self._directory.glob(temporary_name("*", "*")):
             unfinished.unlink()
-        if not self._staging.exists():
+        if not self._decided.staging.exists():
             return
         named = {
-            Path(name).parts[0] for one in self._decided() for name, _ in self._read(one).files
+            Path(name).parts[0]
+            for one in self._decided.numbers()
+            for name, _ in self._decided.read(one).files
         }
-        for staged in self._staging.iterdir():
+        for staged in self._decided.staging.iterdir():
             if staged.name not in named:
                 shutil.rmtree(staged, ignore_errors=True)
 
-    def _noted(self) -> int | None:
-        try:
-            return int((self._directory / _NOTE).read_text())
-        except FileNotFoundError:
-            return None
-
     def _note(self, marker: int) -> None:
-        durable.write(self._directory / _NOTE, f"{marker}\n")
-
-    @property
-    def _staging(self) -> Path:
-        return self._directory / "staging"
-
-    def _path(self, batch: int) -> Path:
-        return self._directory / f"{batch}.json"
+        durable.write(self._directory / NOTE, f"{marker}\n")

@@ -13,7 +13,7 @@ from jobmanager.core.life.attempt import AttemptStatus, RunnerWentSilent
 from jobmanager.core.life.checkpoint import Checkpoint, CheckpointStatus
 from jobmanager.core.life.draft import Life, Step
 from jobmanager.core.life.events import AttemptNews, LifeEvent
-from jobmanager.core.life.job import JobStatus
+from jobmanager.core.life.job import JobResumeRequested, JobStatus
 from jobmanager.core.life.lease import Term
 from jobmanager.core.life.operation import OperationKind, OperationStatus
 from jobmanager.core.life.savepoint import SavepointStatus
@@ -40,6 +40,7 @@ OPERATIONS = "6 operations survive"
 RUNNING = "7 RUNNING means running"
 EXACTLY_ONCE = "8 output is exactly once"
 MAP = "9 the map is the territory"
+PAUSED = "11 a paused job stays paused until it is resumed or cancelled"
 SILENT = "10 a runner counts as silent only if it was"
 
 
@@ -138,7 +139,7 @@ class Invariants:
         if before is None:
             self._begin(life)
             return
-        self._check_job(before, life)
+        self._check_job(before, life, event)
         if isinstance(event, AttemptNews):
             self._check_news(before, event, life)
         for number, checkpoint in life.checkpoints.items():
@@ -180,7 +181,7 @@ class Invariants:
                     last = -1 if batch is None else batch
                     covered[RegionId(sink)] = max(covered.get(RegionId(sink), -1), last)
 
-    def _check_job(self, before: Life, life: Life) -> None:
+    def _check_job(self, before: Life, life: Life, event: LifeEvent | None) -> None:
         old, new = before.job.job, life.job.job
         if old.status.is_terminal and old != new:
             raise InvariantBroken(FENCED, f"a job that was {old.status} is {new.status}")
@@ -195,6 +196,11 @@ class Invariants:
         current = life.attempts[new.attempt].attempt
         if new.status is JobStatus.RUNNING and current.status is not AttemptStatus.RUNNING:
             raise InvariantBroken(RUNNING, f"job is running, its attempt is {current.status}")
+        if old.status is JobStatus.PAUSED and new.attempt != old.attempt:
+            if not isinstance(event, JobResumeRequested):
+                raise InvariantBroken(PAUSED, f"{type(event).__name__} has started a paused job")
+        elif new.status is JobStatus.PAUSED and not current.status.is_terminal:
+            raise InvariantBroken(PAUSED, f"the job is paused, its attempt is {current.status}")
         under_way = [
             one
             for one in life.operations.values()

@@ -128,8 +128,9 @@ def _of_subtask(figures: TaskFigures) -> dict[str, int | float | str]:
         "accumulateBusyTimeMs": figures.busy_ms,
         "busyTimeMsPerSecond": math.nan if busy is None else busy,
         "idleTimeMsPerSecond": figures.idle_ms_per_second,
-        # Spark's tasks never wait for the tasks after them: a batch reads what it processes
-        "backPressuredTimeMsPerSecond": None if busy is None else 0,
+        # a batch whose tasks are done waits for its sink, and so does the next batch
+        "backPressuredTimeMsPerSecond": figures.backpressured_ms_per_second,
+        "accumulateBackPressuredTimeMs": figures.backpressured_ms,
     }
     return {name: value for name, value in known.items() if value is not None}
 

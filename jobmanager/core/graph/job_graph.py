@@ -56,9 +56,20 @@ class FailureRate:
 RestartStrategy = NoRestart | FixedDelay | ExponentialDelay | FailureRate
 
 
+class ExecutionStyle(StrEnum):
+    MICRO_BATCH = "micro_batch"
+    REAL_TIME = "real_time"
+    """Records pass at once; what was done is committed once in each checkpoint interval."""
+
+
 @dataclass(frozen=True, slots=True)
 class Execution:
     batch_interval: timedelta
+    style: ExecutionStyle = ExecutionStyle.MICRO_BATCH
+
+    @property
+    def is_real_time(self) -> bool:
+        return self.style is ExecutionStyle.REAL_TIME
 
 
 @dataclass(frozen=True, slots=True)

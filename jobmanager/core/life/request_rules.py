@@ -4,6 +4,7 @@ from datetime import datetime
 
 from jobmanager.core.errors import (
     IdempotencyKeyReused,
+    JobHasEnded,
     JobNotRunning,
     StopUnderWay,
     UnsupportedRequest,
@@ -24,7 +25,7 @@ from jobmanager.core.life.events import (
     UpgradeRequested,
 )
 from jobmanager.core.life.failure import Failure, FailureKind
-from jobmanager.core.life.job import JobStatus
+from jobmanager.core.life.job import Desired, JobStatus
 from jobmanager.core.life.operation import OperationKind
 from jobmanager.core.life.records import HistoryEntry, Savepoint, StoredOperation
 from jobmanager.core.life.revision import WantedRevision, rescaled, revision_of, upgraded
@@ -58,6 +59,25 @@ def begin_upgrade(draft: Draft, event: UpgradeRequested) -> None:
         _begin(draft, event, OperationKind.UPGRADE, change)
     else:
         _describe_anew(draft, event, change)
+
+
+def check_pause(life: Life) -> None:
+    """Raise if the job cannot be paused."""
+    job = life.job
+    if job.graph.mode is Mode.BATCH:
+        raise UnsupportedRequest(
+            "a batch job cannot be paused: it has no boundary before its end; cancel it"
+        )
+    if job.job.status.is_terminal or job.job.desired is Desired.CANCELLED:
+        raise JobHasEnded(f"job {job.id.hex} cannot be paused: it is {job.job.status}")
+    _check_no_operation(life)
+
+
+def check_resume(life: Life) -> None:
+    """Raise if the job will never run again. A job that is not paused is left alone."""
+    job = life.job
+    if job.job.status.is_terminal or job.job.desired is Desired.CANCELLED:
+        raise JobHasEnded(f"job {job.id.hex} cannot be resumed: it is {job.job.status}")
 
 
 def check_repetition(
@@ -100,7 +120,7 @@ def _describe_anew(draft: Draft, event: UpgradeRequested, change: Change) -> Non
         raise JobNotRunning(
             f"job {job.id.hex} is {job.job.status}: the graph of an ended job stays as it is"
         )
-    _check_free(draft.life)
+    _check_no_operation(draft.life)
     after = change.after
     draft.change_job(
         document=after.document,
@@ -173,18 +193,17 @@ def _check(life: Life) -> None:
     if job.graph.mode is Mode.BATCH:
         raise UnsupportedRequest("a batch job has no savepoints: it is run again as a whole")
     if job.job.status is not JobStatus.RUNNING:
+        hint = ": resume it first" if job.job.status is JobStatus.PAUSED else ""
         raise JobNotRunning(
-            f"job {job.id.hex} is {job.job.status}: only a running job takes savepoints"
+            f"job {job.id.hex} is {job.job.status}: only a running job takes savepoints{hint}"
         )
-    _check_free(life)
+    _check_no_operation(life)
 
 
-def _check_free(life: Life) -> None:
+def _check_no_operation(life: Life) -> None:
     """Raise if another operation stops or changes the job."""
-    job = life.job
     if life.operation is not None:
-        doing = _DOING[life.operation.operation.kind]
+        doing, by = _DOING[life.operation.operation.kind], life.operation.id.hex
         raise StopUnderWay(
-            f"job {job.id.hex} is being {doing} already, by operation {life.operation.id.hex}: "
-            "wait for its end"
+            f"job {life.job.id.hex} is being {doing} already, by operation {by}: wait for its end"
         )

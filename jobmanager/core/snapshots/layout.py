@@ -17,6 +17,7 @@ pass it to the port in `jobmanager.files`.
         pool.lock                         held around any change of the pool or the manifests
         lineage.json                      the jobs it was started from, if any: its lineage
         outputs.json                      all directories it ever wrote to
+        tables.json                       all tables it ever wrote to, and graphs that name them
         attempts/<n>/<region>/            Spark checkpoint directory of that attempt
         attempts/<n>/.<region>.clone/     the same before it is complete
         attempts/<n>/<region>.restored.json  the state it was cloned from; written before the
@@ -104,6 +105,7 @@ POOL_LOCK = "pool.lock"
 DISCARDED = "discarded.json"
 LINEAGE = "lineage.json"
 OUTPUTS = "outputs.json"
+TABLES = "tables.json"
 ATTEMPTS = "attempts"
 _INPUTS = "inputs"
 _TRANSACTIONS = "transactions"

@@ -5,9 +5,8 @@ At the start of an attempt the epoch is raised first: no older attempt can publi
 for each sink of a region and before the region's query starts:
 
     begin(schema)             compare the output with the columns of the rows, make what is missing
-        │
-    lost_batches()            committed output that cannot be published any more
-        │   the state to start from is chosen; it is before any lost batch
+        │   the state to start from is chosen; it is before any batch that is committed and cannot
+        │   be published any more (`SinkWriter.lost_batches`)
     continue_output(lineage)  only if the job starts from a savepoint of another job, or anew from
         │                     one: withdraw what other jobs of the lineage wrote after it
     recover(last_kept, …)     withdraw what this job wrote after batch `last_kept`, complete what
@@ -19,7 +18,6 @@ for each sink of a region and before the region's query starts:
 A repeated batch has the same rows, maybe in another order and in other partitions.
 """
 
-from collections.abc import Mapping
 from typing import Protocol
 
 from pyspark.sql import DataFrame
@@ -54,12 +52,6 @@ class BatchSink:
         and makes what is missing. Raises `VertexRefused` with every difference.
         """
 
-    def lost_batches(self) -> Mapping[int, str]:
-        """Batches that are committed and cannot be published, each with the reason: they have to be
-        run again.
-        """
-        return {}
-
     def continue_output(self, lineage: tuple[Ancestor, ...]) -> None:
         """Withdraws what other jobs of the lineage (the oldest first) wrote after the batches that
         are part of the state that this job starts from. May be repeated. Raises `OutputLost` if
@@ -72,6 +64,13 @@ class BatchSink:
         which held output may be seen. May be repeated. Raises `OutputLost` if output after
         `last_kept` cannot be withdrawn.
         """
+
+    def withdraw(self, last_kept: int) -> None:
+        """Withdraws what this job wrote after batch `last_kept` to an output that the job does not
+        write to any more. No other method is called before. May be repeated. Only for connectors
+        with `SinkWriter.withdraws`. Raises `OutputLost`.
+        """
+        raise NotImplementedError
 
     def has_batch(self, batch: int) -> bool:
         """Whether the batch's output is committed. A batch job whose output is there is done."""

@@ -43,7 +43,14 @@ class OpenDelta(DeltaCommits):
 def _open(sink: Sink, delta: DeltaSink, context: WriteContext) -> BatchSink:
     path = context.resolve(delta.path)
     opened = partial(_open_or_create, path, delta.partition_by)
-    return TableSink(sink, context, delta.partition_by, opened, keeps_partition_columns=False)
+    return TableSink(
+        sink,
+        context,
+        delta.partition_by,
+        opened,
+        lambda: OpenDelta(path) if is_delta_table(path) else None,
+        keeps_partition_columns=False,
+    )
 
 
 def _open_or_create(path: Path, partition_by: Sequence[str], schema: StructType) -> OpenDelta:
@@ -115,4 +122,4 @@ def _struct(schema: str) -> StructType:
 
 
 READERS = (SourceReader(DeltaSource, _read),)
-WRITERS = (SinkWriter(DeltaSink, _open),)
+WRITERS = (SinkWriter(DeltaSink, _open, withdraws=True),)

@@ -1,6 +1,7 @@
 """`files`: Spark's own formats; a directory in which each committed row is seen exactly once."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -10,6 +11,7 @@ from jobmanager.core.graph.file_format import FileFormat
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.graph.sources import Source
+from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.snapshots.manifest import Ancestor
 from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.sinks.continuation import continue_output
@@ -18,7 +20,7 @@ from taskrunner.sinks.staged_files import staged_files, tells_rows
 from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.reading import ReadContext, SourceReader
 from taskrunner.spark.connectors.row_counts import counted, discard
-from taskrunner.spark.connectors.writing import SinkWriter, WriteContext
+from taskrunner.spark.connectors.writing import OutputPlaces, SinkWriter, WriteContext
 
 
 class ExactlyOnceFiles(BatchSink):
@@ -48,9 +50,6 @@ class ExactlyOnceFiles(BatchSink):
         except BaseException:
             self._directory.abandon(batch, staged)
             raise
-
-    def lost_batches(self) -> Mapping[int, str]:
-        return self._directory.lost_batches()
 
     def continue_output(self, lineage: tuple[Ancestor, ...]) -> None:
         context = self._context
@@ -93,5 +92,10 @@ def _check_rows(sink: Sink, files: FilesSink, rows: DataFrame) -> None:
         raise VertexRefused(f"format text needs exactly one STRING column, found {found}", "format")
 
 
+def _lost_batches(sink: Sink, files: FilesSink, places: OutputPlaces) -> Mapping[int, str]:
+    nobody, path = AttemptNumber(0), places.resolve(files.path)
+    return SinkDirectory(path, places.job, sink.id, nobody, nullcontext).lost_batches()
+
+
 READERS = (SourceReader(FilesSource, _read),)
-WRITERS = (SinkWriter(FilesSink, ExactlyOnceFiles, _check_rows),)
+WRITERS = (SinkWriter(FilesSink, ExactlyOnceFiles, _check_rows, lost_batches=_lost_batches),)

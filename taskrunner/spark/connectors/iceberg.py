@@ -40,7 +40,10 @@ Resolve = Callable[[str], Path]
 
 def _open(sink: Sink, iceberg: IcebergSink, context: WriteContext) -> BatchSink:
     opened = partial(_open_or_create, iceberg, context.resolve)
-    return TableSink(sink, context, iceberg.partition_by, opened, keeps_partition_columns=True)
+    existing = partial(_open_existing, iceberg, context.resolve)
+    return TableSink(
+        sink, context, iceberg.partition_by, opened, existing, keeps_partition_columns=True
+    )
 
 
 def _open_or_create(iceberg: IcebergSink, resolve: Resolve, schema: StructType) -> IcebergCommits:
@@ -54,6 +57,12 @@ def _open_or_create(iceberg: IcebergSink, resolve: Resolve, schema: StructType) 
     except (TableNotUsable, PackageMissing) as error:
         raise VertexRefused(str(error)) from error
     return found
+
+
+def _open_existing(iceberg: IcebergSink, resolve: Resolve) -> IcebergCommits | None:
+    with closing(_catalog(iceberg.catalog, resolve)) as catalog:
+        table = open_table(catalog, iceberg.table)
+        return None if table is None else IcebergCommits(table)
 
 
 def _catalog(properties: Mapping[str, str], resolve: Resolve) -> "Catalog":
@@ -104,4 +113,4 @@ def _location(uri: str) -> str:
 
 
 READERS = (SourceReader(IcebergSource, _read),)
-WRITERS = (SinkWriter(IcebergSink, _open),)
+WRITERS = (SinkWriter(IcebergSink, _open, withdraws=True),)

@@ -63,6 +63,9 @@ class JdbcTable(BatchSink):
         self._table.take_over()
         self._table.recover(last_kept)
 
+    def withdraw(self, last_kept: int) -> None:
+        self.recover(last_kept, None)
+
     def has_batch(self, batch: int) -> bool:
         return self._table.has(batch)
 
@@ -160,4 +163,4 @@ def _definitions(spark: SparkSession, url: str, schema: StructType) -> Any:
 
 
 READERS = (SourceReader(JdbcSource, _read),)
-WRITERS = (SinkWriter(JdbcSink, JdbcTable),)
+WRITERS = (SinkWriter(JdbcSink, JdbcTable, withdraws=True),)

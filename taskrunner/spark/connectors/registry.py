@@ -2,11 +2,14 @@
 of sinks.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jobmanager.core.graph.connectors.sink_connector import SinkConnector
 from jobmanager.core.graph.connectors.source_connector import SourceConnector
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.sinks import Sink
+from jobmanager.core.ids import VertexId
 from taskrunner.core.failures import Explain
 from taskrunner.spark.connectors import (
     blackhole,
@@ -18,13 +21,14 @@ from taskrunner.spark.connectors import (
     jdbc,
     kafka,
     python_classes,
+    redis,
     script,
     sockets,
     spark_formats,
     table,
 )
 from taskrunner.spark.connectors.reading import SourceReader
-from taskrunner.spark.connectors.writing import SinkWriter
+from taskrunner.spark.connectors.writing import OutputPlaces, SinkWriter
 
 MODULES = (
     files,
@@ -34,6 +38,7 @@ MODULES = (
     jdbc,
     delta,
     iceberg,
+    redis,
     sockets,
     python_classes,
     spark_formats,
@@ -53,3 +58,18 @@ EXPLANATIONS: Sequence[Explain] = [
     *(writer.explain for writer in WRITERS.values()),
 ]
 """What connectors make of the causes of a failure."""
+
+
+def lost_batches(
+    graph: JobGraph, sinks: Iterable[VertexId], places: OutputPlaces
+) -> dict[int, str]:
+    """Batches that one of the sinks has committed and cannot publish, each with the reason."""
+    found = (graph.vertex(one) for one in sinks)
+    return {
+        batch: why
+        for sink in found
+        if isinstance(sink, Sink)
+        for batch, why in WRITERS[type(sink.connector)]
+        .lost_batches(sink, sink.connector, places)
+        .items()
+    }

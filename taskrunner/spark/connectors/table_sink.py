@@ -46,6 +46,7 @@ class TableSink(BatchSink):
         context: WriteContext,
         partition_by: Sequence[str],
         open_or_create: Callable[[StructType], OpenTable],
+        open_existing: Callable[[], CommittedTable | None],
         *,
         keeps_partition_columns: bool,
     ) -> None:
@@ -53,6 +54,7 @@ class TableSink(BatchSink):
         self._context = context
         self._partition_by = partition_by
         self._open_or_create = open_or_create
+        self._open_existing = open_existing
         self._keeps_partition_columns = keeps_partition_columns
         """Whether the files hold the partition's columns too: Iceberg's do, Delta's do not."""
         self._table: OpenTable
@@ -71,10 +73,7 @@ class TableSink(BatchSink):
             raise VertexRefused(f"the rows do not fit {table.name}: {'; '.join(found)}")
         _check_partitions(table.partitioned_by, wanted)
         self._table = table
-        context = self._context
-        self._output = TableOutput(
-            table, context.job, self._sink.id, context.attempt, context.guard
-        )
+        self._output = self._output_in(table)
 
     def write(self, rows: DataFrame, batch: int) -> int:
         if self._output.has(batch):
@@ -100,8 +99,17 @@ class TableSink(BatchSink):
     def recover(self, last_kept: int, last_visible: int | None) -> None:
         self._output.recover(last_kept)
 
+    def withdraw(self, last_kept: int) -> None:
+        table = self._open_existing()
+        if table is not None:
+            self._output_in(table).recover(last_kept)
+
     def has_batch(self, batch: int) -> bool:
         return self._output.has(batch)
+
+    def _output_in(self, table: CommittedTable) -> TableOutput:
+        context = self._context
+        return TableOutput(table, context.job, self._sink.id, context.attempt, context.guard)
 
     def _write(self, rows: DataFrame, batch: int, staged: Path) -> int:
         partitions = list(self._table.partitioned_by)

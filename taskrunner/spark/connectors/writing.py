@@ -4,12 +4,13 @@ A module of `taskrunner.spark.connectors` that writes has a tuple `WRITERS`; `re
 them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jobmanager.core.graph.connectors.sink_connector import SinkConnector
 from jobmanager.core.graph.job_graph import JobGraph
@@ -45,8 +46,22 @@ class WriteContext:
     """What a script does with its batches."""
 
 
+@dataclass(frozen=True, slots=True)
+class OutputPlaces:
+    """Where a job keeps its output: known before Spark runs."""
+
+    job: JobId
+    layout: JobLayout
+    resolve: Callable[[str], Path]
+    """Resolves a path in the graph. Raises `PathNotAllowed`."""
+
+
 def _any_rows(sink: Sink, connector: SinkConnector, rows: DataFrame) -> None:
     pass
+
+
+def _nothing_lost(sink: Sink, connector: SinkConnector, places: OutputPlaces) -> Mapping[int, str]:
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +77,15 @@ class SinkWriter(Generic[K]):
     """
     explain: Explain = no_explanation
     """What a failure of a query means, if it comes from such a sink, and what to do."""
+    lost_batches: Callable[[Sink, K, OutputPlaces], Mapping[int, str]] = _nothing_lost
+    """Batches that such a sink has committed and cannot publish, each with the reason: they have to
+    be run again. Asked before Spark runs and before the state to start from is chosen. Only looks.
+    """
+    withdraws: bool = False
+    """Whether its sinks have `BatchSink.withdraw`: then a change of the job that is rolled back
+    leaves no rows in a table that only the change named.
+    """
+    pass_on: Callable[[Sink, K, DataFrame, WriteContext], DataStreamWriter] | None = None
+    """Spark's own writer of a stream, with format and options: in real-time mode each row passes
+    at once, and `BatchSink.write` is never called. None: the connector cannot be used so.
+    """

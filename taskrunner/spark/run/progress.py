@@ -42,6 +42,8 @@ class ProgressMeter:
         self._stall_detector = StallDetector(time.monotonic())
         self._last_seen = ""
         self._input_rows = 0
+        self.written_rows = 0
+        """What Spark's own sinks report; a sink of ours counts by itself."""
         self._busy_ms = 0
         self._measured_batches = 0
         self._phases_ms: dict[str, int] = {}
@@ -135,6 +137,7 @@ class ProgressMeter:
                 self._last_seen = report.timestamp
                 rows = sum(self._rows_read(report))
                 self._input_rows += rows
+                self.written_rows += max(0, report.sink.numOutputRows)
                 if _WORK in report.durationMs:
                     spent = int(report.durationMs.get(_WHOLE, 0))
                     self._uncheckpointed.add(report.batchId, rows, spent)

@@ -20,6 +20,8 @@ from taskrunner.sinks.outputs import Output, note_outputs, withdraw_abandoned
 from taskrunner.snapshots.clone import Clones, Past
 from taskrunner.snapshots.snapshot import AttemptContext
 from taskrunner.spark.connectors.batch_sink import BatchSink
+from taskrunner.spark.connectors.registry import lost_batches
+from taskrunner.spark.connectors.writing import OutputPlaces
 from taskrunner.spark.run.job_paths import JobPaths
 from taskrunner.spark.state.repartition import repartition
 
@@ -54,7 +56,8 @@ class Restoring:
         The directory gets its name last: after a crash in here the next attempt finds no
         directory, and does everything again.
         """
-        lost = {batch: why for one in sinks for batch, why in one.lost_batches().items()}
+        places = OutputPlaces(self._subject.job, self._places.layout, self._places.resolve)
+        lost = lost_batches(self._subject.graph, region.sinks, places)
         choice = self._clones.choose(region.id, lost)
         draft = self._clones.draft(region.id, choice)
         if isinstance(choice, FromSavepoint):

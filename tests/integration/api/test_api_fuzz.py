@@ -203,7 +203,7 @@ def _fuzz(world: World, examples: int) -> None:
     not happen.
     """
     callers = [*NOBODY, *(role.value for role in Role)]
-    schema = schemathesis.openapi.from_url(f"{world.served.url}/openapi.json")
+    schema = schemathesis.openapi.from_url(f"{world.served.url}/openapi.json", timeout=_WITHIN)
     tried, faults = 0, []
     for result in schema.get_all_operations():
         assert isinstance(result, Ok), result

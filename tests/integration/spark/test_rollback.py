@@ -2,6 +2,7 @@
 
 from typing import cast
 
+import deltalake
 import pytest
 from pyspark.sql import SparkSession
 
@@ -36,6 +37,13 @@ ALL = {"id": "all", "op": "aggregate", "inputs": ["rows"], "aggregate": SUMS["ag
 
 def ids(job: JobUnderTest, path: str = "out") -> list[int]:
     return sorted(row["id"] for row in job.output(path))
+
+
+def ids_in_table(job: JobUnderTest) -> list[int]:
+    path = job.root / "table"
+    if not (path / "_delta_log").exists():
+        return []
+    return sorted(deltalake.DeltaTable(path).to_pyarrow_table().column("id").to_pylist())
 
 
 def of_files(count: int) -> list[int]:
@@ -109,18 +117,20 @@ def test_output_that_a_rolled_back_upgrade_put_elsewhere_is_withdrawn_too(
         files_source(),
         files_sink("rows", path="moved"),
         files_sink("rows", id="new", path="new"),
+        {"id": "table", "op": "sink", "inputs": ["rows"], "connector": "delta", "path": "table"},
     ]
     savepoint = job.rescale(2, *moved)
     feed(job, 2, 2)
     wait_until_read(job, 3)
     job.wait(lambda: ids(job, "new") == of_files(3))
+    job.wait(lambda: ids_in_table(job) == of_files(3))
     assert ids(job, "moved") == of_files(3)[2 * ROWS_A_FILE :]
 
     job.roll_back(2, savepoint, *old)
 
     wait_until_read(job, 3)
     assert ids(job) == of_files(3)
-    assert ids(job, "moved") == ids(job, "new") == []
+    assert ids(job, "moved") == ids(job, "new") == ids_in_table(job) == []
 
 
 def test_a_region_without_state_follows_the_parallelism_too(job: JobUnderTest) -> None:

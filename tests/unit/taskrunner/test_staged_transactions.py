@@ -16,6 +16,7 @@ from jobmanager.core.graph.connectors.kafka import Rewind
 from jobmanager.core.ids import AttemptNumber, VertexId
 from taskrunner.core.staged_rows import BatchCount, BatchIncomplete, OutputFileChanged, StagedFile
 from taskrunner.core.transactional_output import MarkerLost, RewindRefused
+from taskrunner.sinks.decided_batches import DecidedBatches
 from taskrunner.sinks.staged_transactions import StagedTransactions
 from taskrunner.snapshots.fence import Superseded
 from tests.unit.taskrunner.memory_topic import Fenced, MemoryTopic
@@ -258,10 +259,22 @@ def test_staged_rows_that_are_gone_are_named_and_nothing_is_published(world: Wor
     for file in (world.root / "sink" / "staging").rglob("*.parquet"):
         file.unlink()
 
-    assert "is gone" in world.sink().lost_batches()[0]
+    assert "is gone" in DecidedBatches(world.root / "sink", VertexId("out")).lost()[0]
     with pytest.raises(OutputFileChanged):
         sink.show_up_to(0)
     assert world.topic.rows == []
+
+
+def test_rows_that_were_published_are_not_missed(world: World) -> None:
+    """A process died between the note of a publication and the end of the batch's record."""
+    sink = world.sink()
+    sink.recover(-1, None)
+    write(sink, 0, ["row"], held=True)
+    record = (world.root / "sink" / "0.json").read_text()
+    sink.show_up_to(0)
+    (world.root / "sink" / "0.json").write_text(record)
+
+    assert DecidedBatches(world.root / "sink", VertexId("out")).lost() == {}
 
 
 def test_a_batch_whose_files_lack_rows_is_not_decided(world: World) -> None:

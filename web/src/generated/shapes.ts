@@ -631,10 +631,46 @@ export interface components {
             dataSets: string[];
         };
         /**
+         * DeliveryItem
+         * @description A message to a webhook.
+         */
+        DeliveryItem: {
+            /** @description Of the last try. */
+            answer_status: number | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description The idempotency id. */
+            delivery: string;
+            ended_at: string | null;
+            error: string | null;
+            event: string;
+            id: number;
+            job: string | null;
+            job_name: string | null;
+            next_try_at: string | null;
+            /** @description The id of the history entry. */
+            sequence: number | null;
+            status: components["schemas"]["DeliveryStatus"];
+            took_ms: number | null;
+            tried_at: string | null;
+            tries: number;
+        };
+        /** DeliveryPage */
+        DeliveryPage: {
+            items: components["schemas"]["DeliveryItem"][];
+            /** @description The `before` of the next page; null: this is the last page. */
+            next: number | null;
+        };
+        /**
+         * DeliveryStatus
+         * @enum {string}
+         */
+        DeliveryStatus: "pending" | "delivered" | "given_up";
+        /**
          * Desired
          * @enum {string}
          */
-        Desired: "running" | "cancelled";
+        Desired: "running" | "paused" | "cancelled";
         /** DisposalRequest */
         DisposalRequest: {
             "savepoint-path": string;
@@ -1069,11 +1105,16 @@ export interface components {
         JobsOverview: {
             jobs: components["schemas"]["JobLine"][];
         };
+        /** JobState */
+        JobState: {
+            jobid: string;
+            state: components["schemas"]["JobStatus"];
+        };
         /**
          * JobStatus
          * @enum {string}
          */
-        JobStatus: "starting" | "running" | "restarting" | "cancelling" | "cancelled" | "finished" | "failed";
+        JobStatus: "starting" | "running" | "restarting" | "pausing" | "paused" | "cancelling" | "cancelled" | "finished" | "failed";
         /** JobSubmitted */
         JobSubmitted: {
             jobid: string;
@@ -1330,6 +1371,29 @@ export interface components {
             role: components["schemas"]["Role"];
             /** @description The secret text. The server stores only its hash, so no other answer contains it. */
             token: string;
+        };
+        /** NewWebhookResponse */
+        NewWebhookResponse: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Deliveries of the last days that were given up. */
+            given_up: number;
+            /** @description A pattern of job names, or the id of a job; null: all jobs. */
+            job: string | null;
+            last_delivered_at: string | null;
+            /**
+             * @description The key that the server made, for the receiver. No other answer contains it. Null: the
+             *     request named a secret.
+             */
+            made_secret: string | null;
+            name: string;
+            on: components["schemas"]["WebhookEvent"][];
+            /** @description Deliveries that are not sent yet, or are tried again. */
+            pending: number;
+            /** @description The reference to the secret, such as `${secret:hooks}`; null: it is in the database. */
+            secret: string | null;
+            /** @description Scheme and host; `/…` stands for the path. */
+            url: string;
         };
         /**
          * Nothing
@@ -2269,10 +2333,17 @@ export interface components {
         };
         /**
          * SubtaskProgress
-         * @description What Spark measured of the tasks of one subtask, since the attempt began. Rates are those of
-         *     the last minute.
+         * @description What Spark measured of the tasks of one subtask, since the attempt began; None: Spark does
+         *     not measure it. Rates are those of the last minute.
          */
         SubtaskProgress: {
+            /**
+             * @description Time for which all tasks of a batch were done and the sink was not.
+             * @default 0
+             */
+            backpressured_ms: number;
+            /** @default 0 */
+            backpressured_ms_per_second: number;
             /**
              * @description Run time of the tasks.
              * @default 0
@@ -2281,28 +2352,32 @@ export interface components {
             /** @default 0 */
             busy_ms_per_second: number;
             /** @default 0 */
-            bytes_in: number;
+            bytes_in: number | null;
             /** @default 0 */
-            bytes_in_per_second: number;
+            bytes_in_per_second: number | null;
             /** @default 0 */
-            bytes_out: number;
+            bytes_out: number | null;
             /** @default 0 */
-            bytes_out_per_second: number;
+            bytes_out_per_second: number | null;
             /**
              * @description Rows read from a source or a shuffle.
              * @default 0
              */
-            records_in: number;
+            records_in: number | null;
             /** @default 0 */
-            records_in_per_second: number;
+            records_in_per_second: number | null;
             /**
              * @description Rows written to a shuffle or a sink.
              * @default 0
              */
-            records_out: number;
+            records_out: number | null;
             /** @default 0 */
-            records_out_per_second: number;
-            subtask: number;
+            records_out_per_second: number | null;
+            /**
+             * @description None: the task as a whole, because Spark's partitions are not its subtasks: a batch of a
+             *     source has as many partitions as there is input.
+             */
+            subtask: number | null;
             /** @description The first vertex of the task. */
             vertex: string;
         };
@@ -2659,6 +2734,66 @@ export interface components {
             "web-rescale": boolean;
             "web-submit": boolean;
         };
+        /**
+         * WebhookEvent
+         * @description What a webhook can be told of.
+         * @enum {string}
+         */
+        WebhookEvent: "state_changed" | "restart" | "checkpoint_failed" | "rescaled" | "upgraded" | "savepoint_completed" | "stalled" | "degraded" | "recovered" | "test";
+        /** WebhookList */
+        WebhookList: {
+            items: components["schemas"]["WebhookResponse"][];
+            next: string | null;
+        };
+        /** WebhookRequest */
+        WebhookRequest: {
+            /** @description A pattern of job names, such as orders-*, or the id of a job. None: all jobs. */
+            job?: string | null;
+            /** @description 1 to 64 letters, digits, '.', '_' and '-'. */
+            name: string;
+            /** @description The events that the webhook is told of: state_changed, restart, checkpoint_failed, rescaled, upgraded, savepoint_completed, stalled, degraded, recovered. */
+            on: string[];
+            /** @description The key of the signature: at least 16 characters, or ${secret:name}. None: the server makes a key, and its answer contains it. */
+            secret?: string | null;
+            /** @description Where requests are sent: https://host/path. The path may contain ${secret:name}. */
+            url: string;
+        };
+        /**
+         * WebhookResponse
+         * @description A webhook, without its secret and without the path of its URL, which often is a secret.
+         */
+        WebhookResponse: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Deliveries of the last days that were given up. */
+            given_up: number;
+            /** @description A pattern of job names, or the id of a job; null: all jobs. */
+            job: string | null;
+            last_delivered_at: string | null;
+            name: string;
+            on: components["schemas"]["WebhookEvent"][];
+            /** @description Deliveries that are not sent yet, or are tried again. */
+            pending: number;
+            /** @description The reference to the secret, such as `${secret:hooks}`; null: it is in the database. */
+            secret: string | null;
+            /** @description Scheme and host; `/…` stands for the path. */
+            url: string;
+        };
+        /**
+         * WebhookTest
+         * @description How a sample was taken.
+         */
+        WebhookTest: {
+            /** @description The beginning of the answer. */
+            answer: string | null;
+            /** @description The idempotency id of the sample. */
+            delivery: string;
+            error: string | null;
+            is_delivered: boolean;
+            /** @description The status that the receiver answered; null: there was no answer. */
+            status: number | null;
+            took_ms: number;
+        };
         /** WhoAmI */
         WhoAmI: {
             /** @description The roles whose rights the caller has. */
@@ -2743,6 +2878,9 @@ export type Configuration = components['schemas']['Configuration'];
 export type ConfigurationEntry = components['schemas']['ConfigurationEntry'];
 export type CrashCostResponse = components['schemas']['CrashCostResponse'];
 export type DataSets = components['schemas']['DataSets'];
+export type DeliveryItem = components['schemas']['DeliveryItem'];
+export type DeliveryPage = components['schemas']['DeliveryPage'];
+export type DeliveryStatus = components['schemas']['DeliveryStatus'];
 export type Desired = components['schemas']['Desired'];
 export type DisposalRequest = components['schemas']['DisposalRequest'];
 export type DryRun = components['schemas']['DryRun'];
@@ -2789,6 +2927,7 @@ export type JobManagerList = components['schemas']['JobManagerList'];
 export type JobPlan = components['schemas']['JobPlan'];
 export type JobPlanResponse = components['schemas']['JobPlanResponse'];
 export type JobsOverview = components['schemas']['JobsOverview'];
+export type JobState = components['schemas']['JobState'];
 export type JobStatus = components['schemas']['JobStatus'];
 export type JobSubmitted = components['schemas']['JobSubmitted'];
 export type JobsWithStatus = components['schemas']['JobsWithStatus'];
@@ -2817,6 +2956,7 @@ export type MetricList = components['schemas']['MetricList'];
 export type MetricValue = components['schemas']['MetricValue'];
 export type Mode = components['schemas']['Mode'];
 export type NewTokenResponse = components['schemas']['NewTokenResponse'];
+export type NewWebhookResponse = components['schemas']['NewWebhookResponse'];
 export type Nothing = components['schemas']['Nothing'];
 export type OperationKind = components['schemas']['OperationKind'];
 export type OperationList = components['schemas']['OperationList'];
@@ -2925,6 +3065,11 @@ export type VirtualMachine = components['schemas']['VirtualMachine'];
 export type WarmRunners = components['schemas']['WarmRunners'];
 export type WebConfig = components['schemas']['WebConfig'];
 export type WebFeatures = components['schemas']['WebFeatures'];
+export type WebhookEvent = components['schemas']['WebhookEvent'];
+export type WebhookList = components['schemas']['WebhookList'];
+export type WebhookRequest = components['schemas']['WebhookRequest'];
+export type WebhookResponse = components['schemas']['WebhookResponse'];
+export type WebhookTest = components['schemas']['WebhookTest'];
 export type WhoAmI = components['schemas']['WhoAmI'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

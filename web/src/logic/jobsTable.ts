@@ -2,7 +2,16 @@
 
 import type { JobSummary } from "../api";
 
-export const LIVE = ["starting", "running", "degraded", "stalled", "restarting", "cancelling"];
+export const LIVE = [
+  "starting",
+  "running",
+  "degraded",
+  "stalled",
+  "restarting",
+  "pausing",
+  "paused",
+  "cancelling",
+];
 export const STATES = [...LIVE, "failed", "finished", "cancelled"];
 export const PAGE = 100;
 

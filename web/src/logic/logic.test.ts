@@ -8,6 +8,7 @@ import type {
   RegionProgress,
   Samples,
   Savepoint,
+  SubtaskProgress,
 } from "../api";
 import { EventParser, type ServerEvent } from "../live/sse";
 import { command, quoted } from "./commands";
@@ -18,7 +19,7 @@ import { tree } from "./lineage";
 import { Meters, RateMeter } from "./rates";
 import { link, parse } from "./route";
 import { axis, column, rangeMs, stacked } from "./series";
-import { figuresOf, look } from "./tasks";
+import { busyShare, figuresOf, look, waitingShare } from "./tasks";
 import { rootCause, stories } from "./timeline";
 import { toYaml } from "./yaml";
 
@@ -340,6 +341,28 @@ describe("the graph", () => {
     }
   });
   test("a line through no point is none", () => expect(curve([])).toBe(""));
+});
+
+test("a subtask is as busy as its own tasks", () => {
+  const one = (subtask: number | null, busy: number): SubtaskProgress => ({
+    vertex: "sum",
+    subtask,
+    records_in: 1,
+    records_out: null,
+    bytes_in: 1,
+    bytes_out: null,
+    busy_ms: 1,
+    backpressured_ms: 0,
+    records_in_per_second: 1,
+    records_out_per_second: null,
+    bytes_in_per_second: 1,
+    bytes_out_per_second: null,
+    busy_ms_per_second: busy,
+    backpressured_ms_per_second: 100,
+  });
+  expect([busyShare(one(0, 250), 4), busyShare(one(null, 1000), 4)]).toEqual([0.25, 0.25]);
+  expect(busyShare(one(0, 1500), 4)).toBe(1);
+  expect([waitingShare(one(0, 0), 4), waitingShare(one(null, 0), 4)]).toEqual([0.1, 0.025]);
 });
 
 test("figures of a task come from the regions it is in", () => {

@@ -9,6 +9,7 @@ import { figuresOf, type TaskFigures } from "../logic/tasks";
 import { Clock, Empty, Fact, Meter, Section, Table, When } from "../parts/basics";
 import { Connectors } from "../parts/connectors";
 import { backlog, Graph } from "../parts/graph";
+import { SubtaskFigures } from "../parts/subtaskFigures";
 import type { JobProps } from "./job";
 
 export function Overview({ id, plan, graph, status, progress, meters, route }: JobProps) {
@@ -119,6 +120,7 @@ function Subtasks({
         )}
       </dl>
       {figures.lags.length > 0 && <Lags lags={figures.lags} />}
+      <SubtaskFigures measured={figures.measured} parallelism={node.parallelism} />
       {rows.length === 0 ? (
         <Empty title="No subtask of this task takes part in checkpoints" />
       ) : (

@@ -73,6 +73,7 @@ def test_the_names_on_disk_are_those_of_every_release() -> None:
         "pool.lock",
     )
     assert (layout.LINEAGE, layout.OUTPUTS) == ("lineage.json", "outputs.json")
+    assert layout.TABLES == "tables.json"
     assert layout.result(ATTEMPT) == "attempts/3/result.json"
     assert layout.spark_checkpoint_dir(ATTEMPT, REGION) == "attempts/3/out"
     assert layout.clone_draft(ATTEMPT, REGION) == "attempts/3/.out.clone"
