@@ -133,9 +133,15 @@ $(FLINK_CLIENT)/.installed: $(INSTALLED)
 	@$(BIN)/python -m pip install -q --no-deps --no-compile --upgrade --target $(FLINK_CLIENT) apache-flink-libraries==2.3.0
 	@touch $@
 
+# A schema registry (110 MB), which a long test starts.
+.PHONY: apicurio
+apicurio: $(INSTALLED)
+	@$(BIN)/python -m tests.support.apicurio \
+	  || echo 'Apicurio could not be fetched: the test of the schema registry is left out' >&2
+
 .PHONY: chaos
 chaos: export HEADGATE_NEW_EXAMPLES = 1
-chaos: setup jars chromium redis classes flink-client
+chaos: setup jars chromium redis classes flink-client apicurio
 	@echo '== property tests and the fuzzer, with new random examples'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@$(BIN)/python -m pytest -q tests/integration/api/test_api_fuzz.py
@@ -229,17 +235,17 @@ chromium: $(INSTALLED)
 	apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core libatomic1 >/dev/null \
 	  || { echo 'apt-get could not install Chromium: install it by hand.' >&2; exit 1; }
 
-# Debian's Redis server; tests start it themselves. Where it cannot be had the tests of the redis
-# sink are skipped, and each says so.
+# Tests start the server themselves: redis-tools has its program, and starts no service. Where it
+# cannot be had the tests of the redis sink are skipped, and each says so.
 .PHONY: redis
 redis:
-	@if command -v redis-server >/dev/null; then exit 0; fi; \
+	@if command -v redis-server >/dev/null || command -v redis-check-rdb >/dev/null; then exit 0; fi; \
 	if test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null; then \
 	  echo 'There is no redis-server: the tests of the redis sink are skipped. On Debian install' \
-	    'the package redis-server.' >&2; exit 0; \
+	    'the package redis-tools.' >&2; exit 0; \
 	fi; \
 	echo '== installing a Redis server by apt'; \
 	export DEBIAN_FRONTEND=noninteractive; \
 	apt-get update -qq; \
-	apt-get install -y -qq --no-install-recommends redis-server >/dev/null \
-	  || echo 'apt-get could not install redis-server: the tests of the redis sink are skipped.' >&2
+	apt-get install -y -qq --no-install-recommends redis-tools >/dev/null \
+	  || echo 'apt-get could not install redis-tools: the tests of the redis sink are skipped.' >&2

@@ -31,9 +31,12 @@ import jobmanager.client.webhook_commands
 import jobmanager.connector_commands  # noqa: F401
 from jobmanager.client.cli import AsJson, app, run
 from jobmanager.client.errors import HeadgateError
+from jobmanager.client.grouped_commands import add_groups
 
 if TYPE_CHECKING:
     from jobmanager.server import ServerReady
+
+add_groups()
 
 
 def main() -> None:

@@ -1,4 +1,8 @@
-"""A real Redis server (Debian's redis-server), in a process of its own."""
+"""A real Redis server, in a process of its own.
+
+Debian's package `redis-server` also starts a service. The program itself is in `redis-tools` under
+another name, and is a server if it is called `redis-server`.
+"""
 
 import shutil
 import signal
@@ -20,8 +24,13 @@ from tests.support.server import eventually
 PROGRAM = "redis-server"
 MISSING = (
     f"{PROGRAM} is not installed, and nothing about Redis was tested: `make redis`, or on Debian "
-    "apt-get install redis-server"
+    "apt-get install redis-tools"
 )
+
+
+def program() -> str | None:
+    """The path of the server's program."""
+    return shutil.which(PROGRAM) or shutil.which("redis-check-rdb")
 
 
 @dataclass
@@ -51,6 +60,7 @@ class RedisUnderTest:
             ports += ["--tls-key-file", self.tls["key"]]
         self.process = subprocess.Popen(
             [*command, *ports, *self.settings],
+            executable=program(),
             cwd=tempfile.gettempdir(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -80,7 +90,7 @@ def a_redis(*settings: str, tls: Mapping[str, str] | None = None) -> Iterator[Re
     """A server with settings of its command line. Without the program the test is skipped, and
     says so.
     """
-    if shutil.which(PROGRAM) is None:
+    if program() is None:
         pytest.skip(MISSING)
     server = RedisUnderTest(free_port(), settings, tls or {})
     with ExitStack() as at_end:

@@ -24,6 +24,7 @@ from jobmanager.core.task_figures import (
     TaskFigures,
     sources_of,
     subtask_figures,
+    task_figures,
     watermark_of,
 )
 
@@ -102,6 +103,16 @@ def subtask_metrics(plan: Plan, progress: Sequence[RegionProgress], task: Task) 
         if rows is not None and task.parallelism == 1:
             found[0][f"{scope}.numRecordsIn"] = rows
     return list(found)
+
+
+def whole_metrics(plan: Plan, progress: Sequence[RegionProgress], task: Task) -> Metrics:
+    """Return the metrics of all subtasks of a task together, as far as they are known."""
+    figures = task_figures(plan, progress, task)
+    found = _of_subtask(figures)
+    found.pop("idleTimeMsPerSecond", None)  # it is what is left of a second, of each subtask
+    if figures.busy_ms_per_second is None:
+        found.pop("busyTimeMsPerSecond", None)
+    return found
 
 
 _OF_A_SOURCE = (

@@ -148,6 +148,8 @@ async def _ask_about_the_job(cluster: Cluster, job: str) -> None:
         await cluster.get(f"{about}{what}")
     for what in ("/graph", "/status", "/key-groups", "/samples", "/resource-requirements"):
         await cluster.get(f"{about}{what}")
+    for what in ("/lag", "/revisions"):
+        await cluster.get(f"{about}{what}")
     task = (await cluster.get(about))["vertices"][0]["id"]
     await cluster.get(f"{about}/vertices/{task}/accumulators")
     await _post(cluster, f"{about}/checkpoints/1/verify")
