@@ -115,6 +115,7 @@ def test_the_form_and_the_access_page_can_be_read_by_everybody(
     assert found == []
 
 
+@pytest.mark.long
 def test_an_admin_creates_a_webhook_and_tests_it(closed: GuardedServer, page: Page) -> None:
     page.goto(closed.url)
     sign_in(page, closed.first_admin_token or "")
