@@ -1,7 +1,7 @@
 # Headgate. `make help` lists the targets.
 #
-# Needs: python3 (3.11 or newer, with venv) and make. A Java runtime, and Chromium for the
-# tests, are installed by apt if they are missing and make runs as root. Node, which builds the
+# Needs: python3 (3.11 or newer, with venv) and make. A Java runtime, and Chromium and Redis for
+# the tests, are installed by apt if they are missing and make runs as root. Node, which builds the
 # dashboard, is installed from PyPI if the machine has no Node that is new enough. The settings
 # of pip (PIP_*) and npm apply.
 
@@ -39,6 +39,7 @@ help:
 	@echo '             Ctrl-C (SCHEDULES=2000: stop after 2000; SEED=4711: one seed, with every message)'
 	@echo 'make setup   .venv with everything in it, a Java runtime, and the dashboard built'
 	@echo 'make jars    the jars of connectors and of the Kafka broker that tests need, once, into .venv'
+	@echo 'make redis   a Redis server for the tests, by apt, if the machine has none'
 	@echo 'make web     only the dashboard, if its sources have changed'
 	@echo 'make unit    the unit tests, in about a minute: no Java, no Node, no browser'
 	@echo 'make fix     automatic fixes by ruff and Biome: format, order of imports, lint findings'
@@ -100,7 +101,7 @@ archive-of-classes:
 	  || echo 'the archive of Spark classes could not be created: the tests take longer'
 
 .PHONY: test
-test: setup jars chromium
+test: setup jars chromium redis
 	@$(AT_ONCE) lint-python lint-web archive-of-classes
 	@echo '== tests, the fast ones first'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
@@ -132,9 +133,15 @@ $(FLINK_CLIENT)/.installed: $(INSTALLED)
 	@$(BIN)/python -m pip install -q --no-deps --no-compile --upgrade --target $(FLINK_CLIENT) apache-flink-libraries==2.3.0
 	@touch $@
 
+# A schema registry (110 MB), which a long test starts.
+.PHONY: apicurio
+apicurio: $(INSTALLED)
+	@$(BIN)/python -m tests.support.apicurio \
+	  || echo 'Apicurio could not be fetched: the test of the schema registry is left out' >&2
+
 .PHONY: chaos
 chaos: export HEADGATE_NEW_EXAMPLES = 1
-chaos: setup jars chromium classes flink-client
+chaos: setup jars chromium redis classes flink-client apicurio
 	@echo '== property tests and the fuzzer, with new random examples'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@$(BIN)/python -m pytest -q tests/integration/api/test_api_fuzz.py
@@ -227,3 +234,18 @@ chromium: $(INSTALLED)
 	apt-get update -qq; \
 	apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core libatomic1 >/dev/null \
 	  || { echo 'apt-get could not install Chromium: install it by hand.' >&2; exit 1; }
+
+# Tests start the server themselves: redis-tools has its program, and starts no service. Where it
+# cannot be had the tests of the redis sink are skipped, and each says so.
+.PHONY: redis
+redis:
+	@if command -v redis-server >/dev/null || command -v redis-check-rdb >/dev/null; then exit 0; fi; \
+	if test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null; then \
+	  echo 'There is no redis-server: the tests of the redis sink are skipped. On Debian install' \
+	    'the package redis-tools.' >&2; exit 0; \
+	fi; \
+	echo '== installing a Redis server by apt'; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	apt-get update -qq; \
+	apt-get install -y -qq --no-install-recommends redis-tools >/dev/null \
+	  || echo 'apt-get could not install redis-tools: the tests of the redis sink are skipped.' >&2

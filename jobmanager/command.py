@@ -19,6 +19,7 @@ import jobmanager.client.change_commands
 import jobmanager.client.context_commands
 import jobmanager.client.gc_command
 import jobmanager.client.open_command
+import jobmanager.client.pause_commands
 import jobmanager.client.savepoint_commands
 import jobmanager.client.script_command
 import jobmanager.client.sql_command
@@ -26,12 +27,16 @@ import jobmanager.client.state_commands
 import jobmanager.client.support_commands
 import jobmanager.client.token_commands
 import jobmanager.client.wait_command
+import jobmanager.client.webhook_commands
 import jobmanager.connector_commands  # noqa: F401
 from jobmanager.client.cli import AsJson, app, run
 from jobmanager.client.errors import HeadgateError
+from jobmanager.client.grouped_commands import add_groups
 
 if TYPE_CHECKING:
     from jobmanager.server import ServerReady
+
+add_groups()
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ on, and it decides nothing any more; the next leader starts from what Postgres s
 """
 
 import asyncio
+from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
@@ -19,21 +20,29 @@ from jobmanager.launchers.local import LocalLauncher
 from jobmanager.launchers.machine_load import MachineLoad
 from jobmanager.loops.access_pruner import AccessPruner
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
+from jobmanager.loops.deliverer import Deliverer
 from jobmanager.loops.dispatch import DispatchLoop
+from jobmanager.loops.lineage_rules import LineageRules
 from jobmanager.loops.pruner import Pruner
 from jobmanager.loops.reaper import Reaper
 from jobmanager.loops.sampler import EVERY_SECONDS, SampleAging, Sampler
 from jobmanager.loops.ticker import tick
+from jobmanager.loops.trace_emitter import EVERY_SECONDS as TRACES_EVERY
+from jobmanager.loops.trace_emitter import TraceEmitter
 from jobmanager.loops.warm_pool import WarmPool
 from jobmanager.loops.watchdog import Watchdog
+from jobmanager.loops.webhook_rules import DeliveryPruner, WebhookRules
 from jobmanager.services import runners
 from jobmanager.services.clock import Clock
 from jobmanager.services.dispatch import Dispatcher
+from jobmanager.services.ports.signals import SpanExporter
 from jobmanager.services.ports.storage import SnapshotStorage
 from jobmanager.services.ports.unit_of_work import UnitsOfWork
 from jobmanager.services.start_progress import StartProgress
 from jobmanager.services.wakeups import Wakeups
+from jobmanager.services.webhooks import WebhookSending
 from jobmanager.settings import Settings
+from jobmanager.signals.openlineage import LineageReceiver
 
 _log = structlog.get_logger(__name__)
 _END_WITHIN = 2.0
@@ -42,6 +51,17 @@ _TRY_AGAIN_AFTER = 0.5
 _LAUNCHES_AT_ONCE = 4
 _SHARE = 0.1
 """The share of the time that loops which look at every job may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What goes out of the server by itself."""
+
+    webhooks: WebhookSending
+    lineage: LineageReceiver | None = None
+    """None: no lineage events."""
+    spans: SpanExporter | None = None
+    """None: no traces."""
 
 
 class LeaderTasks:
@@ -57,9 +77,12 @@ class LeaderTasks:
         access_pruner: AccessPruner,
         clock: Clock,
         starts: StartProgress,
+        signals: Signals,
     ) -> None:
         self._clock = clock
         self._starts = starts
+        self._signals = signals
+        self._deliverer: Deliverer | None = None
         self._units = units
         self._launcher = launcher
         self._storage = storage
@@ -112,7 +135,30 @@ class LeaderTasks:
             asyncio.create_task(tick("sampler", Sampler(units, clock), EVERY_SECONDS, stop)),
             asyncio.create_task(tick("aging", SampleAging(units, clock), _PRUNE_EVERY, stop)),
             asyncio.create_task(tick("warm pool", warm, 1.0, stop)),
+            *self._begin_signals(stop),
         ]
+
+    def _begin_signals(self, stop: asyncio.Event) -> list[asyncio.Task[None]]:
+        """Begin what goes out of the server by itself."""
+        units, clock, wake = self._units, self._clock, asyncio.Event()
+        lineage, spans = self._signals.lineage, self._signals.spans
+        self._deliverer = deliverer = Deliverer(
+            units, self._signals.webhooks, clock, wake, lineage.send if lineage else None
+        )
+        pruner = DeliveryPruner(units, clock)
+        begun = [
+            tick("webhook rules", WebhookRules(units, clock), 1.0, stop),
+            tick("deliverer", deliverer, 1.0, stop, wake),
+            tick("deliveries", pruner, _PRUNE_EVERY, stop),
+        ]
+        if lineage is not None:
+            root = str(self._settings.files_root)
+            rules = LineageRules(units, lineage.producer, root, clock)
+            begun.append(tick("lineage", rules, 1.0, stop))
+        if spans is not None:
+            emitter = TraceEmitter(units, spans, clock)
+            begun.append(tick("traces", emitter, TRACES_EVERY, stop, share=_SHARE))
+        return [asyncio.create_task(one) for one in begun]
 
     async def end(self) -> None:
         """End all tasks and wait for them. A task that does not end in time is cancelled: Postgres
@@ -126,6 +172,8 @@ class LeaderTasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
         await asyncio.gather(*(lane.end(within=timedelta()) for lane in self._lanes))
+        if self._deliverer is not None:
+            await self._deliverer.end()
         await self._launcher.end_warm()
         await self._launcher.close()
         self._wakeups.wake_all()  # runners that wait here for directives have to ask the new leader

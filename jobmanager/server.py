@@ -46,7 +46,7 @@ from jobmanager.files.snapshot_storage import FileSnapshotStorage
 from jobmanager.launchers import processes
 from jobmanager.launchers.inspector import LocalInspector
 from jobmanager.launchers.local import LocalLauncher
-from jobmanager.leader_tasks import LeaderTasks
+from jobmanager.leader_tasks import LeaderTasks, Signals
 from jobmanager.loops.access_pruner import AccessPruner
 from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.loops.leftovers import EVERY_SECONDS, Leftovers
@@ -63,7 +63,12 @@ from jobmanager.services.heartbeats import Heartbeats
 from jobmanager.services.ports.leadership import JobManager
 from jobmanager.services.start_progress import StartProgress
 from jobmanager.services.wakeups import Wakeups
+from jobmanager.services.webhooks import WebhookSending
 from jobmanager.settings import Settings
+from jobmanager.signals.openlineage import receiver_from
+from jobmanager.signals.otlp_exporter import exporter_from
+from jobmanager.signals.request_sender import HttpRequestSender
+from jobmanager.signals.server_secrets import ServerSecrets
 from jobmanager.store.database import Database, open_database, parse_url
 from jobmanager.store.embedded import EmbeddedPostgres, keep_running
 from jobmanager.store.notifications import listen
@@ -176,6 +181,12 @@ class Server:
             log_limits=settings.log_limits,
             connectors=self._connectors,
         )
+        self._sender = HttpRequestSender(settings.ca.expanduser() if settings.ca else None)
+        self._webhooks = WebhookSending(
+            self._sender,
+            ServerSecrets(settings.secrets_directory, settings.secrets_command),
+            settings.address_rules,
+        )
         self._leader_tasks = LeaderTasks(
             database.unit_of_work,
             self._launcher,
@@ -185,6 +196,11 @@ class Server:
             AccessPruner(database.audit, database.tokens, self._clock, settings.keep_audit),
             self._clock,
             self._starts,
+            Signals(
+                self._webhooks,
+                receiver_from(os.environ, self._sender),
+                exporter_from(os.environ),
+            ),
         )
         self._leadership = Leadership(
             database.leases,
@@ -203,12 +219,15 @@ class Server:
     async def run(self, stop: asyncio.Event, announce: Callable[[ServerReady], None]) -> None:
         self._clock.hear(await self._database.time(), boot_seconds())
         asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._launcher.reap)
-        async with httpx.AsyncClient(
-            timeout=PATIENCE,
-            limits=_TO_LEADER,
-            trust_env=False,
-            verify=trust_in(self._settings.trusted_ca),
-        ) as http:
+        async with (
+            self._sender,
+            httpx.AsyncClient(
+                timeout=PATIENCE,
+                limits=_TO_LEADER,
+                trust_env=False,
+                verify=trust_in(self._settings.trusted_ca),
+            ) as http,
+        ):
             app = make_app(
                 host_names=self._host_names(),
                 most_upload_bytes=self._settings.most_artifact_bytes,
@@ -336,6 +355,7 @@ class Server:
             to_leader=to_leader,
             access=self._access,
             audit=self._database.audit,
+            webhooks=self._webhooks,
             configuration=self._settings.shown(),
         )
 

@@ -20,6 +20,7 @@ from jobmanager.core.artifact import UploadLimits
 from jobmanager.core.connector_packages import parse_name
 from jobmanager.core.open_connections import ConnectionLimits
 from jobmanager.core.paths.allowed_paths import PathRules, root_fault, roots_of
+from jobmanager.core.signals.target_address import AddressRules, address_rules
 from jobmanager.core.snapshots.layout import DATA
 from jobmanager.core.snapshots.storage_uri import local_path, normal
 from jobmanager.files.connector_shelf import ConnectorShelf, open_shelf
@@ -436,6 +437,14 @@ class Settings(BaseSettings):
         )
         roots = roots_of(self.allow_paths, data_root, storage, takes_any=elsewhere is None)
         return None if roots is None else path_rules(*roots, data_root)
+
+    @property
+    def address_rules(self) -> AddressRules:
+        """Which addresses webhooks may have."""
+        elsewhere = reached_from_elsewhere(
+            self.host, self._advertised_host, bool(self.trusted_proxies)
+        )
+        return address_rules(self.allow_paths, takes_any=elsewhere is None)
 
     @property
     def secrets_directory(self) -> Path | None:

@@ -83,6 +83,8 @@ class AttemptRun:
         """The job graph, as it was submitted."""
         self.keeps_runner = False
         """The attempt was stopped, and the job's next attempt will run in this process."""
+        self.keep_for: timedelta | None = None
+        """How long the process waits for that, if the job is paused."""
         after = None if run.fence_after_ms is None else run.fence_after_ms / 1000
         self._loop = AttemptLoop(self._carry_out, self._give_up, FenceTime(heard_at, after))
         self._barriers = BarrierThread(job, number, client, self._loop.tell)
@@ -120,6 +122,8 @@ class AttemptRun:
 
     def order(self, order: Order) -> None:
         """Tells the attempt to end."""
+        if isinstance(order, events.CancelAsked):
+            self.keep_for = order.keep_for
         self._loop.tell(order)
 
     def heartbeat_answered(self, sent_at: float) -> None:

@@ -76,6 +76,8 @@ class SnapshotSources:
     """Sinks whose output waits for its checkpoint."""
     checkpointed: Callable[[RegionId, int], None] = lambda region, batch: None
     """Tells a region's sources the batch of a completed checkpoint."""
+    covered: Callable[[RegionId, int], None] = lambda region, batch: None
+    """Tells a region the batch of a completed checkpoint that a recovery would use."""
 
 
 class BarrierThread(Thread):
@@ -100,6 +102,8 @@ class BarrierThread(Thread):
         self._seen: dict[RegionId, BatchesOfRegion] = {}
         self._broken_off: set[int] = set()
         """Checkpoints whose snapshots are not wanted any more."""
+        self._savepoints: set[int] = set()
+        """Checkpoints that are savepoints: no recovery uses them."""
 
     def can_snapshot(self, sources: SnapshotSources) -> None:
         """Sets the sources of snapshots. Called before the attempt reports `prepared`."""
@@ -198,6 +202,7 @@ class BarrierThread(Thread):
         check()
         if barrier.savepoint is None:
             return self._site.snapshots.take(checkpoint, directories, now, check)
+        self._savepoints.add(barrier.checkpoint)
         target = barrier.savepoint
         return self._site.snapshots.take_savepoint(
             checkpoint, directories, now, target.id, target.directory, between_files=check
@@ -269,6 +274,8 @@ class BarrierThread(Thread):
         for region in self._site.logs:
             batch = show.batches.get(region)
             if batch is not None:
+                if show.checkpoint not in self._savepoints:
+                    self._site.covered(region, batch)
                 try:
                     self._site.checkpointed(region, batch)
                 except Exception as error:

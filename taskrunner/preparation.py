@@ -1,12 +1,12 @@
 """Everything that an attempt does before its queries start: fence, restore, Spark, compile."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from jobmanager.core.errors import InvalidJobGraph, PathNotAllowed
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import JobGraph
-from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
+from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
 from jobmanager.core.plan.job_plan import plan_of
 from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.files.resolved_places import graph_faults, place_fault
@@ -23,6 +23,7 @@ from taskrunner.spark.connectors.registry import lost_batches
 from taskrunner.spark.connectors.writing import OutputPlaces
 from taskrunner.spark.run.job import SPARK_VERSION, SparkJob
 from taskrunner.spark.run.job_paths import JobPaths, rules_of
+from taskrunner.spark.run.real_time_session import open_with_slots
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
 from taskrunner.spark.session import connector_jars
 from taskrunner.spark.session.session import WarmSession, settings
@@ -74,21 +75,26 @@ class Preparation:
             read_lineage(self.layout),
         )
         check()
-        spark = self.session.open(
-            settings(
-                name=graph.name,
-                master=order.spark_master,
-                parallelism=order.parallelism,
-                extra=graph.spark,
-                restricts_paths=rules is not None,
-                jars=connector_jars.checked((one.path, one.sha256) for one in order.jars),
-            )
+        chosen = settings(
+            name=graph.name,
+            master=order.spark_master,
+            parallelism=order.parallelism,
+            extra=graph.spark,
+            restricts_paths=rules is not None,
+            jars=connector_jars.checked((one.path, one.sha256) for one in order.jars),
         )
-        shipped.become(spark, local_path(order.storage), graph.artifacts)
         secret = SecretLookup(
             local_path(order.secrets_dir) if order.secrets_dir else None, order.secrets_command
         )
-        spark_job = SparkJob(spark, context, paths, fence, past, self.check_fence_time, secret)
+        partitions: Mapping[VertexId, int] = {}
+        if graph.execution.is_real_time:
+            spark, partitions = open_with_slots(self.session, chosen, context, secret, check)
+        else:
+            spark = self.session.open(chosen)
+        shipped.become(spark, local_path(order.storage), graph.artifacts)
+        spark_job = SparkJob(
+            spark, context, paths, fence, past, self.check_fence_time, secret, partitions
+        )
         spark_job.prepare(check)
         snapshots = Snapshots(context, self.layout, fence, rules)
         if past.completed is not None:
@@ -131,4 +137,5 @@ def _sources(context: AttemptContext, snapshots: Snapshots, spark_job: SparkJob)
         lambda region: queries[region].phase is QueryPhase.FINISHED,
         spark_job.held_sinks,
         spark_job.checkpointed,
+        lambda region, batch: queries[region].checkpointed(batch),
     )

@@ -1,7 +1,7 @@
 """A runner: registers, runs an attempt, reports its end, and then ends or runs the next attempt.
 
 registered ──run──▶ attempt ──▶ its end is reported ──▶ the process ends, or serves another runner
-                      ▲                 │ stopped, and the runner is kept
+                      ▲                 │ stopped or paused, and the runner is kept
                       └─────run──── waits, Spark warm ──exit, a signal, idle timeout──▶ ends
 
 The process may serve another runner (`taskrunner/reuse.py`) if this runner had one attempt, which
@@ -41,6 +41,7 @@ from jobmanager.protocol.messages import (
     Run,
     RunnerHello,
     RunnerMemory,
+    RunnerThread,
     Stop,
     UnknownDirective,
 )
@@ -59,6 +60,7 @@ from taskrunner.memory_use import MemoryUse
 from taskrunner.snapshots import durable
 from taskrunner.spark.run.job import SPARK_VERSION
 from taskrunner.spark.session.session import WarmSession
+from taskrunner.thread_dump import read_threads
 
 _TERMINATION_GRACE = timedelta(seconds=5)
 _EXIT_WAIT_SECONDS = 10.0
@@ -168,7 +170,7 @@ class RunnerProcess:
             self._heartbeats.let_pass()
         is_awaited = self._report_ending(attempt, ending)
         if attempt.keeps_runner and is_awaited:
-            return self._await_next()
+            return self._await_next(attempt.keep_for or self._patience)
         if stays and is_awaited and self._await_exit():
             self.is_returning = isinstance(self._last_order, Dismissed)
             return None
@@ -224,10 +226,11 @@ class RunnerProcess:
         log.info("attempt_reported", ending=ending.event)
         return not reply.superseded
 
-    def _await_next(self) -> AttemptRun | None:
+    def _await_next(self, patience: timedelta) -> AttemptRun | None:
         """Waits for the next attempt of a kept runner; None: there is none."""
-        log.info("waiting")
-        waiting = IdleTimeout(time.monotonic(), self._patience, self._report_within)
+        log.info("waiting", seconds=patience.total_seconds())
+        at_most = max(patience, self._report_within)
+        waiting = IdleTimeout(time.monotonic(), patience, at_most)
         while not waiting.is_over(time.monotonic(), self._heartbeats.was_delivered):
             with suppress(Empty):
                 return self._attempts.get(timeout=_TICK_SECONDS)
@@ -244,15 +247,21 @@ class RunnerProcess:
 
     def _heartbeat(self) -> Heartbeat:
         attempt = self._current
+        threads = self._threads()
         if attempt is None:
-            return Heartbeat(job=None, attempt=None, regions=[], memory=self._memory())
+            memory = self._memory()
+            return Heartbeat(job=None, attempt=None, regions=[], memory=memory, threads=threads)
         return Heartbeat(
             job=attempt.job,
             attempt=attempt.number,
             regions=attempt.progress(),
             memory=self._memory(),
             data_moved=self._memory_use.data_moved() if attempt.is_starting else None,
+            threads=threads,
         )
+
+    def _threads(self) -> list[RunnerThread] | None:
+        return read_threads(self._session) if self._heartbeats.wants_threads else None
 
     def _memory(self) -> RunnerMemory | None:
         """The memory use, measured only every few heartbeats, because measuring takes long."""
@@ -320,9 +329,11 @@ def _pass_on(
     body: Cancel | Stop | Barrier | CheckpointCompleted | CheckpointAborted, attempt: AttemptRun
 ) -> None:
     match body:
-        case Cancel(grace_ms=grace_ms):
+        case Cancel(grace_ms=grace_ms, keep_runner_ms=keep_ms):
             grace = timedelta(milliseconds=grace_ms)
-            attempt.order(CancelAsked(grace, "the JobManager asked for it"))
+            keep_for = None if keep_ms is None else timedelta(milliseconds=keep_ms)
+            why = "the JobManager asked for it" if keep_for is None else "the job is paused"
+            attempt.order(CancelAsked(grace, why, keep_for))
         case Stop() | Barrier() | CheckpointCompleted() | CheckpointAborted():
             attempt.tell(body)
 

@@ -19,6 +19,7 @@ from jobmanager.api import (
     metrics,
     openapi,
     problems,
+    revisions,
     runners,
     samples,
     savepoints,
@@ -27,6 +28,7 @@ from jobmanager.api import (
     summaries,
     tokens,
     upgrades,
+    webhooks,
 )
 from jobmanager.api.access import AccessGate
 from jobmanager.api.audit_trail import AuditTrail
@@ -83,9 +85,11 @@ _ROUTERS = (
     scripts.router,
     logs.router,
     samples.router,
+    revisions.router,
     events.router,
     jobmanagers.router,
     tokens.router,
+    webhooks.router,
 )
 
 

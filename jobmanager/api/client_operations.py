@@ -47,6 +47,8 @@ _NAMES = {
     "GET /v1/jobs/{jobid}/checkpoints/details/{checkpointid}": "get_job_checkpoint_details",
     "POST /v1/jobs/{jobid}/checkpoints": "trigger_checkpoint",
     "POST /v1/jobs/{jobid}/checkpoints/{number}/verify": "verify_checkpoint",
+    "POST /v1/jobs/{jobid}/pause": "pause_job",
+    "POST /v1/jobs/{jobid}/resume": "resume_job",
     "PATCH /v1/jobs/{jobid}/rescaling": "rescale_job",
     "POST /v1/jobs/{jobid}/savepoints": "trigger_savepoint",
     "POST /v1/jobs/{jobid}/stop": "stop_job",
@@ -67,6 +69,8 @@ _NAMES = {
     "POST /v1/scripts/describe": "describe_script",
     "POST /v1/tokens": "create_token",
     "DELETE /v1/tokens/{name}": "revoke_token",
+    "POST /v1/webhooks": "create_webhook",
+    "POST /v1/webhooks/{name}/test": "test_webhook",
 }
 """Names that say more than method and path would."""
 _REPEATABLE = {
@@ -75,6 +79,8 @@ _REPEATABLE = {
     "cancel_job",
     "describe_script",
     "label_savepoint",
+    "pause_job",
+    "resume_job",
     "trigger_savepoint_disposal",
     "verify_checkpoint",
     "verify_savepoint",

@@ -26,7 +26,9 @@ from jobmanager.services.ports.inspection import Inspector
 from jobmanager.services.ports.leadership import WhoLeads
 from jobmanager.services.ports.storage import SnapshotStorage
 from jobmanager.services.ports.unit_of_work import UnitOfWork, UnitsOfWork
+from jobmanager.services.thread_dumps import ThreadDumps
 from jobmanager.services.wakeups import Wakeups
+from jobmanager.services.webhooks import WebhookSending
 
 CALLER = "headgate.caller"
 """Key of the request's scope: the caller. It is set before the route is called."""
@@ -58,6 +60,8 @@ class ApiContext:
     """The HTTP client with which a follower passes requests on to the leader."""
     access: AccessControl
     audit: AuditLog
+    webhooks: WebhookSending
+    thread_dumps: ThreadDumps = field(default_factory=ThreadDumps)
     configuration: Mapping[str, str] = field(default_factory=dict)
     """The settings of the server, without secrets."""
 

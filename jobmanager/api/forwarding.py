@@ -50,11 +50,21 @@ class Forwarding:
         await answer(scope, receive, send)
 
 
+def _asks_runner(path: str) -> bool:
+    match path.removeprefix("/v1").strip("/").split("/"):
+        case ["taskmanagers", _, "thread-dump"]:
+            return True
+        case _:
+            return False
+
+
 def _needs_leader(scope: Scope) -> bool:
     if scope["path"].removeprefix("/v1").startswith("/tokens"):
         return False  # every server can create and revoke tokens, also while no server leads
     if is_runner_call(scope["path"]) or not is_read(scope):
         return True
+    if _asks_runner(scope["path"]):
+        return True  # runners speak with the leader
     found = scope.get(RULE)  # a GET may change something, too
     return found is not None and found[0].is_write
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from uuid import uuid4
 
 from fastapi import APIRouter, Header, Query, Request
+from pydantic import AwareDatetime
 
 from jobmanager.api import status as statuses
 from jobmanager.api.context import SUBJECT, Ctx, CurrentCaller, JobIdPath, Uow
@@ -18,6 +19,7 @@ from jobmanager.api.shapes.jobs import (
     GraphResponse,
     HistoryItem,
     HistoryPage,
+    JobState,
     JobSubmitted,
     KeyGroupsResponse,
     KeyGroupSubtask,
@@ -37,6 +39,7 @@ from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import JobId, RegionId
 from jobmanager.core.life.records import RestorePoint
 from jobmanager.services import analyses, artifacts, events, jobs, restore_points
+from jobmanager.services.ports.history import HistoryFilter
 from jobmanager.services.restore_points import RestoreRequest
 
 router = APIRouter(tags=["jobs"])
@@ -102,6 +105,33 @@ async def submit(
     return JobSubmitted(jobid=job_id.hex)
 
 
+@router.post(
+    "/jobs/{jobid}/pause",
+    status_code=HTTPStatus.ACCEPTED,
+    summary="Pause a job between two batches",
+)
+async def pause(job_id: JobIdPath, context: Ctx, uow: Uow) -> JobState:
+    """The batch under way is finished; then nothing runs. State, output and, for an hour, the
+    runner with its Spark session are kept. A paused job stays so until it is resumed or cancelled,
+    whatever happens to its runner and its server. A repetition changes nothing.
+    """
+    stored = await jobs.pause(uow, job_id, "paused by a client", context.clock())
+    return JobState(jobid=job_id.hex, state=stored.job.status)
+
+
+@router.post(
+    "/jobs/{jobid}/resume",
+    status_code=HTTPStatus.ACCEPTED,
+    summary="Let a paused job continue",
+)
+async def resume(job_id: JobIdPath, context: Ctx, uow: Uow) -> JobState:
+    """From its last batch, on the runner that has waited, or else on a new one. A job that is not
+    paused is left alone.
+    """
+    stored = await jobs.resume(uow, job_id, "resumed by a client", context.clock())
+    return JobState(jobid=job_id.hex, state=stored.job.status)
+
+
 @router.get("/jobs/{jobid}/graph", summary="The job graph as submitted")
 async def graph(job_id: JobIdPath, uow: Uow) -> GraphResponse:
     async with uow:
@@ -150,13 +180,15 @@ async def history(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[int, Query(ge=0, le=2**62)] = 0,
     newest_first: bool = False,
+    kind: Annotated[
+        list[str] | None, Query(max_length=50, description="Only these kinds of entries.")
+    ] = None,
+    since: Annotated[AwareDatetime | None, Query(description="Only entries since then.")] = None,
 ) -> HistoryPage:
+    wanted = HistoryFilter(limit, cursor or None, newest_first, kind or (), since)
     async with uow:
         await uow.jobs.get(job_id)
-        if newest_first:
-            found = await uow.history.before(cursor or None, limit, job_id)
-        else:
-            found = await uow.history.after(cursor, limit, job_id)
+        found = await uow.history.of_job(job_id, wanted)
     items = [HistoryItem.model_validate(events.item(one)) for one in found]
     return HistoryPage(items=items, next=str(items[-1].id) if len(items) == limit else None)
 
@@ -192,7 +224,7 @@ async def _dry_run(
     """Answer a submission without storing anything; reasons to refuse it are returned as faults."""
     plans: dict[RegionId, str] = {}
     try:
-        document = await resolved_document(request, context, caller)
+        document = await resolved_document(request, context, caller, is_dry=True)
         graph, in_force = jobs.check(document, parallelism)
         await _check_artifacts(context, graph)
         if analyse:

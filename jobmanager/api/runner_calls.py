@@ -58,13 +58,17 @@ async def directives(request: Request) -> Response:
 async def heartbeat(request: Request) -> Response:
     content, context = await request.body(), _context(request)
     beat = _read("body", lambda: messages.Heartbeat.received(content))
-    superseded = await context.heartbeats.note(_credentials(request), beat)
+    shown = _credentials(request)
+    superseded = await context.heartbeats.note(shown, beat)
+    if beat.threads is not None:
+        context.thread_dumps.answered(shown.runner, beat.threads)
     return answer(
         request,
         messages.HeartbeatReply(
             superseded=superseded,
             heartbeat_interval_ms=milliseconds(context.heartbeats.interval),
             urls=list(context.leadership.urls),
+            wants_threads=context.thread_dumps.is_wanted(shown.runner),
         ),
     )
 

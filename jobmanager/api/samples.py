@@ -1,22 +1,27 @@
-"""The native route about a job over time, from stored samples."""
+"""The native routes about a job over time, from stored samples."""
 
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime
 
 from jobmanager.api.context import Ctx, JobIdPath, Uow
-from jobmanager.api.shapes.samples import SamplesResponse, SeriesResponse
+from jobmanager.api.shapes.samples import LagResponse, SamplesResponse, SeriesResponse
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.errors import MalformedRequest
+from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.sources import Source
+from jobmanager.core.lag_trend import LagPoint, lag_trend
 from jobmanager.core.sample import PHASES
 from jobmanager.services.ports.figures import SeriesPoint
 
 router = APIRouter(tags=["jobs"])
 _FINEST = timedelta(seconds=10)
 _LONGEST = timedelta(days=31)
+_TREND = timedelta(minutes=10)
 
 
 @router.get("/jobs/{jobid}/samples", summary="Throughput, batch times, state and lag over time")
@@ -48,6 +53,41 @@ async def samples(
     )
 
 
+@router.get("/jobs/{jobid}/lag", summary="Whether a job catches up with its input, and when")
+async def lag(job_id: JobIdPath, context: Ctx, uow: Uow) -> LagResponse:
+    """The trend of the last ten minutes; `unknown` without a minute of samples."""
+    now = context.clock()
+    async with uow:
+        stored = await uow.jobs.get(job_id)
+        attempt = await uow.attempts.get(job_id, stored.job.attempt)
+        # a restart is no trend: only what the present attempt did counts
+        begin = max(now - _TREND, attempt.attempt.launched_at)
+        found = await uow.samples.series(job_id, begin, now, _FINEST) if begin < now else {}
+    trend = lag_trend(_furthest_behind(found.values()), _normal_ms(stored.graph))
+    return LagResponse.model_validate(asdict(trend))
+
+
+def _furthest_behind(regions: Iterable[Sequence[SeriesPoint]]) -> list[LagPoint]:
+    """Return for each time the largest lag of a region, and the rows that all have left."""
+    by_time: dict[datetime, list[SeriesPoint]] = {}
+    for points in regions:
+        for one in points:
+            by_time.setdefault(one.at, []).append(one)
+    found = []
+    for at, points in sorted(by_time.items()):
+        lags = [one.lag_ms for one in points if one.lag_ms is not None]
+        rows = [one.backlog_rows for one in points if one.backlog_rows is not None]
+        found.append(LagPoint(at, max(lags) if lags else None, sum(rows) if rows else None))
+    return found
+
+
+def _normal_ms(graph: JobGraph) -> int:
+    """Return the lag of a job that has caught up: the largest delay of its watermarks."""
+    sources = [one for one in graph.vertices if isinstance(one, Source)]
+    delays = [milliseconds(one.watermark.delay) for one in sources if one.watermark is not None]
+    return max(delays, default=0)
+
+
 def _series(region: str, points: Sequence[SeriesPoint]) -> SeriesResponse:
     return SeriesResponse(
         region=region,
@@ -61,6 +101,7 @@ def _series(region: str, points: Sequence[SeriesPoint]) -> SeriesResponse:
         state_rows=[one.state_rows for one in points],
         state_bytes=[one.state_bytes for one in points],
         lag_ms=[one.lag_ms for one in points],
+        backlog_rows=[one.backlog_rows for one in points],
     )
 
 

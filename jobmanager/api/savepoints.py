@@ -27,6 +27,7 @@ from jobmanager.core.ids import OperationId, SavepointId
 from jobmanager.core.life.change import moves
 from jobmanager.core.life.records import Savepoint, StoredOperation
 from jobmanager.services import adoptions, savepoints
+from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 router = APIRouter(tags=["savepoints"])
 IdPath = Annotated[str, Path(description="32 hexadecimal digits")]
@@ -121,7 +122,7 @@ async def operation(oid: IdPath, uow: Uow) -> OperationResponse:
         found = await uow.operations.get(OperationId(hex_id("oid", oid)))
         if found is None:
             raise OperationNotFound(f"operation {oid} not found")
-        savepoint = await uow.savepoints.get(found.savepoint_id)
+        savepoint = await _savepoint_of(uow, found)
     return _operation(found, savepoint)
 
 
@@ -130,10 +131,14 @@ async def operation_list(job_id: JobIdPath, uow: Uow) -> OperationList:
     async with uow:
         await uow.jobs.get(job_id)
         items = [
-            _operation(one, await uow.savepoints.get(one.savepoint_id))
+            _operation(one, await _savepoint_of(uow, one))
             for one in await uow.operations.of_job(job_id)
         ]
     return OperationList(items=items, next=None)
+
+
+async def _savepoint_of(uow: UnitOfWork, found: StoredOperation) -> Savepoint | None:
+    return None if found.savepoint_id is None else await uow.savepoints.get(found.savepoint_id)
 
 
 def _savepoint(savepoint: Savepoint) -> SavepointResponse:
@@ -161,13 +166,14 @@ def _savepoint(savepoint: Savepoint) -> SavepointResponse:
     )
 
 
-def _result(found: StoredOperation, savepoint: Savepoint) -> SavepointMade:
+def _result(found: StoredOperation, savepoint: Savepoint | None) -> JobChanged | SavepointMade:
     if found.change is None:
+        assert savepoint is not None
         return SavepointMade(savepoint=savepoint.id.hex, path=savepoint.directory)
     change, moved = found.change, moves(found.change)
     return JobChanged(
-        savepoint=savepoint.id.hex,
-        path=savepoint.directory,
+        savepoint=savepoint.id.hex if savepoint else None,
+        path=savepoint.directory if savepoint else None,
         parallelism=FromTo(before=change.before.parallelism, after=change.after.parallelism),
         graph_revision=FromTo(before=change.before.number, after=change.after.number),
         key_groups_moved=sum(len(one.key_groups) for one in moved),
@@ -183,9 +189,9 @@ def _result(found: StoredOperation, savepoint: Savepoint) -> SavepointMade:
     )
 
 
-def _operation(found: StoredOperation, savepoint: Savepoint) -> OperationResponse:
+def _operation(found: StoredOperation, savepoint: Savepoint | None) -> OperationResponse:
     operation = found.operation
-    done = savepoint.completed_at is not None
+    done = savepoint is None or savepoint.completed_at is not None
     return OperationResponse(
         id=found.id.hex,
         job=found.job_id.hex,

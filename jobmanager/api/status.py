@@ -1,8 +1,18 @@
 """The native status of a job."""
 
+from dataclasses import asdict
+
 from jobmanager.api.flink import states
-from jobmanager.api.shapes.status import LastCheckpoint, RunnerResponse, StatusResponse
+from jobmanager.api.shapes.status import (
+    CrashCostResponse,
+    LastCheckpoint,
+    MetaResponse,
+    RunnerResponse,
+    StatusResponse,
+)
+from jobmanager.core.crash_cost import crash_cost
 from jobmanager.core.durations import milliseconds
+from jobmanager.core.graph.meta import JobMeta
 from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.records import StoredAttempt, StoredCheckpoint, StoredJob
 from jobmanager.core.progress import largest_lag_ms
@@ -31,6 +41,27 @@ def status_of(
         last_checkpoint=_last(last),
         restarts=job.failures - (job.status is JobStatus.FAILED),
         lag=largest_lag_ms(attempt.progress or ()),
+        meta=meta_shape(stored.graph.meta),
+        crash_cost=_crash_cost(stored, attempt),
+    )
+
+
+def _crash_cost(stored: StoredJob, attempt: StoredAttempt) -> CrashCostResponse | None:
+    if stored.job.status is not JobStatus.RUNNING:
+        return None
+    launched = attempt.attempt.launched_at
+    found = crash_cost(
+        attempt.progress or (), attempt.restored or (), launched, attempt.attempt.running_at
+    )
+    return None if found is None else CrashCostResponse.model_validate(asdict(found))
+
+
+def meta_shape(meta: JobMeta) -> MetaResponse:
+    return MetaResponse(
+        owner=meta.owner,
+        description=meta.description,
+        runbook=meta.runbook,
+        labels=dict(meta.labels),
     )
 
 

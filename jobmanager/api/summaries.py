@@ -9,8 +9,10 @@ from fastapi import APIRouter, Header, Query, Response
 
 from jobmanager.api.context import Ctx, Uow, hex_id
 from jobmanager.api.shapes.status import LastCheckpoint, SummaryItem, SummaryPage, Traffic
+from jobmanager.api.status import meta_shape
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.errors import MalformedRequest
+from jobmanager.core.graph.meta import MOST_LABELS
 from jobmanager.core.ids import JobId
 from jobmanager.core.progress import largest_lag_ms
 from jobmanager.services.ports.figures import JobSummary, SummaryFilter
@@ -35,6 +37,14 @@ async def summaries(
         str, Query(max_length=200, description="Text in the name, or the beginning of the id.")
     ] = "",
     job: Annotated[list[str] | None, Query(description="Only these ids.")] = None,
+    label: Annotated[
+        list[str] | None,
+        Query(
+            max_length=MOST_LABELS,
+            description="`name=text`, or `name` with any text, from the graph's `meta`; "
+            "several: all of them.",
+        ),
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=_MOST)] = 100,
     cursor: str | None = None,
     if_none_match: Annotated[str | None, Header()] = None,
@@ -48,6 +58,7 @@ async def summaries(
         states=state or (),
         text=q.strip(),
         only=[JobId(hex_id("job", one)) for one in job or ()],
+        labels=[_label(one) for one in label or ()],
     )
     since = context.clock() - SPARKLINE
     async with uow:
@@ -88,6 +99,7 @@ def _item(one: JobSummary, recent: list[float]) -> SummaryItem:
         lag=largest_lag_ms(one.progress),
         last_checkpoint=_last(one),
         recent=recent,
+        meta=meta_shape(one.meta),
     )
 
 
@@ -120,6 +132,11 @@ def _bins(rates: Sequence[tuple[datetime, float]], since: datetime) -> list[floa
         return []
     by_bin: Mapping[int, float] = {int((at - since) / _STEP): rate for at, rate in rates}
     return [round(by_bin.get(n, 0.0), 2) for n in range(min(by_bin), max(by_bin) + 1)]
+
+
+def _label(wanted: str) -> tuple[str, str | None]:
+    name, sign, text = wanted.partition("=")
+    return name, text if sign else None
 
 
 def _cursor(one: JobSummary) -> str:

@@ -46,11 +46,23 @@ JobStatus = Literal[
     "starting",
     "running",
     "restarting",
+    "pausing",
+    "paused",
     "cancelling",
     "cancelled",
     "finished",
     "failed",
 ]
+
+
+class MetaResponse(TypedDict):
+    """What people want to know of a job, from its graph."""
+
+    owner: str | None
+    description: str | None
+    runbook: str | None
+    """A web address."""
+    labels: dict[str, str]
 
 
 JobLine = TypedDict(
@@ -71,6 +83,7 @@ JobLine = TypedDict(
         "pending-operators": int,
         # As in the native status.
         "headgate-state": JobStatus | Literal["stalled", "degraded"],
+        "headgate-meta": MetaResponse,
     },
 )
 
@@ -554,6 +567,7 @@ class SummaryItem(TypedDict):
     last_checkpoint: LastCheckpoint | None
     recent: list[float]
     """Rows read a second, for each ten seconds of the last five minutes."""
+    meta: MetaResponse
 
 
 class SummaryPage(TypedDict):
@@ -1104,6 +1118,29 @@ class KeyGroupsResponse(TypedDict):
     vertices: list[KeyGroupVertex]
 
 
+Trend = Literal[
+    "growing",
+    "shrinking",
+    "steady",
+    "unknown",
+]
+
+
+class LagResponse(TypedDict):
+    """Whether the job catches up with its input, from the samples of the last minutes."""
+
+    lag_ms: int | None
+    """How far the slowest region's watermark was behind its last batch."""
+    lag_ms_per_second: float | None
+    """By how much the lag changes; negative: it shrinks."""
+    backlog_rows: int | None
+    """Rows that sources had not read; null: no source counts them."""
+    backlog_rows_per_second: float | None
+    trend: Trend
+    caught_up_in_ms: int | None
+    """0: the job has caught up; null: it is not known to catch up."""
+
+
 OperationKind = Literal[
     "savepoint",
     "stop",
@@ -1153,8 +1190,9 @@ KeyGroupMove = TypedDict(
 class JobChanged(TypedDict):
     """The result of a rescale or an upgrade."""
 
-    savepoint: str
-    path: str
+    savepoint: str | None
+    """Null: only `meta` changed, and the job ran on."""
+    path: str | None
     parallelism: FromTo
     graph_revision: FromTo
     key_groups_moved: int
@@ -1184,6 +1222,11 @@ class OperationResponse(TypedDict):
 class OperationList(TypedDict):
     items: list[OperationResponse]
     next: str | None
+
+
+class JobState(TypedDict):
+    jobid: str
+    state: JobStatus
 
 
 class RescaleConfig(TypedDict):
@@ -1309,6 +1352,37 @@ class Requirements(TypedDict):
     """Bounds of the parallelism, by task id."""
 
 
+class ChangedField(TypedDict):
+    vertex: str | None
+    """Null: the change is in the graph itself."""
+    field: str
+    """Empty: the whole vertex was added or removed."""
+    before: Any
+    after: Any
+
+
+class RevisionItem(TypedDict):
+    """What one upgrade or rescale changed."""
+
+    operation: str
+    kind: OperationKind
+    at: str
+    revision: FromTo
+    parallelism: FromTo
+    needs_restart: bool
+    """False: only `meta` changed, and the job ran on."""
+    changes: list[ChangedField]
+
+
+class RevisionList(TypedDict):
+    revision: int
+    """The present revision, and its parallelism."""
+    parallelism: int
+    submitted_at: str
+    items: list[RevisionItem]
+    """The newest first."""
+
+
 class SeriesResponse(TypedDict):
     """The series of one region: a list for each figure, with one element for each bin."""
 
@@ -1327,6 +1401,8 @@ class SeriesResponse(TypedDict):
     state_rows: list[int]
     state_bytes: list[int]
     lag_ms: list[int | None]
+    backlog_rows: list[int | None]
+    """Rows that sources had not read; null: no source counts them."""
 
 
 class SamplesResponse(TypedDict):
@@ -1443,6 +1519,7 @@ class KeyResponse(TypedDict):
 
 Desired = Literal[
     "running",
+    "paused",
     "cancelled",
 ]
 
@@ -1532,25 +1609,30 @@ class OperatorProgress(TypedDict):
 
 
 class SubtaskProgress(TypedDict):
-    """What Spark measured of the tasks of one subtask, since the attempt began. Rates are those of
-    the last minute."""
+    """What Spark measured of the tasks of one subtask, since the attempt began; None: Spark does
+    not measure it. Rates are those of the last minute."""
 
     vertex: str
     """The first vertex of the task."""
-    subtask: int
-    records_in: int
+    subtask: int | None
+    """None: the task as a whole, because Spark's partitions are not its subtasks: a batch of a
+    source has as many partitions as there is input."""
+    records_in: int | None
     """Rows read from a source or a shuffle."""
-    records_out: int
+    records_out: int | None
     """Rows written to a shuffle or a sink."""
-    bytes_in: int
-    bytes_out: int
+    bytes_in: int | None
+    bytes_out: int | None
     busy_ms: int
     """Run time of the tasks."""
-    records_in_per_second: float
-    records_out_per_second: float
-    bytes_in_per_second: float
-    bytes_out_per_second: float
+    backpressured_ms: int
+    """Time for which all tasks of a batch were done and the sink was not."""
+    records_in_per_second: float | None
+    records_out_per_second: float | None
+    bytes_in_per_second: float | None
+    bytes_out_per_second: float | None
     busy_ms_per_second: float
+    backpressured_ms_per_second: float
 
 
 class RegionProgress(TypedDict):
@@ -1599,10 +1681,30 @@ class RegionProgress(TypedDict):
     """How many batches `phases_ms` covers."""
     phases_ms: dict[str, int]
     """Time that these batches spent in each phase, by Spark's names: `addBatch`, `walCommit` …"""
+    uncheckpointed_rows: int | None
+    """Rows read in batches that no completed checkpoint covers; None: not counted."""
+    uncheckpointed_busy_ms: int | None
+    """Time that these batches took."""
+    has_checkpoint_of_attempt: bool
+    """Whether a checkpoint was completed since this attempt began."""
     sources: list[SourceProgress]
     operators: list[OperatorProgress]
     subtasks: list[SubtaskProgress]
     """Empty: Spark's tasks cannot be told apart by vertex, or were not measured."""
+
+
+class CrashCostResponse(TypedDict):
+    """What a crash would cost now, if the working directory of the attempt were lost, too."""
+
+    rows: int
+    """Rows that were read since the last completed checkpoint and would be read again."""
+    replay_ms: int
+    """How long their batches took."""
+    start_ms: int | None
+    """How long the present attempt took to start."""
+    is_at_least: bool
+    """Whether it may be more, because the attempt continued batches of an earlier attempt that no
+    checkpoint covers."""
 
 
 class StatusResponse(TypedDict):
@@ -1625,6 +1727,9 @@ class StatusResponse(TypedDict):
     restarts: int
     lag: int | None
     """Milliseconds by which the slowest region's watermark was behind its last batch."""
+    meta: MetaResponse
+    crash_cost: CrashCostResponse | None
+    """Null: the job does not run, or its runner does not report it."""
 
 
 Verdict = Literal[
@@ -1632,15 +1737,6 @@ Verdict = Literal[
     "needs_flag",
     "impossible",
 ]
-
-
-class ChangedField(TypedDict):
-    vertex: str | None
-    """Null: the change is in the graph itself."""
-    field: str
-    """Empty: the whole vertex was added or removed."""
-    before: Any
-    after: Any
 
 
 Fate = Literal[
@@ -1671,6 +1767,8 @@ class PlanResponse(TypedDict):
     spark: list[SparkJudgement]
     """What Spark answered to the new graph with a copy of the newest checkpoint; empty: there is no
     checkpoint to try."""
+    needs_restart: bool
+    """False: only `meta` changes, and the job runs on."""
 
 
 class UpgradeAccepted(TypedDict):
@@ -2064,6 +2162,114 @@ class NewTokenResponse(TypedDict):
     """Neither revoked nor expired."""
     token: str
     """The secret text. The server stores only its hash, so no other answer contains it."""
+
+
+WebhookEvent = Literal[
+    "state_changed",
+    "restart",
+    "checkpoint_failed",
+    "rescaled",
+    "upgraded",
+    "savepoint_completed",
+    "stalled",
+    "degraded",
+    "recovered",
+    "test",
+]
+
+
+class WebhookResponse(TypedDict):
+    """A webhook, without its secret and without the path of its URL, which often is a secret."""
+
+    name: str
+    url: str
+    """Scheme and host; `/…` stands for the path."""
+    on: list[WebhookEvent]
+    job: str | None
+    """A pattern of job names, or the id of a job; null: all jobs."""
+    secret: str | None
+    """The reference to the secret, such as `${secret:hooks}`; null: it is in the database."""
+    created_at: str
+    pending: int
+    """Deliveries that are not sent yet, or are tried again."""
+    given_up: int
+    """Deliveries of the last days that were given up."""
+    last_delivered_at: str | None
+
+
+class WebhookList(TypedDict):
+    items: list[WebhookResponse]
+    next: str | None
+
+
+class NewWebhookResponse(TypedDict):
+    name: str
+    url: str
+    """Scheme and host; `/…` stands for the path."""
+    on: list[WebhookEvent]
+    job: str | None
+    """A pattern of job names, or the id of a job; null: all jobs."""
+    secret: str | None
+    """The reference to the secret, such as `${secret:hooks}`; null: it is in the database."""
+    created_at: str
+    pending: int
+    """Deliveries that are not sent yet, or are tried again."""
+    given_up: int
+    """Deliveries of the last days that were given up."""
+    last_delivered_at: str | None
+    made_secret: str | None
+    """The key that the server made, for the receiver. No other answer contains it. Null: the
+    request named a secret."""
+
+
+DeliveryStatus = Literal[
+    "pending",
+    "delivered",
+    "given_up",
+]
+
+
+class DeliveryItem(TypedDict):
+    """A message to a webhook."""
+
+    id: int
+    delivery: str
+    """The idempotency id."""
+    event: str
+    job: str | None
+    job_name: str | None
+    sequence: int | None
+    """The id of the history entry."""
+    status: DeliveryStatus
+    tries: int
+    created_at: str
+    tried_at: str | None
+    next_try_at: str | None
+    ended_at: str | None
+    answer_status: int | None
+    """Of the last try."""
+    error: str | None
+    took_ms: int | None
+
+
+class DeliveryPage(TypedDict):
+    items: list[DeliveryItem]
+    next: int | None
+    """The `before` of the next page; null: this is the last page."""
+
+
+class WebhookTest(TypedDict):
+    """How a sample was taken."""
+
+    delivery: str
+    """The idempotency id of the sample."""
+    is_delivered: bool
+    status: int | None
+    """The status that the receiver answered; null: there was no answer."""
+    answer: str | None
+    """The beginning of the answer."""
+    error: str | None
+    took_ms: int
 
 
 class WhoAmI(TypedDict):

@@ -70,11 +70,13 @@ class Environment:
         execution: Mapping[str, Any] | None = None,
         spark: Mapping[str, Any] | None = None,
         artifacts: list[str | Path] | None = None,
+        meta: Mapping[str, Any] | None = None,
         url: str = DEFAULT_URL,
     ) -> None:
         self.url = url
         self._settings = _given(
             name=name,
+            meta=meta,
             mode=mode,
             parallelism=parallelism,
             max_parallelism=max_parallelism,

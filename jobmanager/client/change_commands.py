@@ -95,7 +95,8 @@ def plan(
     else:
         for table in display.upgrade_plan(found):
             display.console().print(table)
-        typer.echo(f"verdict: {found['verdict'].replace('_', ' ')}")
+        runs_on = "" if found["needs_restart"] else " (only meta changes: the job runs on)"
+        typer.echo(f"verdict: {found['verdict'].replace('_', ' ')}{runs_on}")
         for reason in found["reasons"]:
             typer.echo(f"  {reason}")
     if found["verdict"] != "compatible":
@@ -115,7 +116,7 @@ def upgrade(
     """Upgrade a running job to another graph, by way of a savepoint.
 
     If the new graph does not reach its first checkpoint, the job goes back to the old graph. The
-    savepoint is kept, so that you can go back later, too.
+    savepoint is kept, so that you can go back later, too. If only `meta` differs, nothing stops.
 
     \b
     Example:
@@ -138,7 +139,12 @@ def upgrade(
     elif found["status"] == "completed":
         change = _change(found)
         revision, savepoint = change["graph_revision"]["to"], change["savepoint"]
-        typer.echo(f"job {job_id} runs revision {revision}; to go back, use savepoint {savepoint}")
+        said = (
+            "only meta changed, and the job ran on"
+            if savepoint is None
+            else f"to go back, use savepoint {savepoint}"
+        )
+        typer.echo(f"job {job_id} runs revision {revision}; {said}")
     else:
         typer.echo(_under_way(found))
 

@@ -24,7 +24,7 @@ from jobmanager.client import (
     local_artifacts,
     output,
 )
-from jobmanager.client.answers import CheckpointResponse, DryRun
+from jobmanager.client.answers import CheckpointResponse, DryRun, JobLine
 from jobmanager.client.client import HeadgateClient
 from jobmanager.client.client_typer import ClientTyper
 from jobmanager.client.completion import job_names
@@ -179,25 +179,44 @@ def submit(
 
 
 @app.command("list", watch=True)
-def list_jobs(url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+def list_jobs(
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label",
+            "-l",
+            metavar="NAME[=TEXT]",
+            help="Only jobs with this label in their `meta`; several: with all of them.",
+        ),
+    ] = None,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
     """List all jobs, the newest first.
 
     \b
     Example:
       headgate list -o json
       headgate list -o wide --watch
+      headgate list --label team=payments
     """
     with HeadgateClient(url) as client:
         if output.is_wide():
-            display.console().print(display.summaries(client.summaries()))
+            display.console().print(display.summaries(client.summaries(labels=label or ())))
             return
-        jobs = client.jobs()
+        jobs = [one for one in client.jobs() if _has_labels(one, label or ())]
     if as_json:
         print_json(jobs)
     elif jobs:
         display.console().print(display.jobs(jobs))
     else:
-        typer.echo("no jobs yet: headgate submit FILE")
+        typer.echo("no job has these labels" if label else "no jobs yet: headgate submit FILE")
+
+
+def _has_labels(job: JobLine, wanted: Sequence[str]) -> bool:
+    labels = job.get("headgate-meta", display.NOTHING_SAID)["labels"]
+    pairs = [one.partition("=") for one in wanted]
+    return all(name in labels and (not sign or labels[name] == text) for name, sign, text in pairs)
 
 
 @app.command(watch=True)

@@ -121,9 +121,14 @@ class HeadgateClient:
     def jobs(self) -> list[answers.JobLine]:
         return cast(list[answers.JobLine], self._ask("GET", "/jobs/overview")["jobs"])
 
-    def summaries(self, *, limit: int = 200) -> list[answers.SummaryItem]:
-        """Return what each job does at the moment, the newest first."""
-        found = self._ask("GET", "/jobs/summary", params={"limit": limit})
+    def summaries(
+        self, *, limit: int = 200, labels: Sequence[str] = ()
+    ) -> list[answers.SummaryItem]:
+        """Return what each job does at the moment, the newest first. `labels`: `name=text`, or
+        `name` with any text.
+        """
+        params = {"limit": limit, **({"label": list(labels)} if labels else {})}
+        found = self._ask("GET", "/jobs/summary", params=params)
         return cast(list[answers.SummaryItem], found["items"])
 
     def job(self, job_id: str) -> answers.JobDetails:
@@ -150,6 +155,14 @@ class HeadgateClient:
     def cancel(self, job_id: str) -> None:
         """Cancel a job without waiting; `wait_until_ended` waits for its end."""
         self._ask("PATCH", f"/jobs/{job_id}", params={"mode": "cancel"})
+
+    def pause(self, job_id: str) -> answers.JobState:
+        """Pause a job without waiting."""
+        return cast(answers.JobState, self._ask("POST", f"/jobs/{job_id}/pause"))
+
+    def resume(self, job_id: str) -> answers.JobState:
+        """Let a paused job continue, without waiting."""
+        return cast(answers.JobState, self._ask("POST", f"/jobs/{job_id}/resume"))
 
     def wait_until_ended(self, job_id: str, *, timeout: float, every: float = 0.3) -> str | None:
         """Wait for the job's end and return its state; None if it has not ended within `timeout`
@@ -395,6 +408,38 @@ class HeadgateClient:
         """Return the requests that changed something or were refused, the newest first."""
         params = _given(limit=limit, before=before)
         return cast(answers.AuditPage, self._ask("GET", "/audit", params=params))
+
+    # ── who is told of what ───────────────────────────────────────────────────
+
+    def create_webhook(
+        self,
+        name: str,
+        url: str,
+        on: Sequence[str],
+        *,
+        job: str | None = None,
+        secret: str | None = None,
+    ) -> answers.NewWebhookResponse:
+        """Create a webhook; the answer has `made_secret` if no secret was given."""
+        body = {"name": name, "url": url, "on": list(on), "job": job, "secret": secret}
+        return cast(answers.NewWebhookResponse, self._ask("POST", "/webhooks", json=body))
+
+    def webhooks(self) -> list[answers.WebhookResponse]:
+        return cast(list[answers.WebhookResponse], self._ask("GET", "/webhooks")["items"])
+
+    def delete_webhook(self, name: str) -> answers.WebhookResponse:
+        path = f"/webhooks/{quote(name, safe='')}"
+        return cast(answers.WebhookResponse, self._ask("DELETE", path))
+
+    def test_webhook(self, name: str) -> answers.WebhookTest:
+        """Send a sample, and return what the receiver answered."""
+        path = f"/webhooks/{quote(name, safe='')}/test"
+        return cast(answers.WebhookTest, self._ask("POST", path))
+
+    def webhook_deliveries(self, name: str, *, limit: int = 100) -> list[answers.DeliveryItem]:
+        path = f"/webhooks/{quote(name, safe='')}/deliveries"
+        found = self._ask("GET", path, params={"limit": limit})
+        return cast(list[answers.DeliveryItem], found["items"])
 
     # ── the cluster ───────────────────────────────────────────────────────────
 

@@ -24,15 +24,6 @@ from jobmanager.client.output import OutputFormat, printing
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
-GivenUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--url",
-        metavar="URL",
-        help="URL of the server. [env var: HEADGATE_URL; default: that of the current context, or "
-        f"{contexts.DEFAULT_URL}]",
-    ),
-]
 GivenContext = Annotated[
     str | None,
     typer.Option(
@@ -70,24 +61,40 @@ Interval = Annotated[
 
 class ClientTyper(typer.Typer):
     def command(
-        self, name: str | None = None, *, watch: bool = False, **settings: Any
+        self,
+        name: str | None = None,
+        *,
+        watch: bool = False,
+        server_option: str = "--url",
+        **settings: Any,
     ) -> Callable[[Command], Command]:
+        """`server_option`: the option for the URL of the server, if --url means something else."""
         register = super().command(name, **settings)
 
         def add(function: Command) -> Command:
             made = _with_watch(function) if watch else function
             made = _with_output(made) if _has(function, "as_json") else made
-            register(_with_server(made) if _has(function, "url") else made)
+            register(_with_server(made, server_option) if _has(function, "url") else made)
             return function
 
         return add
+
+
+def _given_url(option: str) -> Any:
+    told = typer.Option(
+        option,
+        metavar="URL",
+        help="URL of the server. [env var: HEADGATE_URL; default: that of the current context, or "
+        f"{contexts.DEFAULT_URL}]",
+    )
+    return Annotated[str | None, told]
 
 
 def _has(function: Callable[..., Any], name: str) -> bool:
     return name in inspect.signature(function).parameters
 
 
-def _with_server(function: Command) -> Command:
+def _with_server(function: Command, option: str) -> Command:
     """Choose the server by options, environment and configuration."""
 
     @wraps(function)
@@ -102,8 +109,9 @@ def _with_server(function: Command) -> Command:
         with credentials.using(chosen.environment), credentials.trusting(ca):
             return function(*given, url=chosen.url, **named)
 
+    given_url = _given_url(option)
     return _with_options(
-        called, function, url=(GivenUrl, None), context=(GivenContext, None), ca=(Ca, None)
+        called, function, url=(given_url, None), context=(GivenContext, None), ca=(Ca, None)
     )
 
 

@@ -13,6 +13,13 @@ from jobmanager.client import answers
 
 _WIDE = 180
 """Width of the output without a terminal: enough that nothing is cut."""
+NOTHING_SAID: answers.MetaResponse = {
+    "owner": None,
+    "description": None,
+    "runbook": None,
+    "labels": {},
+}
+"""What a server of the version before says about the meta of a job."""
 _COLOURS = {
     "RUNNING": "green",
     "FINISHED": "blue",
@@ -50,10 +57,10 @@ def summaries(listed: Iterable[answers.SummaryItem]) -> Table:
     """The jobs with what they do at the moment, for `-o wide`."""
     table = _table(
         *("JOB", "NAME", "STATE", "SINCE", "MODE", "PARALLELISM", "ATTEMPT", "RESTARTS"),
-        *("ROWS/S", "LAG", "CHECKPOINT", "REASON"),
+        *("ROWS/S", "LAG", "CHECKPOINT", "OWNER", "LABELS", "REASON"),
     )
     for one in listed:
-        traffic, last = one["traffic"], one["last_checkpoint"]
+        traffic, last, meta = one["traffic"], one["last_checkpoint"], one.get("meta", NOTHING_SAID)
         table.add_row(
             one["id"],
             one["name"],
@@ -66,6 +73,8 @@ def summaries(listed: Iterable[answers.SummaryItem]) -> Table:
             f"{traffic['input_rows_per_second']:.0f}" if traffic else "-",
             duration(one["lag"]),
             str(last["number"]) if last else "-",
+            meta["owner"] or "-",
+            _labels(meta["labels"]) or "-",
             short(one["reason"]),
         )
     return table
@@ -77,6 +86,7 @@ def job(
     facts = _facts(
         ("job", job_id),
         ("name", name),
+        *_meta(status.get("meta", NOTHING_SAID)),
         ("state", f"{state(status['state'])}, since {status['since']}"),
         ("reason", status["reason"]),
         ("desired", status["desired"]),
@@ -85,6 +95,7 @@ def job(
         ("checkpoints", _counts(counts)),
         ("last checkpoint", _last(status["last_checkpoint"])),
         ("watermark lag", duration(status["lag"])),
+        ("a crash now", _crash_cost(status.get("crash_cost"))),
         *(("restored", f"{one['region']}: {one['why']}") for one in status["restored"]),
     )
     yield facts
@@ -115,7 +126,7 @@ def checkpoints(listed: Iterable[answers.CheckpointLine]) -> Table:
 def savepoints(listed: Iterable[Mapping[str, Any]]) -> Table:
     table = _table("ID", "STATUS", "JOB", "CREATED", "SIZE", "LABELS", "PATH")
     for one in listed:
-        labels = ", ".join(f"{name}={text}" for name, text in one["labels"].items())
+        labels = _labels(one["labels"])
         created = str(one["created_at"])[:19].replace("T", " ")
         table.add_row(
             one["id"],
@@ -130,13 +141,14 @@ def savepoints(listed: Iterable[Mapping[str, Any]]) -> Table:
 
 
 def upgrade_plan(plan: Mapping[str, Any]) -> Iterable[Table]:
+    """What changes, what becomes of state, and what Spark says; of `meta` only what changes."""
     if plan["changes"]:
         changes = _table("CHANGED", "FIELD", "BEFORE", "AFTER")
         for one in plan["changes"]:
             where = one["vertex"] or "graph"
             changes.add_row(where, one["field"], short(one["before"]), short(one["after"]))
         yield changes
-    if plan["state"]:
+    if plan["state"] and plan["needs_restart"]:
         states = _table("REGION", "STATE OF", "IS")
         for one in plan["state"]:
             states.add_row(one["region"], one["vertex"] or "(offsets)", one["fate"])
@@ -228,6 +240,21 @@ def _shown(job: answers.JobLine) -> str:
     return ours.upper() if ours in ("stalled", "degraded") else job["state"]
 
 
+def _meta(meta: answers.MetaResponse) -> Iterable[tuple[str, str]]:
+    """What people said about the job; nothing where they said nothing."""
+    told = (
+        ("owner", meta["owner"]),
+        ("description", meta["description"]),
+        ("runbook", meta["runbook"]),
+        ("labels", _labels(meta["labels"])),
+    )
+    return [(name, text) for name, text in told if text]
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={text}" for name, text in labels.items())
+
+
 def _kept(one: answers.CheckpointLine) -> str:
     if one["status"] != "COMPLETED":
         return "-"
@@ -290,6 +317,14 @@ def _last(last: answers.LastCheckpoint | None) -> str:
         return "none yet"
     took, how_much = duration(last["duration_ms"]), size(last["bytes"])
     return f"{last['number']}, completed {last['completed_at']} in {took}, {how_much}"
+
+
+def _crash_cost(cost: answers.CrashCostResponse | None) -> str:
+    if cost is None:
+        return "-"
+    more = "at least " if cost["is_at_least"] else ""
+    start = "" if cost["start_ms"] is None else f", after {duration(cost['start_ms'])} to start"
+    return f"{more}{cost['rows']} rows again, about {duration(cost['replay_ms'])}{start}"
 
 
 def _counts(counts: Mapping[str, object]) -> str:

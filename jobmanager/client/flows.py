@@ -26,7 +26,11 @@ from jobmanager.client.errors import (
 )
 
 ENDED = ("finished", "cancelled", "failed")
-STATES = ("starting", "running", "restarting", "cancelling", "stalled", "degraded", *ENDED)
+STATES = (
+    *("starting", "running", "restarting", "pausing", "paused", "cancelling"),
+    *("stalled", "degraded"),
+    *ENDED,
+)
 _EVERY = 0.3
 _OPERATION_EVERY = 0.2
 Result = TypeVar("Result")
@@ -214,6 +218,18 @@ def cancel(job_id: str, timeout: float = 120.0) -> Flow[str]:
         yield Pause(_EVERY)
 
 
+def pause(job_id: str, timeout: float = 180.0) -> Flow[str]:
+    """Pause the job between two batches and return its state when it is paused."""
+    yield from ask(operations.pause_job(job_id))
+    return (yield from wait(job_id, "paused", timeout))
+
+
+def resume(job_id: str, timeout: float = 180.0) -> Flow[str]:
+    """Let the paused job continue and return its state when it runs."""
+    yield from ask(operations.resume_job(job_id))
+    return (yield from wait(job_id, "running", timeout))
+
+
 def checkpoint(job_id: str, timeout: float = 120.0) -> Flow[answers.CheckpointResponse]:
     """Take a checkpoint now and return it when it is complete, with every ack."""
     taken = yield from ask(operations.trigger_checkpoint(job_id))
@@ -236,5 +252,6 @@ def checkpoint(job_id: str, timeout: float = 120.0) -> Flow[answers.CheckpointRe
 def _savepoint_of(operation_id: str, timeout: float) -> Flow[str]:
     done = yield from until_ended(operation_id, timeout)
     result = done["result"]
-    assert result is not None, "a completed operation has its savepoint"
+    assert result is not None, "a completed operation has its result"
+    assert result["savepoint"] is not None, "it took a savepoint"
     return result["savepoint"]

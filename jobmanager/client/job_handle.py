@@ -162,6 +162,8 @@ class JobHandle:
     plan_upgrade = FlowMethod(flows.plan_upgrade)
     upgrade = FlowMethod(flows.upgrade)
     cancel = FlowMethod(flows.cancel)
+    pause = FlowMethod(flows.pause)
+    resume = FlowMethod(flows.resume)
 
     @property
     def state(self) -> str:
@@ -232,6 +234,8 @@ class AsyncJobHandle:
     plan_upgrade = AsyncFlowMethod(flows.plan_upgrade)
     upgrade = AsyncFlowMethod(flows.upgrade)
     cancel = AsyncFlowMethod(flows.cancel)
+    pause = AsyncFlowMethod(flows.pause)
+    resume = AsyncFlowMethod(flows.resume)
 
     async def id(self) -> str:
         if self._id is None:

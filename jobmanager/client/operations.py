@@ -682,6 +682,7 @@ def get_jobs_summary(
     state: list[str] | None = None,
     q: str | None = None,
     job: list[str] | None = None,
+    label: list[str] | None = None,
     limit: int | None = None,
     cursor: str | None = None,
     if_none_match: str | None = None,
@@ -697,6 +698,7 @@ def get_jobs_summary(
                 "state": state,
                 "q": q,
                 "job": job,
+                "label": label,
                 "limit": limit,
                 "cursor": cursor,
             }
@@ -944,6 +946,8 @@ def get_job_history(
     limit: int | None = None,
     cursor: int | None = None,
     newest_first: bool | None = None,
+    kind: list[str] | None = None,
+    since: str | None = None,
 ) -> ApiCall[answers.HistoryPage]:
     """Everything that happened, with its cause."""
     return ApiCall(
@@ -954,6 +958,8 @@ def get_job_history(
                 "limit": limit,
                 "cursor": cursor,
                 "newest_first": newest_first,
+                "kind": kind,
+                "since": since,
             }
         ),
         is_repeatable=True,
@@ -1000,6 +1006,19 @@ def get_job_key_groups(
     return ApiCall(
         method="GET",
         path=f"/v1/jobs/{part(job_id)}/key-groups",
+        is_repeatable=True,
+    )
+
+
+def get_job_lag(
+    job_id: str,
+) -> ApiCall[answers.LagResponse]:
+    """Whether a job catches up with its input, and when. The trend of the last ten minutes;
+    `unknown` without a minute of samples.
+    """
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/lag",
         is_repeatable=True,
     )
 
@@ -1054,6 +1073,21 @@ def get_job_operations(
     return ApiCall(
         method="GET",
         path=f"/v1/jobs/{part(job_id)}/operations",
+        is_repeatable=True,
+    )
+
+
+def pause_job(
+    job_id: str,
+) -> ApiCall[answers.JobState]:
+    """Pause a job between two batches. The batch under way is finished; then nothing runs. State,
+    output and, for an hour, the runner with its Spark session are kept. A paused job stays so until
+    it is resumed or cancelled, whatever happens to its runner and its server. A repetition changes
+    nothing.
+    """
+    return ApiCall(
+        method="POST",
+        path=f"/v1/jobs/{part(job_id)}/pause",
         is_repeatable=True,
     )
 
@@ -1189,6 +1223,32 @@ def put_job_resource_requirements(
         method="PUT",
         path=f"/v1/jobs/{part(job_id)}/resource-requirements",
         json=dict(body),
+        is_repeatable=True,
+    )
+
+
+def resume_job(
+    job_id: str,
+) -> ApiCall[answers.JobState]:
+    """Let a paused job continue. From its last batch, on the runner that has waited, or else on a
+    new one. A job that is not paused is left alone.
+    """
+    return ApiCall(
+        method="POST",
+        path=f"/v1/jobs/{part(job_id)}/resume",
+        is_repeatable=True,
+    )
+
+
+def get_job_revisions(
+    job_id: str,
+) -> ApiCall[answers.RevisionList]:
+    """What each upgrade and rescale changed. The newest first. Changes that failed or were rolled
+    back are not among them.
+    """
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/revisions",
         is_repeatable=True,
     )
 
@@ -1445,9 +1505,9 @@ def get_job_vertex_backpressure(
     job_id: str,
     vertex_id: str,
 ) -> ApiCall[answers.TaskBackPressure]:
-    """Whether a task waits for those after it. Spark's tasks never wait for the tasks after them: a
-    batch reads no more than it processes. So the ratio is 0 wherever Spark's tasks were measured,
-    and the busy ratio tells how close a subtask is to its limit.
+    """Whether a task waits for those after it. A task is under back-pressure while a batch waits
+    for its sink: all its tasks are done, and the next batch cannot begin. While Spark's tasks run,
+    none of them waits for the tasks after it.
     """
     return ApiCall(
         method="GET",
@@ -2083,7 +2143,9 @@ def get_taskmanager_thread_dump(
     *,
     mode: str | None = None,
 ) -> ApiCall[answers.ThreadDump]:
-    """What a runner's threads do."""
+    """What a runner's threads do. Threads of its Python process and of its JVM. The runner is asked
+    with the answer to its next heartbeat, so this takes a second or two.
+    """
     return ApiCall(
         method="GET",
         path=f"/v1/taskmanagers/{part(taskmanager_id)}/thread-dump",
@@ -2133,6 +2195,80 @@ def revoke_token(
         method="DELETE",
         path=f"/v1/tokens/{part(name)}",
         is_repeatable=True,
+    )
+
+
+def get_webhooks() -> ApiCall[answers.WebhookList]:
+    """All webhooks, without their secrets."""
+    return ApiCall(
+        method="GET",
+        path="/v1/webhooks",
+        is_repeatable=True,
+    )
+
+
+def create_webhook(
+    *,
+    name: str,
+    url: str,
+    on: list[str],
+    job: str | None = None,
+    secret: str | None = None,
+) -> ApiCall[answers.NewWebhookResponse]:
+    """Create a webhook."""
+    return ApiCall(
+        method="POST",
+        path="/v1/webhooks",
+        json=given(
+            {
+                "name": name,
+                "url": url,
+                "on": on,
+                "job": job,
+                "secret": secret,
+            }
+        ),
+    )
+
+
+def delete_webhook(
+    name: str,
+) -> ApiCall[answers.WebhookResponse]:
+    """Delete a webhook with its deliveries."""
+    return ApiCall(
+        method="DELETE",
+        path=f"/v1/webhooks/{part(name)}",
+        is_repeatable=True,
+    )
+
+
+def get_webhook_deliveries(
+    name: str,
+    *,
+    limit: int | None = None,
+    before: int | None = None,
+) -> ApiCall[answers.DeliveryPage]:
+    """Deliveries of a webhook, the newest first."""
+    return ApiCall(
+        method="GET",
+        path=f"/v1/webhooks/{part(name)}/deliveries",
+        params=texts(
+            {
+                "limit": limit,
+                "before": before,
+            }
+        ),
+        is_repeatable=True,
+    )
+
+
+def test_webhook(
+    name: str,
+) -> ApiCall[answers.WebhookTest]:
+    """Send a sample, and answer what the receiver said."""
+    return ApiCall(
+        method="POST",
+        path=f"/v1/webhooks/{part(name)}/test",
     )
 
 
@@ -2213,9 +2349,11 @@ class ApiOperations:
     get_job_jobmanager_environment = Method(get_job_jobmanager_environment)
     get_job_jobmanager_log_url = Method(get_job_jobmanager_log_url)
     get_job_key_groups = Method(get_job_key_groups)
+    get_job_lag = Method(get_job_lag)
     get_job_logs = Method(get_job_logs)
     get_job_metrics = Method(get_job_metrics)
     get_job_operations = Method(get_job_operations)
+    pause_job = Method(pause_job)
     get_job_plan = Method(get_job_plan)
     get_job_rescales_config = Method(get_job_rescales_config)
     get_job_rescales_detail = Method(get_job_rescales_detail)
@@ -2226,6 +2364,8 @@ class ApiOperations:
     get_job_rescaling = Method(get_job_rescaling)
     get_job_resource_requirements = Method(get_job_resource_requirements)
     put_job_resource_requirements = Method(put_job_resource_requirements)
+    resume_job = Method(resume_job)
+    get_job_revisions = Method(get_job_revisions)
     get_job_samples = Method(get_job_samples)
     trigger_savepoint = Method(trigger_savepoint)
     get_job_savepoint = Method(get_job_savepoint)
@@ -2286,6 +2426,11 @@ class ApiOperations:
     get_tokens = Method(get_tokens)
     create_token = Method(create_token)
     revoke_token = Method(revoke_token)
+    get_webhooks = Method(get_webhooks)
+    create_webhook = Method(create_webhook)
+    delete_webhook = Method(delete_webhook)
+    get_webhook_deliveries = Method(get_webhook_deliveries)
+    test_webhook = Method(test_webhook)
     get_whoami = Method(get_whoami)
 
 
@@ -2357,9 +2502,11 @@ class AsyncApiOperations:
     get_job_jobmanager_environment = AsyncMethod(get_job_jobmanager_environment)
     get_job_jobmanager_log_url = AsyncMethod(get_job_jobmanager_log_url)
     get_job_key_groups = AsyncMethod(get_job_key_groups)
+    get_job_lag = AsyncMethod(get_job_lag)
     get_job_logs = AsyncMethod(get_job_logs)
     get_job_metrics = AsyncMethod(get_job_metrics)
     get_job_operations = AsyncMethod(get_job_operations)
+    pause_job = AsyncMethod(pause_job)
     get_job_plan = AsyncMethod(get_job_plan)
     get_job_rescales_config = AsyncMethod(get_job_rescales_config)
     get_job_rescales_detail = AsyncMethod(get_job_rescales_detail)
@@ -2370,6 +2517,8 @@ class AsyncApiOperations:
     get_job_rescaling = AsyncMethod(get_job_rescaling)
     get_job_resource_requirements = AsyncMethod(get_job_resource_requirements)
     put_job_resource_requirements = AsyncMethod(put_job_resource_requirements)
+    resume_job = AsyncMethod(resume_job)
+    get_job_revisions = AsyncMethod(get_job_revisions)
     get_job_samples = AsyncMethod(get_job_samples)
     trigger_savepoint = AsyncMethod(trigger_savepoint)
     get_job_savepoint = AsyncMethod(get_job_savepoint)
@@ -2430,4 +2579,9 @@ class AsyncApiOperations:
     get_tokens = AsyncMethod(get_tokens)
     create_token = AsyncMethod(create_token)
     revoke_token = AsyncMethod(revoke_token)
+    get_webhooks = AsyncMethod(get_webhooks)
+    create_webhook = AsyncMethod(create_webhook)
+    delete_webhook = AsyncMethod(delete_webhook)
+    get_webhook_deliveries = AsyncMethod(get_webhook_deliveries)
+    test_webhook = AsyncMethod(test_webhook)
     get_whoami = AsyncMethod(get_whoami)

@@ -99,4 +99,5 @@ def _savepoint_of(operation: answers.OperationResponse) -> str:
     result = operation["result"]
     if operation["status"] != "completed" or result is None:
         raise HeadgateError(f"{operation['kind']} {operation['id']} failed: {operation['error']}")
+    assert result["savepoint"] is not None, "it took a savepoint"
     return result["savepoint"]

@@ -4,16 +4,16 @@
       NotFound
         JobNotFound, CheckpointNotFound, SavepointNotFound, OperationNotFound,
         RunnerNotFound, LogNotFound, TaskNotFound, StateNotFound,
-        ArtifactNotFound, TokenNotFound, JarNotFound, DataSetNotFound
+        ArtifactNotFound, TokenNotFound, JarNotFound, DataSetNotFound, WebhookNotFound
       Conflict
         JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused, SavepointInUse,
         StopUnderWay, SinkInUse, NothingToChange, NoStateYet, ArtifactInUse, ArtifactNamed,
-        TokenNameTaken, JobIdTaken
+        TokenNameTaken, JobIdTaken, WebhookNameTaken
       Rejected
         InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint (StateDoesNotFit), UpgradeRefused,
         InvalidStateKey, UnreadableState, NotAdoptable, InvalidArtifact, ArtifactTooLarge,
         ArtifactStoreFull,
-        UnusableScript, PathNotAllowed, InvalidToken, InvalidLabels
+        UnusableScript, PathNotAllowed, InvalidToken, InvalidLabels, InvalidWebhook
       Malformed
         MalformedRequest, BodyTooLarge, BodyTooSlow, HeadTooLarge, HeadTooSlow,
         UnsupportedContentType
@@ -24,7 +24,7 @@
         UnknownHost, CrossSiteRequest
       Unavailable
         StorageUnavailable (StorageBusy), StoreUnavailable, InspectorUnavailable, NotLeading,
-        TooBusy, TooManyStreams, TooManyConnections
+        RunnerNotAnswering, TooBusy, TooManyStreams, TooManyConnections
 
 No HTTP in here: `jobmanager.api.problems` gives each family its status code.
 """
@@ -92,6 +92,10 @@ class TokenNotFound(NotFound):
     title = "No such token"
 
 
+class WebhookNotFound(NotFound):
+    title = "No such webhook"
+
+
 class Conflict(DomainError):
     """The request is well formed, but the present state forbids it."""
 
@@ -148,6 +152,10 @@ class JobIdTaken(Conflict):
     title = "There is a job of that id"
 
 
+class WebhookNameTaken(Conflict):
+    title = "There is a webhook of that name"
+
+
 class Rejected(DomainError):
     """The request can never succeed as written."""
 
@@ -194,6 +202,10 @@ class UnusableScript(Rejected):
 
 class PathNotAllowed(Rejected):
     title = "This server does not allow the path"
+
+
+class InvalidWebhook(Rejected):
+    title = "The webhook cannot be created"
 
 
 class InvalidToken(Rejected):
@@ -329,6 +341,10 @@ class InspectorUnavailable(Unavailable):
 
 class NotLeading(Unavailable):
     title = "No JobManager leads at the moment"
+
+
+class RunnerNotAnswering(Unavailable):
+    title = "The runner has not answered"
 
 
 class TooBusy(Unavailable):

@@ -85,26 +85,31 @@ class OperatorProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubtaskProgress:
-    """What Spark measured of the tasks of one subtask, since the attempt began. Rates are those of
-    the last minute.
+    """What Spark measured of the tasks of one subtask, since the attempt began; None: Spark does
+    not measure it. Rates are those of the last minute.
     """
 
     vertex: str
     """The first vertex of the task."""
-    subtask: int
-    records_in: int = 0
+    subtask: int | None
+    """None: the task as a whole, because Spark's partitions are not its subtasks: a batch of a
+    source has as many partitions as there is input."""
+    records_in: int | None = 0
     """Rows read from a source or a shuffle."""
-    records_out: int = 0
+    records_out: int | None = 0
     """Rows written to a shuffle or a sink."""
-    bytes_in: int = 0
-    bytes_out: int = 0
+    bytes_in: int | None = 0
+    bytes_out: int | None = 0
     busy_ms: int = 0
     """Run time of the tasks."""
-    records_in_per_second: float = 0.0
-    records_out_per_second: float = 0.0
-    bytes_in_per_second: float = 0.0
-    bytes_out_per_second: float = 0.0
+    backpressured_ms: int = 0
+    """Time for which all tasks of a batch were done and the sink was not."""
+    records_in_per_second: float | None = 0.0
+    records_out_per_second: float | None = 0.0
+    bytes_in_per_second: float | None = 0.0
+    bytes_out_per_second: float | None = 0.0
     busy_ms_per_second: float = 0.0
+    backpressured_ms_per_second: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +160,12 @@ class RegionProgress:
     """How many batches `phases_ms` covers."""
     phases_ms: dict[str, int] = field(default_factory=dict)
     """Time that these batches spent in each phase, by Spark's names: `addBatch`, `walCommit` …"""
+    uncheckpointed_rows: int | None = None
+    """Rows read in batches that no completed checkpoint covers; None: not counted."""
+    uncheckpointed_busy_ms: int | None = None
+    """Time that these batches took."""
+    has_checkpoint_of_attempt: bool = False
+    """Whether a checkpoint was completed since this attempt began."""
     sources: list[SourceProgress] = field(default_factory=list)
     operators: list[OperatorProgress] = field(default_factory=list)
     subtasks: list[SubtaskProgress] = field(default_factory=list)

@@ -39,6 +39,8 @@ class Reading:
     state_bytes: int = 0
     lag_ms: int | None = None
     """How far the watermark was behind the last batch."""
+    backlog_rows: int | None = None
+    """Rows that sources had not read; None: no source counts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class Sample:
     state_rows: int
     state_bytes: int
     lag_ms: int | None
+    backlog_rows: int | None = None
 
 
 def reading_of(progress: RegionProgress, attempt: int, at: datetime) -> Reading:
@@ -70,6 +73,7 @@ def reading_of(progress: RegionProgress, attempt: int, at: datetime) -> Reading:
         state_rows=progress.state_rows,
         state_bytes=progress.state_bytes,
         lag_ms=lag_ms(progress),
+        backlog_rows=_backlog(progress),
     )
 
 
@@ -92,7 +96,13 @@ def between(before: Reading, after: Reading) -> Sample | None:
         state_rows=after.state_rows,
         state_bytes=after.state_bytes,
         lag_ms=after.lag_ms,
+        backlog_rows=after.backlog_rows,
     )
+
+
+def _backlog(progress: RegionProgress) -> int | None:
+    known = [one.backlog_rows for one in progress.sources if one.backlog_rows is not None]
+    return sum(known) if known else None
 
 
 def _added(before: int, after: int) -> int:

@@ -1,12 +1,13 @@
 """What is known of a job's tasks: rows, bytes and time, by subtask.
 
-The runner reports what Spark measured of each subtask (`SubtaskProgress`) where Spark's tasks can
-be told apart by vertex. Beside that there is what Spark reports of each region: rows read, and rows
-given to the sink. A figure that neither gives is None: unknown, never 0.
+The runner reports what Spark measured of each subtask, or of a task as a whole
+(`SubtaskProgress`), where Spark's tasks can be told apart by vertex. Beside that there is what
+Spark reports of each region: rows read, and rows given to the sink. A figure that neither gives is
+None: unknown, never 0.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -23,20 +24,28 @@ class TaskFigures:
     bytes_in: int | None = None
     bytes_out: int | None = None
     busy_ms: int | None = None
+    backpressured_ms: int | None = None
+    """Of a batch whose tasks are done and whose sink is not."""
     records_in_per_second: float | None = None
     records_out_per_second: float | None = None
     bytes_in_per_second: float | None = None
     bytes_out_per_second: float | None = None
     busy_ms_per_second: float | None = None
+    backpressured_ms_per_second: float | None = None
 
     def idle_ms(self, running_ms: int) -> int | None:
-        """Return the time for which no task of the subtask ran, of `running_ms`."""
-        return None if self.busy_ms is None else max(0, running_ms - self.busy_ms)
+        """Return the time, of `running_ms`, for which no task of the subtask ran and no batch
+        waited for its sink.
+        """
+        if self.busy_ms is None:
+            return None
+        return max(0, running_ms - self.busy_ms - (self.backpressured_ms or 0))
 
     @property
     def idle_ms_per_second(self) -> float | None:
         busy = self.busy_ms_per_second
-        return None if busy is None else max(0.0, 1000.0 - busy)
+        waited = self.backpressured_ms_per_second or 0.0
+        return None if busy is None else max(0.0, 1000.0 - busy - waited)
 
 
 _NAMES = tuple(one.name for one in fields(TaskFigures))
@@ -48,19 +57,29 @@ def subtask_figures(
 ) -> list[TaskFigures]:
     """Return the figures of each subtask of a task, in their order."""
     measured = _measured(progress, task)
-    if measured:
-        return [_of(measured.get(number)) for number in range(task.parallelism)]
     if task.parallelism == 1:
-        return [_of_regions(plan, progress, task)]
+        return [task_figures(plan, progress, task)]
+    numbers = range(task.parallelism)
+    if any(number in measured for number in numbers):
+        return [_of(measured.get(number)) for number in numbers]
     return [UNKNOWN] * task.parallelism
 
 
 def task_figures(plan: Plan, progress: Sequence[RegionProgress], task: Task) -> TaskFigures:
-    """Return the figures of a task as a whole."""
+    """Return the figures of a task as a whole: what Spark measured of its tasks, and where that is
+    unknown, what Spark reports of the regions.
+    """
+    told = _of_regions(plan, progress, task)
     measured = _measured(progress, task)
-    if measured:
-        return total([_of(one) for one in measured.values()])
-    return _of_regions(plan, progress, task)
+    if not measured:
+        return told
+    found = total([_of(one) for one in measured.values()])
+    missing = {
+        name: getattr(told, name)
+        for name in _NAMES
+        if getattr(found, name) is None and getattr(told, name) is not None
+    }
+    return replace(found, **missing)
 
 
 def total(figures: Sequence[TaskFigures]) -> TaskFigures:
@@ -103,8 +122,10 @@ def sources_of(
     return found
 
 
-def _measured(progress: Sequence[RegionProgress], task: Task) -> dict[int, SubtaskProgress]:
-    """Return what Spark measured of the task's subtasks, in the first region that has it."""
+def _measured(progress: Sequence[RegionProgress], task: Task) -> dict[int | None, SubtaskProgress]:
+    """Return what Spark measured, in the first region that has it: by subtask, or (None) of the
+    task as a whole.
+    """
     for region in progress:
         mine = {one.subtask: one for one in region.subtasks if one.vertex == task.head}
         if mine:

@@ -5,6 +5,7 @@ any code of a user can read it. So what only the server needs is taken out:
 
 * `HEADGATE_*`: the server's settings, such as the URL of its database, and tokens of clients;
 * `PG*` and `CREDENTIALS_DIRECTORY`: what libpq and systemd give a server to sign in with;
+* `OPENLINEAGE_*` and `OTEL_EXPORTER_*`: where the server sends lineage events and traces;
 * whatever holds the password of the server's database, under any name.
 
 All else stays. Jobs need it: `JAVA_HOME`, `AWS_*` and the like for their storage.
@@ -18,7 +19,7 @@ from collections.abc import Mapping
 from jobmanager.core.redaction import Secrets
 from jobmanager.core.secret_references import VARIABLE
 
-_PREFIXES = ("HEADGATE_", "PG")
+_PREFIXES = ("HEADGATE_", "PG", "OPENLINEAGE_", "OTEL_EXPORTER_")
 _NAMES = frozenset(["CREDENTIALS_DIRECTORY"])
 
 

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from jobmanager.core.life.attempt import Attempt
+from jobmanager.core.life.events import KEEP_PAUSED_RUNNER
 from jobmanager.core.life.operation import SAVEPOINT
 from jobmanager.core.life.overdue import RunnerLimits, RunnerTimes, overdue
 from jobmanager.services import changes, checkpoints, jobs, runners
@@ -57,7 +58,8 @@ class Reaper:
 
     async def _look_after(self, runner: Runner, attempt: Attempt, now: datetime) -> None:
         if attempt.ended_at is not None:
-            await self._see_off(runner, now - attempt.ended_at, now)
+            stays_for = KEEP_PAUSED_RUNNER if attempt.keeps_runner else timedelta()
+            await self._see_off(runner, now - attempt.ended_at - stays_for, now)
             return
         moved_at = self._starts.moved_at(runner.id)
         heard = RunnerTimes(

@@ -238,6 +238,9 @@ class Cancel(Message):
 
     kind: Literal["cancel"] = "cancel"
     grace_ms: int
+    keep_runner_ms: int | None = None
+    """The job is paused: stay afterwards, with the Spark session open, and wait this long for the
+    next `Run`. None: the runner is not needed any more. A runner that cannot stay just ends."""
 
 
 class Exit(Message):
@@ -338,6 +341,14 @@ class RunnerMemory(Message):
     jvm: JvmFigures | None = None
 
 
+class RunnerThread(Message):
+    """What a thread of a runner does."""
+
+    name: str
+    text: str
+    """Its state, and its stack."""
+
+
 class Heartbeat(Message):
     job: UUID | None
     attempt: Number | None
@@ -346,6 +357,8 @@ class Heartbeat(Message):
     data_moved: Number | None = None
     """While the attempt starts: how much data the runner's processes have read and written, in
     steps of 16 MiB. None: it runs, or there is no attempt."""
+    threads: list[RunnerThread] | None = None
+    """If the answer to the last heartbeat asked for them."""
 
 
 class HeartbeatReply(Message):
@@ -355,6 +368,8 @@ class HeartbeatReply(Message):
     """How long to wait before the next heartbeat: longer if there are many runners."""
     urls: list[str] = []
     """The same as in `RunnerWelcome`, but up to date."""
+    wants_threads: bool = False
+    """True: send the next heartbeat at once, and with `threads`."""
 
 
 class SubtaskAck(Message):

@@ -14,7 +14,8 @@ from pydantic_core import PydanticSerializationError
 
 from jobmanager.protocol.messages import PROTOCOL_VERSION, Directive, Message, RunnerHello
 
-_TOLERANT_SINCE = 2
+TOLERANT_SINCE = 2
+"""The first version that ignores fields which it does not know."""
 ATTEMPT_TOKENS_SINCE = 2
 """The first version whose runners take a token with `Run`, and send it with their messages."""
 
@@ -36,7 +37,7 @@ def written_for(version: int, message: Message) -> str:
     if isinstance(message, RunnerHello):
         spoken = min(message.protocol, version)
         message = message.model_copy(update={"protocol": spoken})
-    if version >= _TOLERANT_SINCE:
+    if version >= TOLERANT_SINCE:
         try:
             return message.model_dump_json()
         except PydanticSerializationError:  # a text that is no Unicode, as of an undecodable path

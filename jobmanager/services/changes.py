@@ -2,7 +2,7 @@
 
 Each is one durable operation: a savepoint between two batches, the end of the attempt, and a new
 attempt that continues from the savepoint. `core.life` advances the operation as the attempts
-report, and rolls it back when an attempt fails.
+report, and rolls it back when an attempt fails. An upgrade that changes only `meta` stops nothing.
 """
 
 from datetime import datetime
@@ -88,6 +88,8 @@ async def plan(
     found = plan_upgrade(change)
     if found.verdict is Verdict.IMPOSSIBLE:
         return found  # Spark would read the state of one vertex as that of another
+    if not found.needs_restart:
+        return found
     return plan_upgrade(change, await trials.judge(job_id, change))
 
 

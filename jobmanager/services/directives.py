@@ -119,6 +119,10 @@ async def _body(
             return messages.CheckpointAborted(checkpoint=effect.checkpoint, reason=effect.reason)
         case effects.CancelAttempt():
             return messages.Cancel(grace_ms=milliseconds(effect.grace))
+        case effects.PauseAttempt():
+            return messages.Cancel(
+                grace_ms=milliseconds(effect.grace), keep_runner_ms=milliseconds(effect.keep_for)
+            )
         case effects.ReleaseRunner():
             return messages.Exit(reason="the attempt has ended")
         case (

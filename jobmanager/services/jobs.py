@@ -1,4 +1,4 @@
-"""Use cases about jobs: submit, cancel, restart."""
+"""Use cases about jobs: submit, cancel, pause, resume, restart."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -7,9 +7,15 @@ from typing import Any
 from jobmanager.core.errors import Fault, IdempotencyKeyReused, InvalidJobGraph
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.schema_pins import without_schemas
 from jobmanager.core.ids import JobId
 from jobmanager.core.life.events import Submitted
-from jobmanager.core.life.job import JobCancelRequested, RestartDue
+from jobmanager.core.life.job import (
+    JobCancelRequested,
+    JobPauseRequested,
+    JobResumeRequested,
+    RestartDue,
+)
 from jobmanager.core.life.life import begin
 from jobmanager.core.life.records import RestorePoint, StoredJob
 from jobmanager.services import artifacts, lives, restore_points
@@ -72,12 +78,23 @@ async def cancel(uow: UnitOfWork, job_id: JobId, reason: str, now: datetime) -> 
     return (await lives.happen(uow, job_id, JobCancelRequested(now, reason))).life.job
 
 
+async def pause(uow: UnitOfWork, job_id: JobId, reason: str, now: datetime) -> StoredJob:
+    """Pause a job; a repeated call changes nothing."""
+    return (await lives.happen(uow, job_id, JobPauseRequested(now, reason))).life.job
+
+
+async def resume(uow: UnitOfWork, job_id: JobId, reason: str, now: datetime) -> StoredJob:
+    """Let a paused job continue; a repeated call changes nothing."""
+    return (await lives.happen(uow, job_id, JobResumeRequested(now, reason))).life.job
+
+
 async def restart_due(uow: UnitOfWork, job_id: JobId, now: datetime) -> StoredJob:
     return (await lives.happen(uow, job_id, RestartDue(now))).life.job
 
 
 def _same(known: StoredJob, document: Mapping[str, Any], parallelism: int, key: str) -> JobId:
-    if known.document != document or known.parallelism != parallelism:
+    is_same = without_schemas(known.document) == without_schemas(document)
+    if not is_same or known.parallelism != parallelism:
         raise IdempotencyKeyReused(
             f"Idempotency-Key {key!r} was used for job {known.id.hex} with another job graph"
         )

@@ -23,7 +23,7 @@ from jobmanager.core.life.health import shown_state
 from jobmanager.core.life.records import HistoryEntry
 from jobmanager.protocol.progress_json import progress_from_json
 from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL
-from jobmanager.services.ports.history import Actor, LiveProgress, Recorded
+from jobmanager.services.ports.history import Actor, HistoryFilter, LiveProgress, Recorded
 from jobmanager.store.tables import IS_LIVE, AttemptRow, HistoryRow, JobRow
 
 _ORDER_LOCK = 0x4849_5354
@@ -95,17 +95,21 @@ class PostgresHistory:
         rows = await self._session.execute(query)
         return [_recorded(row, name, status, health) for row, name, status, health in rows]
 
-    async def before(self, before: int | None, limit: int, job_id: JobId) -> Sequence[Recorded]:
-        """Return entries before an id, the newest first."""
+    async def of_job(self, job_id: JobId, wanted: HistoryFilter) -> Sequence[Recorded]:
+        newest_first, cursor = wanted.newest_first, wanted.cursor
         query = (
             select(HistoryRow, JobRow.name, JobRow.status, JobRow.health)
             .join(JobRow, JobRow.id == HistoryRow.job_id)
             .where(HistoryRow.job_id == job_id)
-            .order_by(HistoryRow.id.desc())
-            .limit(limit)
+            .order_by(HistoryRow.id.desc() if newest_first else HistoryRow.id)
+            .limit(wanted.limit)
         )
-        if before is not None:
-            query = query.where(HistoryRow.id < before)
+        if cursor is not None:
+            query = query.where(HistoryRow.id < cursor if newest_first else HistoryRow.id > cursor)
+        if wanted.kinds:
+            query = query.where(HistoryRow.kind.in_(wanted.kinds))
+        if wanted.since is not None:
+            query = query.where(HistoryRow.at >= wanted.since)
         rows = await self._session.execute(query)
         return [_recorded(row, name, status, health) for row, name, status, health in rows]
 

@@ -122,6 +122,7 @@ def attempt_values(attempt: Attempt) -> dict[str, Any]:
         "kill_at": attempt.kill_at,
         "failure": asdict(attempt.failure) if attempt.failure else None,
         "detail": attempt.detail,
+        "keeps_runner": attempt.keeps_runner,
     }
 
 
@@ -145,6 +146,7 @@ def attempt_of(row: Any) -> Attempt:
         kill_at=row.kill_at,
         failure=_failure(row.failure) if row.failure else None,
         detail=row.detail,
+        keeps_runner=row.keeps_runner,
     )
 
 

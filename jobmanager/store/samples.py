@@ -19,7 +19,7 @@ _BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
 """The time from which bins are counted."""
 _TIMES = tuple(PHASES.values())
 _SUMMED = ("span_ms", "input_rows", "output_rows", "batches", "busy_ms", *_TIMES)
-_LARGEST = ("state_rows", "state_bytes", "lag_ms")
+_LARGEST = ("state_rows", "state_bytes", "lag_ms", "backlog_rows")
 
 
 class PostgresSamples:

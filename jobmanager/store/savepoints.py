@@ -179,7 +179,7 @@ def operation_of(row: Any) -> StoredOperation:
     return StoredOperation(
         OperationId(row.id),
         JobId(row.job_id),
-        SavepointId(row.savepoint_id),
+        SavepointId(row.savepoint_id) if row.savepoint_id else None,
         operation,
         row.created_at,
         _change(row.change) if row.change else None,

@@ -8,6 +8,7 @@ from sqlalchemy import String as Text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from jobmanager.core.graph import meta
 from jobmanager.core.ids import JobId
 from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.health import Health
@@ -59,6 +60,7 @@ def _lines() -> Select[Any]:
             JobRow.id,
             JobRow.name,
             JobRow.graph["mode"].as_string().label("mode"),
+            JobRow.graph[meta.FIELD].label("meta"),
             JobRow.status,
             _STATE.label("state"),
             func.coalesce(JobRow.health_reason, JobRow.reason).label("reason"),
@@ -95,6 +97,9 @@ def _filtered(query: Select[Any], wanted: SummaryFilter) -> Select[Any]:
             query = query.where(IS_LIVE)
     if wanted.only:
         query = query.where(JobRow.id.in_(wanted.only))
+    for name, text in wanted.labels:
+        found = JobRow.graph[meta.FIELD]["labels"][name].as_string()
+        query = query.where(found.is_not(None) if text is None else found == text)
     if wanted.text:
         id_text = func.replace(cast(JobRow.id, Text), "-", "")
         query = query.where(
@@ -129,4 +134,5 @@ def _summary(row: Any) -> JobSummary:
         checkpoint_triggered_at=row.triggered_at,
         checkpoint_ended_at=row.checkpoint_ended_at,
         checkpoint_bytes=row.bytes,
+        meta=meta.stored(row.meta),
     )

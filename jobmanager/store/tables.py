@@ -31,6 +31,7 @@ from jobmanager.core.life.job import Desired, JobStatus
 from jobmanager.core.life.operation import OperationKind, OperationStatus
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.plan.job_plan import SnapshotKind
+from jobmanager.core.signals.delivery import DeliveryStatus
 from jobmanager.services.ports.history import Actor
 
 
@@ -161,6 +162,8 @@ class AttemptRow(Table):
     kill_at: Mapped[datetime | None]
     failure: Mapped[dict[str, Any] | None]
     detail: Mapped[str | None]
+    keeps_runner: Mapped[bool] = mapped_column(server_default=text("false"))
+    """It ended because the job was paused, and its runner stayed for the next attempt."""
     restored: Mapped[list[Any] | None]
     """What each region started from, and why."""
     progress: Mapped[list[Any] | None]
@@ -182,6 +185,7 @@ class AttemptRow(Table):
             postgresql_where=text(f"NOT ({_ENDED_ATTEMPT})"),
         ),
         Index("attempts_kill_at_idx", "kill_at", postgresql_where=text("kill_at IS NOT NULL")),
+        Index("attempts_ended_at_idx", "ended_at", postgresql_where=text("ended_at IS NOT NULL")),
     )
 
 
@@ -285,6 +289,10 @@ class CheckpointRow(Table):
             "job_id",
             postgresql_where=text("status = 'in_progress'"),
         ),
+        # Traces are made of what has ended lately.
+        Index(
+            "checkpoints_ended_at_idx", "ended_at", postgresql_where=text("ended_at IS NOT NULL")
+        ),
         # Those that can be restored: few, however many there were.
         Index(
             "checkpoints_retained_idx",
@@ -381,7 +389,8 @@ class OperationRow(Table):
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     job_id: Mapped[UUID]
-    savepoint_id: Mapped[UUID]
+    savepoint_id: Mapped[UUID | None]
+    """NULL: an upgrade that changes only `meta`, for which the job runs on."""
     kind: Mapped[str]
     status: Mapped[str]
     phases: Mapped[list[Any]]
@@ -405,6 +414,10 @@ class OperationRow(Table):
         ),
         CheckConstraint(
             "(kind IN ('rescale', 'upgrade')) = (change IS NOT NULL)", name="change_says_what"
+        ),
+        CheckConstraint(
+            "savepoint_id IS NOT NULL OR (kind = 'upgrade' AND status = 'completed')",
+            name="only_meta_without_savepoint",
         ),
         # Postgres itself makes sure that only one operation at a time stops or changes a job.
         Index(
@@ -596,6 +609,84 @@ class AuditRow(Table):
     __table_args__ = (_one_of("role", Role), Index("audit_at_idx", "at"))
 
 
+class WebhookRow(Table):
+    """An address that is told of what happens to jobs."""
+
+    __tablename__ = "webhooks"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    url: Mapped[str]
+    events: Mapped[list[Any]]
+    job_pattern: Mapped[str | None]
+    secret: Mapped[str]
+    """The key of the signature, or a reference to a secret."""
+    created_at: Mapped[datetime]
+    told_up_to: Mapped[int]
+    """The id of the last history entry that the rules were applied to."""
+
+    __table_args__ = (Index("webhooks_name_key", "name", unique=True),)
+
+
+class DeliveryRow(Table):
+    """A message to a webhook, or a lineage event: to be sent, or sent."""
+
+    __tablename__ = "deliveries"
+
+    id: Mapped[int] = mapped_column(Identity(always=True), primary_key=True)
+    target: Mapped[str]
+    """The id of a webhook, or `openlineage`."""
+    webhook_id: Mapped[UUID | None]
+    key: Mapped[UUID]
+    """The idempotency id."""
+    event: Mapped[str]
+    job_id: Mapped[UUID | None]
+    job_name: Mapped[str | None]
+    history_id: Mapped[int | None]
+    body: Mapped[str]
+    created_at: Mapped[datetime]
+    due_at: Mapped[datetime]
+    status: Mapped[str]
+    tries: Mapped[int]
+    steps_aside: Mapped[bool]
+    tried_at: Mapped[datetime | None]
+    took_ms: Mapped[int | None]
+    answer_status: Mapped[int | None]
+    error: Mapped[str | None]
+    ended_at: Mapped[datetime | None]
+
+    __table_args__ = (
+        ForeignKeyConstraint(["webhook_id"], ["webhooks.id"], ondelete="CASCADE"),
+        _one_of("status", DeliveryStatus),
+        CheckConstraint(
+            "(ended_at IS NOT NULL) = (status <> 'pending')", name="ended_when_terminal"
+        ),
+        CheckConstraint(
+            "(webhook_id IS NULL) = (target = 'openlineage')", name="target_has_webhook"
+        ),
+        # However often a history entry is read, its message is stored once.
+        Index("deliveries_target_key_key", "target", "key", unique=True),
+        Index(
+            "deliveries_pending_idx",
+            "target",
+            "id",
+            postgresql_where=text("status = 'pending'"),
+        ),
+        Index("deliveries_target_id_idx", "target", "id"),
+        Index("deliveries_webhook_id_idx", "webhook_id"),
+    )
+
+
+class SignalCursorRow(Table):
+    """How far a signal has come that is not a webhook: lineage events, traces."""
+
+    __tablename__ = "signal_cursors"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    history_id: Mapped[int | None]
+    at: Mapped[datetime | None]
+
+
 class SampleRow(Table):
     """What a region did in a span of time. Old samples are summed up over longer spans."""
 
@@ -621,6 +712,8 @@ class SampleRow(Table):
     state_rows: Mapped[int]
     state_bytes: Mapped[int]
     lag_ms: Mapped[int | None]
+    backlog_rows: Mapped[int | None]
+    """NULL: no source counts the rows that it has not read."""
 
     __table_args__ = (
         ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),

@@ -18,8 +18,10 @@ from jobmanager.services.ports.outbox import Outbox
 from jobmanager.services.ports.pruning import Pruning
 from jobmanager.services.ports.runners import Runners
 from jobmanager.services.ports.savepoints import Operations, Savepoints
+from jobmanager.services.ports.signals import Deliveries, SignalCursors, Webhooks
 from jobmanager.store.artifacts import PostgresArtifacts
 from jobmanager.store.checkpoints import PostgresCheckpoints, PostgresKeyGroups
+from jobmanager.store.deliveries import PostgresDeliveries
 from jobmanager.store.history import PostgresHistory
 from jobmanager.store.jars import PostgresJars
 from jobmanager.store.jobs import PostgresAttempts, PostgresJobs, PostgresRunners
@@ -30,8 +32,10 @@ from jobmanager.store.outbox import PostgresOutbox
 from jobmanager.store.pruning import PostgresPruning
 from jobmanager.store.samples import PostgresSamples
 from jobmanager.store.savepoints import PostgresOperations, PostgresSavepoints
+from jobmanager.store.signal_cursors import PostgresSignalCursors
 from jobmanager.store.statistics import PostgresStatistics
 from jobmanager.store.summaries import PostgresSummaries
+from jobmanager.store.webhooks import PostgresWebhooks
 
 Leader = Callable[[], Term | None]
 """Returns the term in which this JobManager leads; None: it does not lead."""
@@ -58,6 +62,9 @@ class PostgresUnitOfWork:
     samples: Samples
     summaries: Summaries
     pruning: Pruning
+    webhooks: Webhooks
+    deliveries: Deliveries
+    signal_cursors: SignalCursors
 
     def __init__(
         self,
@@ -91,6 +98,9 @@ class PostgresUnitOfWork:
         self.samples = PostgresSamples(self._session)
         self.summaries = PostgresSummaries(self._session)
         self.pruning = PostgresPruning(self._session)
+        self.webhooks = PostgresWebhooks(self._session)
+        self.deliveries = PostgresDeliveries(self._session)
+        self.signal_cursors = PostgresSignalCursors(self._session)
         self.history = self._history = PostgresHistory(self._session, self._actor, self._actor_name)
         return self
 

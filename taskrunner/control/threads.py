@@ -84,6 +84,8 @@ class HeartbeatThread(Thread):
         self._ended = Event()
         self.was_delivered = True
         """Whether the last heartbeat was delivered."""
+        self.wants_threads = False
+        """Whether the next heartbeat has to say what the threads do."""
 
     def end(self) -> None:
         self._ended.set()
@@ -94,10 +96,11 @@ class HeartbeatThread(Thread):
             pass
 
     def run(self) -> None:
-        while not self._ended.wait(self._interval):
+        while not self._ended.wait(0 if self.wants_threads else self._interval):
             try:
                 with self._sending:
                     heartbeat = self._read()
+                    self.wants_threads = False
                     sent_at = time.monotonic()
                     reply = self._client.heartbeat(heartbeat)
             except RunnerDismissed as error:
@@ -111,6 +114,7 @@ class HeartbeatThread(Thread):
             if not self.was_delivered:
                 log.info("heartbeat_delivered_again")
             self.was_delivered = True
+            self.wants_threads = reply.wants_threads
             if reply.heartbeat_interval_ms is not None:
                 self._interval = reply.heartbeat_interval_ms / 1000
             if reply.superseded:

@@ -53,6 +53,9 @@ _NAMES: Mapping[str, FailureKind] = {
             "ConnectorJarDamaged",
             # no JobManager for too long: nobody's fault
             "JobManagerLost",
+            # a real-time job needs more slots than it has: the next attempt counts again
+            "NotEnoughSlots",
+            "PartitionsAdded",
         ),
         FailureKind.INFRASTRUCTURE,
     ),

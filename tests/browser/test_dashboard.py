@@ -18,6 +18,12 @@ from tests.support.server import ServerProcess, eventually, freeze_all
 GROUPS = 12
 GRAPH: dict[str, Any] = {
     "name": "bids per auction",
+    "meta": {
+        "owner": "auctions team",
+        "description": "Revenue of each auction.",
+        "runbook": "https://wiki.example.org/bids",
+        "labels": {"tier": "1"},
+    },
     "parallelism": 2,
     "max_parallelism": GROUPS,
     "checkpointing": {"interval": "1h"},
@@ -105,6 +111,7 @@ def test_a_job_from_submission_to_cancellation(dashboard: Dashboard, server: Ser
 
     _rescale(dashboard, server, job)
     _kill_the_runner(dashboard, server, job)
+    _see_what_operators_ask(dashboard)
     _look_everywhere(dashboard, job)
 
     # Cancelled, and the list knows it without a reload.
@@ -115,6 +122,12 @@ def test_a_job_from_submission_to_cancellation(dashboard: Dashboard, server: Ser
     row = page.get_by_role("row").filter(has_text="bids per auction")
     expect(row).to_contain_text("cancelled", timeout=PATIENCE)
     expect(page.get_by_role("button", name="cancelled 1")).to_be_visible()
+    row.get_by_role("button", name="tier=1").click()
+    chosen = page.get_by_role("group", name="Filter by label").get_by_role("button")
+    expect(chosen).to_contain_text("tier=1")
+    expect(row).to_be_visible()
+    chosen.click()
+    expect(chosen).to_have_count(0)
     assert server.status(job)["state"] == "cancelled"
 
 
@@ -186,6 +199,23 @@ def _kill_the_runner(dashboard: Dashboard, server: ServerProcess, job: str) -> N
     expect(cause).to_contain_text("SIGKILL", timeout=PATIENCE)
     expect(cause).to_contain_text(f"attempt {before['attempt']}")
     dashboard.see("Job restarting")
+
+
+def _see_what_operators_ask(dashboard: Dashboard) -> None:
+    """Whose job it is, what changed, when, and what a crash would cost."""
+    head = dashboard.page.locator(".job-head")
+    expect(head).to_contain_text("Owner: auctions team")
+    runbook = head.get_by_role("link", name="Runbook")
+    expect(runbook).to_have_attribute("href", "https://wiki.example.org/bids")
+    expect(head).to_contain_text(re.compile(r"A crash now.*rows? again"), timeout=PATIENCE)
+    dashboard.see("Parallelism 2 → 3")  # among the revisions, below the exceptions
+    dashboard.tab("Metrics")
+    dashboard.see("1 restart, 1 rescale, 1 deploy")
+    changed = dashboard.page.get_by_role("list", name=re.compile("^What changed how the job runs"))
+    expect(changed.get_by_role("link")).not_to_have_count(0)
+    dashboard.tab("Graph")
+    lines = dashboard.page.get_by_role("region", name="Connectors").get_by_role("rowheader")
+    expect(lines).to_have_text(["bids", "out"])
 
 
 def _look_everywhere(dashboard: Dashboard, job: str) -> None:

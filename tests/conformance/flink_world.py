@@ -2,6 +2,7 @@
 documented operations.
 """
 
+import asyncio
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -87,9 +88,21 @@ class FlinkWorld:
                 more["json"] = {"drain": False}
             case (("POST" | "PATCH"), _):
                 more["json"] = {}
+            case "GET", "/taskmanagers/{taskmanagerid}/thread-dump":
+                answer, _ = await asyncio.gather(self.cluster.http.get(url), self._tell_threads())
+                return answer
             case "GET", _ if path.endswith("metrics"):
                 more["params"] = {}
         return await self.cluster.http.request(method, url, **more)
+
+    async def _tell_threads(self) -> None:
+        """As a runner does when the answer to a heartbeat asks for it."""
+        while not (await self.runner.beat())["wants_threads"]:
+            pass  # heartbeats of a moment are answered together
+        body = {"job": self.job, "attempt": self.runner.attempt, "regions": []}
+        threads = [{"name": "python: MainThread", "text": "in main.py"}]
+        answer = await self.runner.post("heartbeat", {**body, "threads": threads})
+        assert answer.json()["wants_threads"] is False
 
 
 async def a_world(cluster: Cluster) -> FlinkWorld:

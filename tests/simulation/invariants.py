@@ -13,7 +13,7 @@ from jobmanager.core.life.attempt import AttemptStatus, RunnerWentSilent
 from jobmanager.core.life.checkpoint import Checkpoint, CheckpointStatus
 from jobmanager.core.life.draft import Life, Step
 from jobmanager.core.life.events import AttemptNews, LifeEvent
-from jobmanager.core.life.job import JobStatus
+from jobmanager.core.life.job import JobResumeRequested, JobStatus
 from jobmanager.core.life.lease import Term
 from jobmanager.core.life.operation import OperationKind, OperationStatus
 from jobmanager.core.life.savepoint import SavepointStatus
@@ -40,6 +40,7 @@ OPERATIONS = "6 operations survive"
 RUNNING = "7 RUNNING means running"
 EXACTLY_ONCE = "8 output is exactly once"
 MAP = "9 the map is the territory"
+PAUSED = "11 a paused job stays paused until it is resumed or cancelled"
 SILENT = "10 a runner counts as silent only if it was"
 
 
@@ -138,7 +139,7 @@ class Invariants:
         if before is None:
             self._begin(life)
             return
-        self._check_job(before, life)
+        self._check_job(before, life, event)
         if isinstance(event, AttemptNews):
             self._check_news(before, event, life)
         for number, checkpoint in life.checkpoints.items():
@@ -149,6 +150,8 @@ class Invariants:
                 self._moved(before, life, old, checkpoint)
         for id, operation in life.operations.items():
             known = before.operations.get(id)
+            if known is None and operation.savepoint_id is None:
+                _check_meta_alone(before, life)
             if known is not None and known is not operation:
                 self._operation_moved(before, life, known.operation.status, id)
 
@@ -178,7 +181,7 @@ class Invariants:
                     last = -1 if batch is None else batch
                     covered[RegionId(sink)] = max(covered.get(RegionId(sink), -1), last)
 
-    def _check_job(self, before: Life, life: Life) -> None:
+    def _check_job(self, before: Life, life: Life, event: LifeEvent | None) -> None:
         old, new = before.job.job, life.job.job
         if old.status.is_terminal and old != new:
             raise InvariantBroken(FENCED, f"a job that was {old.status} is {new.status}")
@@ -193,6 +196,11 @@ class Invariants:
         current = life.attempts[new.attempt].attempt
         if new.status is JobStatus.RUNNING and current.status is not AttemptStatus.RUNNING:
             raise InvariantBroken(RUNNING, f"job is running, its attempt is {current.status}")
+        if old.status is JobStatus.PAUSED and new.attempt != old.attempt:
+            if not isinstance(event, JobResumeRequested):
+                raise InvariantBroken(PAUSED, f"{type(event).__name__} has started a paused job")
+        elif new.status is JobStatus.PAUSED and not current.status.is_terminal:
+            raise InvariantBroken(PAUSED, f"the job is paused, its attempt is {current.status}")
         under_way = [
             one
             for one in life.operations.values()
@@ -453,6 +461,16 @@ def _is_gone_back_to(life: Life, checkpoint: Checkpoint) -> bool:
     saved = next(one for one in life.savepoints.values() if one.checkpoint == checkpoint.number)
     kinds = [one.operation.kind for one in life.operations.values() if one.savepoint_id == saved.id]
     return OperationKind.SAVEPOINT not in kinds
+
+
+def _check_meta_alone(before: Life, after: Life) -> None:
+    """An operation without a savepoint changes what people read, and nothing that runs."""
+    if after.job.revision != before.job.revision + 1:
+        raise InvariantBroken(OPERATIONS, "a change of meta alone has made no revision")
+    if (after.job.job, after.job.base_attempt) != (before.job.job, before.job.base_attempt):
+        raise InvariantBroken(OPERATIONS, "a change of meta alone has changed what runs")
+    if after.checkpoints != before.checkpoints:
+        raise InvariantBroken(OPERATIONS, "a change of meta alone has taken a checkpoint")
 
 
 def _subtasks(life: Life) -> frozenset[SubtaskRef]:

@@ -16,7 +16,7 @@ from jobmanager.core.life.events import (
     Submitted,
     UpgradeRequested,
 )
-from jobmanager.core.life.job import JobCancelRequested
+from jobmanager.core.life.job import JobCancelRequested, JobPauseRequested, JobResumeRequested
 from jobmanager.core.life.operation import OperationKind
 from jobmanager.core.life.records import RestorePoint, Savepoint
 from jobmanager.core.life.savepoint import SavepointStatus
@@ -57,6 +57,22 @@ class CancelJob:
 
     def __str__(self) -> str:
         return "cancel the job"
+
+
+@dataclass(frozen=True, slots=True)
+class PauseJob:
+    job: JobId
+
+    def __str__(self) -> str:
+        return "pause the job"
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeJob:
+    job: JobId
+
+    def __str__(self) -> str:
+        return "resume the job"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +129,17 @@ class Dispose:
         return f"dispose of savepoint {self.savepoint.hex[:8]}"
 
 
-Request = Submit | CancelJob | TakeCheckpoint | TakeSavepoint | Rescale | Upgrade | Dispose
+Request = (
+    Submit
+    | CancelJob
+    | PauseJob
+    | ResumeJob
+    | TakeCheckpoint
+    | TakeSavepoint
+    | Rescale
+    | Upgrade
+    | Dispose
+)
 
 
 def answer_to(jobmanager: "JobManagerParty", request: Request) -> Steps[str]:
@@ -136,6 +162,10 @@ def _event(jobmanager: "JobManagerParty", life: Life, request: Any) -> LifeEvent
     match request:
         case CancelJob():
             return JobCancelRequested(now, "a user asked for it")
+        case PauseJob():
+            return JobPauseRequested(now, "a user asked for it")
+        case ResumeJob():
+            return JobResumeRequested(now, "a user asked for it")
         case TakeCheckpoint():
             return CheckpointRequested(now)
         case TakeSavepoint(id=id, savepoint=savepoint, kind=kind):

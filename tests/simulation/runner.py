@@ -88,6 +88,7 @@ class RunnerParty(Party):
         self._last_order: Order | None = None
         self._exits = Signal()
         self._next_attempt = Signal()
+        self._keep_for = _PATIENCE
         self._reports = _Reports()
         self._was_delivered = True
         self.heard_at = self.seconds
@@ -200,9 +201,11 @@ class RunnerParty(Party):
         if newest is None or directive.attempt != newest.number:
             return
         match body:
-            case messages.Cancel(grace_ms=grace_ms):
+            case messages.Cancel(grace_ms=grace_ms, keep_runner_ms=keep_ms):
                 grace = timedelta(milliseconds=grace_ms)
-                newest.tell(events.CancelAsked(grace, "the JobManager asked for it"))
+                keep_for = None if keep_ms is None else timedelta(milliseconds=keep_ms)
+                self._keep_for = keep_for or _PATIENCE
+                newest.tell(events.CancelAsked(grace, "the JobManager asked for it", keep_for))
             case messages.Stop():
                 newest.tell(events.StopAsked(body, _time_left(body)))
             case messages.Barrier():
@@ -301,7 +304,8 @@ class RunnerParty(Party):
     def _await_next(self, last: AttemptThreads) -> Steps[None]:
         """A runner that was kept waits for its next attempt."""
         at_most = timedelta(milliseconds=_REPORT_WITHIN_MS)
-        waiting = IdleTimeout(self.seconds, _PATIENCE, at_most)
+        patience, self._keep_for = self._keep_for, _PATIENCE
+        waiting = IdleTimeout(self.seconds, patience, max(patience, at_most))
         while not waiting.is_over(self.seconds, self._was_delivered):
             if self.newest is not last:
                 return

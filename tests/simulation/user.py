@@ -15,8 +15,10 @@ from tests.simulation.network import NotDelivered, Refused
 from tests.simulation.requests import (
     CancelJob,
     Dispose,
+    PauseJob,
     Request,
     Rescale,
+    ResumeJob,
     Submit,
     TakeCheckpoint,
     TakeSavepoint,
@@ -61,7 +63,10 @@ class UserParty(Party):
             if self._graph.variant.ends_with_checkpoint and self._world.choices.below(3):
                 yield from self._rescale_near_the_end()
                 continue
-            yield from self._ask(self._wish())
+            wish = self._wish()
+            yield from self._ask(wish)
+            if isinstance(wish, PauseJob):
+                yield from self._rest()
         while self._forks_under_way:
             yield self.scheduler.now + _LOOK_MS
         self.is_done = True
@@ -73,6 +78,13 @@ class UserParty(Party):
             yield self.scheduler.now + 100
         parallelism = (4, 1)[self._world.choices.below(2)]
         yield from self._ask(Rescale(self.job, self._operation(), self._savepoint(), parallelism))
+
+    def _rest(self) -> Steps[None]:
+        """Resumes the job soon after its pause was requested, or later, or cancels it."""
+        yield self.scheduler.now + 250 * self._world.choices.below(40)
+        if self._world.choices.below(5) == 4:
+            yield from self._ask(CancelJob(self.job))
+        yield from self._ask(ResumeJob(self.job))
 
     def _fork_again(self, first: Submit) -> Steps[None]:
         """Another job from what the first has claimed, with a sink of its own: before the first
@@ -141,10 +153,13 @@ class UserParty(Party):
                 return self._disposal()
             case 12:
                 variant = self._graph.variant
-                upgraded = simulated(replace(variant, retained=3 - variant.retained))
+                if choices.below(2):
+                    upgraded = simulated(replace(variant, owner="night shift"))
+                else:
+                    upgraded = simulated(replace(variant, retained=3 - variant.retained))
                 return Upgrade(job, self._operation(), self._savepoint(), upgraded)
             case _:
-                return TakeCheckpoint(job)
+                return PauseJob(job) if choices.below(3) else TakeCheckpoint(job)
 
     def _disposal(self) -> Request:
         """Of any savepoint that is complete, whoever needs it."""

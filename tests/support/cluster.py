@@ -24,6 +24,7 @@ from jobmanager.api.metrics import Meters
 from jobmanager.core.errors import InspectorUnavailable
 from jobmanager.core.ids import AttemptNumber, JobId, JobManagerId, RunnerId
 from jobmanager.core.life.overdue import RunnerLimits
+from jobmanager.core.signals.target_address import address_rules
 from jobmanager.files.snapshot_storage import FileSnapshotStorage
 from jobmanager.loops.checkpoint_timer import CheckpointTimer
 from jobmanager.loops.dispatch import DispatchLoop
@@ -45,6 +46,9 @@ from jobmanager.services.ports.leadership import JobManager
 from jobmanager.services.ports.runners import Launched, Runner
 from jobmanager.services.start_progress import StartProgress
 from jobmanager.services.wakeups import Wakeups
+from jobmanager.services.webhooks import WebhookSending
+from jobmanager.signals.request_sender import HttpRequestSender
+from jobmanager.signals.server_secrets import ServerSecrets
 from jobmanager.store.database import Database
 from tests.support.builders import NOW
 from tests.support.contract import check_answer
@@ -358,12 +362,15 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
     dispatcher = Dispatcher(units, bench, storage, FENCE_AFTER, NOW)
     app = _app()
     transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(
-        transport=transport,
-        base_url="http://headgate",
-        headers={PROTOCOL_HEADER: str(PROTOCOL_VERSION)},  # as runners of this version do
-        event_hooks={"response": [check_answer]},
-    ) as http:
+    async with (
+        HttpRequestSender() as sender,
+        httpx.AsyncClient(
+            transport=transport,
+            base_url="http://headgate",
+            headers={PROTOCOL_HEADER: str(PROTOCOL_VERSION)},  # as runners of this version do
+            event_hooks={"response": [check_answer]},
+        ) as http,
+    ):
         app.state.context = ApiContext(
             units=units,
             storage=storage,
@@ -383,6 +390,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
             to_leader=http,
             access=AccessControl(database.tokens, clock, needs_tokens=False),
             audit=database.audit,
+            webhooks=WebhookSending(sender, ServerSecrets(), address_rules((), takes_any=True)),
         )
         try:
             yield Cluster(

@@ -127,13 +127,15 @@ class Broker:
         headers: Mapping[str, str] | None = None,
         timestamp: int = 0,
     ) -> None:
-        """Sends values and waits until the broker has them; what is no bytes is sent as JSON."""
+        """Sends values and waits until the broker has them. Bytes are sent as they are, None is a
+        tombstone, and anything else is sent as JSON.
+        """
         refused: list[Any] = []
         producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 0, **_QUIET})
         for value in values:
             producer.produce(
                 topic,
-                value if isinstance(value, bytes) else json.dumps(value).encode(),
+                value if isinstance(value, bytes | None) else json.dumps(value).encode(),
                 key=key,
                 partition=partition,
                 headers=dict(headers or {}),

@@ -8,6 +8,7 @@ export type {
   AuditPage,
   CheckpointsConfig,
   CheckpointTriggered,
+  DeliveryPage,
   DryRun,
   HistoryItem,
   HistoryPage,
@@ -26,8 +27,12 @@ export type {
   RunnerPage,
   SavepointPage,
   StateList,
+  SubtaskProgress,
   SummaryPage,
   TokenList,
+  WebhookEvent,
+  WebhookList,
+  WebhookTest,
   WhoAmI,
 } from "./generated/shapes";
 
@@ -45,7 +50,12 @@ export type JobState = shapes.StatusResponse["state"];
 export type JobStatus = shapes.StatusResponse;
 export type JobSummary = shapes.SummaryItem;
 export type KeyGroupsAnswer = shapes.KeyGroupsResponse;
+export type JobMeta = shapes.MetaResponse;
+export type CrashCost = shapes.CrashCostResponse;
+export type Lag = shapes.LagResponse;
+export type Revisions = shapes.RevisionList;
 export type NewToken = shapes.NewTokenResponse;
+export type NewWebhook = shapes.NewWebhookResponse;
 export type Operation = shapes.OperationResponse;
 export type Plan = shapes.JobPlan;
 export type Runner = shapes.RunnerItem;

@@ -13,6 +13,7 @@ import { Jobs } from "./views/jobs";
 import { Savepoints } from "./views/savepoints";
 import { SignIn } from "./views/signIn";
 import { Submit } from "./views/submit";
+import { Webhooks } from "./views/webhooks";
 
 const NAV: [path: string, title: string][] = [
   ["jobs", "Jobs"],
@@ -20,6 +21,7 @@ const NAV: [path: string, title: string][] = [
   ["cluster", "Cluster"],
 ];
 
+const WEBHOOKS: [path: string, title: string] = ["webhooks", "Webhooks"];
 const ACCESS: [path: string, title: string] = ["access", "Access"];
 
 export function App() {
@@ -29,6 +31,8 @@ export function App() {
   const { state, generation } = useSession();
   const isOut = state.kind === "out";
   const isAdmin = useBar("admin") === null;
+  const isOperator = useBar("operator") === null;
+  const pages = [...NAV, ...(isOperator ? [WEBHOOKS] : []), ...(isAdmin ? [ACCESS] : [])];
   useEffect(() => {
     if (isOut) live.stop();
     else live.follow(job ? `/jobs/${job}/events` : "/events?progress=summary");
@@ -47,7 +51,7 @@ export function App() {
           Headgate
         </a>
         <nav aria-label="Main">
-          {(isAdmin ? [...NAV, ACCESS] : NAV).map(([path, title]) => (
+          {pages.map(([path, title]) => (
             <a
               key={path}
               href={link([path])}
@@ -83,6 +87,8 @@ function View({ route }: { route: Route }) {
       return <Savepoints route={route} />;
     case "cluster":
       return <Cluster route={route} />;
+    case "webhooks":
+      return <Webhooks />;
     case "access":
       return <Access />;
     default:
@@ -169,6 +175,7 @@ function titleOf(route: Route): string {
       submit: "Submit",
       savepoints: "Savepoints",
       cluster: "Cluster",
+      webhooks: "Webhooks",
       access: "Access",
     }[first] ?? "Not found"
   );

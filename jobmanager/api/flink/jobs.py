@@ -21,6 +21,7 @@ from jobmanager.api.shapes.flink.jobs import (
 )
 from jobmanager.api.shapes.flink.operations import Nothing
 from jobmanager.api.shapes.flink.plans import JobPlanResponse
+from jobmanager.api.status import meta_shape
 from jobmanager.core.errors import UnsupportedRequest
 from jobmanager.core.life.records import StoredAttempt, StoredJob
 from jobmanager.core.plan.job_plan import Task, plan_of
@@ -165,6 +166,7 @@ def overview_line(stored: StoredJob, attempt: StoredAttempt, now: datetime) -> d
         "tasks": {"total": subtasks, **{word.lower(): n for word, n in counted.items()}},
         "pending-operators": 0,
         "headgate-state": stored.state,
+        "headgate-meta": meta_shape(stored.graph.meta),
     }
 
 

@@ -34,25 +34,44 @@ def answer(metrics: Metrics, get: str) -> list[dict[str, str]]:
     ]
 
 
-def aggregated(components: Sequence[Metrics], get: str, agg: str) -> list[dict[str, Any]]:
-    """Answer for several components. A metric that is no number is left out."""
+def aggregated(
+    components: Sequence[Metrics], get: str, agg: str, whole: Metrics | None = None
+) -> list[dict[str, Any]]:
+    """Answer for several components. A metric that is no number is left out. `whole` has what is
+    known of all components together: a metric that is unknown of each has a sum and an average.
+    """
     modes = [one.lower() for one in listed(agg)] or list(_MODES)
     for mode in modes:
         if mode not in _MODES:
             raise MalformedRequest(f"agg is {mode!r}: use {', '.join(_MODES)}")
     asked = listed(get)
     if not asked:
-        names = dict.fromkeys(name for one in components for name in one)
+        names = dict.fromkeys(name for one in (*components, whole or {}) for name in one)
         return [{"id": name} for name in names]
     found = []
     for name in asked:
         values = [one[name] for one in components if name in one]
+        if whole is not None and name in whole and not _are_known(values):
+            together = _of_whole(float(whole[name]), len(components), modes)
+            if not together:
+                return []
+            found.append({"id": name, **together})
+            continue
         if not values:
             return []
         numbers = [float(one) for one in values if not isinstance(one, str)]
         if len(numbers) == len(values):
             found.append({"id": name, **{mode: _number(mode, numbers) for mode in modes}})
     return found
+
+
+def _are_known(values: Sequence[float | str]) -> bool:
+    return bool(values) and not any(isinstance(one, float) and math.isnan(one) for one in values)
+
+
+def _of_whole(value: float, count: int, modes: Sequence[str]) -> dict[str, float]:
+    known = {"avg": value / max(1, count), "sum": value}
+    return {mode: known[mode] for mode in modes if mode in known}
 
 
 def _number(mode: str, numbers: Sequence[float]) -> float | str:

@@ -24,6 +24,7 @@ from jobmanager.core.task_figures import (
     TaskFigures,
     sources_of,
     subtask_figures,
+    task_figures,
     watermark_of,
 )
 
@@ -104,6 +105,16 @@ def subtask_metrics(plan: Plan, progress: Sequence[RegionProgress], task: Task) 
     return list(found)
 
 
+def whole_metrics(plan: Plan, progress: Sequence[RegionProgress], task: Task) -> Metrics:
+    """Return the metrics of all subtasks of a task together, as far as they are known."""
+    figures = task_figures(plan, progress, task)
+    found = _of_subtask(figures)
+    found.pop("idleTimeMsPerSecond", None)  # it is what is left of a second, of each subtask
+    if figures.busy_ms_per_second is None:
+        found.pop("busyTimeMsPerSecond", None)
+    return found
+
+
 _OF_A_SOURCE = (
     "numRecordsIn",
     "numRecordsInPerSecond",
@@ -128,8 +139,9 @@ def _of_subtask(figures: TaskFigures) -> dict[str, int | float | str]:
         "accumulateBusyTimeMs": figures.busy_ms,
         "busyTimeMsPerSecond": math.nan if busy is None else busy,
         "idleTimeMsPerSecond": figures.idle_ms_per_second,
-        # Spark's tasks never wait for the tasks after them: a batch reads what it processes
-        "backPressuredTimeMsPerSecond": None if busy is None else 0,
+        # a batch whose tasks are done waits for its sink, and so does the next batch
+        "backPressuredTimeMsPerSecond": figures.backpressured_ms_per_second,
+        "accumulateBackPressuredTimeMs": figures.backpressured_ms,
     }
     return {name: value for name, value in known.items() if value is not None}
 

@@ -151,8 +151,15 @@ async def of_subtasks(
     agg: Agg = "",
     subtasks: Annotated[str, Query(description="Such as 0,2,4-6; none: all.")] = "",
 ) -> list[dict[str, Any]]:
-    found = await _subtasks(uow, job_id, vertexid)
-    return aggregated([found[one] for one in chosen_of(subtasks, len(found))], get, agg)
+    async with uow:
+        read = await read_task(uow, job_id, vertexid)
+    progress = read.attempt.progress or ()
+    found = metric_names.subtask_metrics(read.plan, progress, read.task)
+    chosen = chosen_of(subtasks, len(found))
+    whole = None
+    if len(chosen) == len(found):
+        whole = metric_names.whole_metrics(read.plan, progress, read.task)
+    return aggregated([found[one] for one in chosen], get, agg, whole)
 
 
 @router.get(

@@ -89,7 +89,7 @@ async def status(job_id: JobIdPath, triggerid: str, uow: Uow) -> dict[str, Any]:
     async with uow:
         await uow.jobs.get(job_id)
         found = await uow.operations.get(trigger_of(triggerid))
-        if found is None or found.job_id != job_id:
+        if found is None or found.job_id != job_id or found.savepoint_id is None:
             raise OperationNotFound(
                 f"There is no savepoint operation with triggerId={triggerid} for job {job_id.hex}."
             )

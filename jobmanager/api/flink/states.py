@@ -32,6 +32,9 @@ _JOB = {
     JobStatus.STARTING: "INITIALIZING",
     JobStatus.RUNNING: "RUNNING",
     JobStatus.RESTARTING: "RESTARTING",
+    # Flink has no pause: a job that is suspended runs nothing, and has not ended for good
+    JobStatus.PAUSING: "RUNNING",
+    JobStatus.PAUSED: "SUSPENDED",
     JobStatus.CANCELLING: "CANCELLING",
     JobStatus.CANCELLED: "CANCELED",
     JobStatus.FINISHED: "FINISHED",

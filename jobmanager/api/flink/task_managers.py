@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi import Path as PathParameter
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
-from jobmanager.api.context import JobIdPath, Uow
+from jobmanager.api.context import Ctx, JobIdPath, Uow
 from jobmanager.api.flink.cluster_slots import RunnerSlots, read_slots
 from jobmanager.api.flink.metric_names import garbage_collectors
 from jobmanager.api.flink.metrics import runner_named
@@ -24,6 +24,7 @@ from jobmanager.api.shapes.flink.task_managers import (
     ThreadDump,
 )
 from jobmanager.core.errors import LogNotFound, RunnerNotFound, UnsupportedRequest
+from jobmanager.protocol.versions import TOLERANT_SINCE
 from jobmanager.services.ports.runners import Runner
 
 router = APIRouter(tags=[FLINK])
@@ -116,15 +117,28 @@ async def standard_output(taskmanagerid: str, uow: Uow) -> StreamingResponse:
 )
 async def thread_dump(
     taskmanagerid: str,
+    context: Ctx,
     uow: Uow,
     mode: Annotated[str, Query(max_length=30)] = "",
 ) -> dict[str, Any]:
+    """Threads of its Python process and of its JVM. The runner is asked with the answer to its next
+    heartbeat, so this takes a second or two.
+    """
     async with uow:
         runner = await runner_named(uow, taskmanagerid)
-    raise UnsupportedRequest(
-        f"runner {runner.id.hex} answers no questions, it only asks: log in to {runner.host} and "
-        f"run jcmd for the JVM below process {runner.pid}"
-    )
+    if runner.exited_at is not None:
+        raise RunnerNotFound(f"runner {runner.id.hex} has ended: {runner.exit_description}")
+    if runner.protocol < TOLERANT_SINCE:
+        raise UnsupportedRequest(
+            f"runner {runner.id.hex} is of an older version and answers no questions: log in to "
+            f"{runner.host} and run jcmd for the JVM below process {runner.pid}"
+        )
+    found = await context.thread_dumps.ask(runner.id)
+    return {
+        "threadInfos": [
+            {"threadName": one.name, "stringifiedThreadInfo": one.text} for one in found
+        ]
+    }
 
 
 @router.get(

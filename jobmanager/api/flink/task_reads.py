@@ -12,7 +12,7 @@ from jobmanager.core.errors import TaskNotFound
 from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.core.life.records import StoredAttempt, StoredJob
 from jobmanager.core.plan.job_plan import Plan, Task, plan_of
-from jobmanager.core.task_figures import TaskFigures, percentiles, subtask_figures
+from jobmanager.core.task_figures import TaskFigures, percentiles, subtask_figures, task_figures
 from jobmanager.services.ports.runners import Runner
 from jobmanager.services.ports.unit_of_work import UnitOfWork
 
@@ -64,6 +64,11 @@ class TaskRead:
     def figures(self) -> list[TaskFigures]:
         """Of each subtask."""
         return subtask_figures(self.plan, self.attempt.progress or (), self.task)
+
+    @property
+    def whole(self) -> TaskFigures:
+        """Of all subtasks together."""
+        return task_figures(self.plan, self.attempt.progress or (), self.task)
 
     def running_ms(self, now: datetime) -> int:
         """Return how long the attempt has run, without its start."""
@@ -133,8 +138,9 @@ def io_metrics(figures: TaskFigures, running_ms: int) -> dict[str, Any]:
     idle = figures.idle_ms(running_ms)
     return {
         **counts,
-        # Spark's tasks never wait for the tasks after them: a batch reads what it processes
-        "accumulated-backpressured-time": UNKNOWN_TIME if figures.busy_ms is None else 0,
+        "accumulated-backpressured-time": (
+            UNKNOWN_TIME if figures.backpressured_ms is None else figures.backpressured_ms
+        ),
         "accumulated-idle-time": UNKNOWN_TIME if idle is None else idle,
         "accumulated-busy-time": "NaN" if figures.busy_ms is None else float(figures.busy_ms),
     }

@@ -20,12 +20,14 @@ from jobmanager.api.shapes.flink.vertices import (
 )
 from jobmanager.core.errors import MalformedRequest, TaskNotFound
 from jobmanager.core.ids import AttemptNumber
-from jobmanager.core.task_figures import TaskFigures, total, watermark_of
+from jobmanager.core.task_figures import TaskFigures, watermark_of
 
 router = APIRouter(tags=[FLINK])
 Subtask = Annotated[int, Path(ge=0, le=2**31 - 1)]
 Attempt = Annotated[int, Path(ge=0, le=2**31 - 2, description="Flink counts attempts from 0.")]
 NO_FLAME_GRAPHS, HAS_ENDED = -2, -3
+_OK, _LOW = 0.1, 0.5
+"""Up to which ratios Flink calls back-pressure ok, and low."""
 
 
 @router.get(
@@ -91,7 +93,7 @@ async def runners(job_id: JobIdPath, vertexid: str, context: Ctx, uow: Uow) -> d
                 "endpoint": read.endpoint,
                 "status": read.state,
                 **read.span(now),
-                "metrics": io_metrics(total(figures), read.running_ms(now) * len(figures)),
+                "metrics": io_metrics(read.whole, read.running_ms(now) * len(figures)),
                 "status-counts": states.counts(
                     states.TASK_STATES, read.state, read.task.parallelism
                 ),
@@ -127,9 +129,8 @@ async def watermarks(job_id: JobIdPath, vertexid: str, uow: Uow) -> list[dict[st
     response_model_exclude_unset=True,
 )
 async def backpressure(job_id: JobIdPath, vertexid: str, context: Ctx, uow: Uow) -> dict[str, Any]:
-    """Spark's tasks never wait for the tasks after them: a batch reads no more than it processes.
-    So the ratio is 0 wherever Spark's tasks were measured, and the busy ratio tells how close a
-    subtask is to its limit.
+    """A task is under back-pressure while a batch waits for its sink: all its tasks are done, and
+    the next batch cannot begin. While Spark's tasks run, none of them waits for the tasks after it.
     """
     async with uow:
         read = await read_task(uow, job_id, vertexid)
@@ -137,12 +138,14 @@ async def backpressure(job_id: JobIdPath, vertexid: str, context: Ctx, uow: Uow)
     if any(one.busy_ms_per_second is None for one in figures):
         return {"status": "deprecated"}
     measured_at = read.attempt.progress_at or context.clock()
+    subtasks = [_pressure(number, one) for number, one in enumerate(figures)]
+    level = _level(max(one["ratio"] for one in subtasks))
     return {
         "status": "ok",
-        "backpressureLevel": "ok",
+        "backpressureLevel": level,
         "end-timestamp": millis(measured_at),
-        "subtasks": [_pressure(number, one) for number, one in enumerate(figures)],
-        "backpressure-level": "ok",
+        "subtasks": subtasks,
+        "backpressure-level": level,
     }
 
 
@@ -227,11 +230,17 @@ def _subtask(read: TaskRead, number: int, figures: TaskFigures, context: Ctx) ->
 
 def _pressure(number: int, figures: TaskFigures) -> dict[str, Any]:
     busy = min(1.0, round((figures.busy_ms_per_second or 0.0) / 1000, 3))
+    waits = min(round(1 - busy, 3), round((figures.backpressured_ms_per_second or 0.0) / 1000, 3))
     return {
         "subtask": number,
-        "backpressureLevel": "ok",
-        "ratio": 0.0,
-        "idleRatio": round(1 - busy, 3),
+        "backpressureLevel": _level(waits),
+        "ratio": waits,
+        "idleRatio": round(1 - busy - waits, 3),
         "busyRatio": busy,
-        "backpressure-level": "ok",
+        "backpressure-level": _level(waits),
     }
+
+
+def _level(ratio: float) -> Literal["ok", "low", "high"]:
+    """Return Flink's word for a ratio."""
+    return "ok" if ratio <= _OK else "low" if ratio <= _LOW else "high"

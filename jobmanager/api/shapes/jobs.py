@@ -8,6 +8,7 @@ from pydantic import WithJsonSchema
 from jobmanager.api.shapes.flink.plans import JobPlan
 from jobmanager.api.shapes.problems import GraphFault
 from jobmanager.api.shapes.shape import Shape
+from jobmanager.core.life.job import JobStatus
 from jobmanager.services.ports.history import Actor
 
 GraphDocument = Annotated[
@@ -36,6 +37,11 @@ GraphDocument = Annotated[
     ),
 ]
 """A vertex as submitted. Only the fields that every vertex has are described here."""
+
+
+class JobState(Shape):
+    jobid: str
+    state: JobStatus
 
 
 class JobSubmitted(Shape):

@@ -42,9 +42,12 @@ class SavepointMade(Shape):
     path: str
 
 
-class JobChanged(SavepointMade):
+class JobChanged(Shape):
     """The result of a rescale or an upgrade."""
 
+    savepoint: str | None
+    """Null: only `meta` changed, and the job ran on."""
+    path: str | None
     parallelism: FromTo
     graph_revision: FromTo
     key_groups_moved: int

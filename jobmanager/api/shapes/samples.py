@@ -1,8 +1,9 @@
-"""What a job did over time."""
+"""What a job did over time, and whether it catches up."""
 
 from datetime import datetime
 
 from jobmanager.api.shapes.shape import Shape
+from jobmanager.core.lag_trend import Trend
 
 
 class SeriesResponse(Shape):
@@ -23,6 +24,8 @@ class SeriesResponse(Shape):
     state_rows: list[int]
     state_bytes: list[int]
     lag_ms: list[int | None]
+    backlog_rows: list[int | None]
+    """Rows that sources had not read; null: no source counts them."""
 
 
 class SamplesResponse(Shape):
@@ -30,3 +33,18 @@ class SamplesResponse(Shape):
     until: datetime
     step_ms: int
     regions: list[SeriesResponse]
+
+
+class LagResponse(Shape):
+    """Whether the job catches up with its input, from the samples of the last minutes."""
+
+    lag_ms: int | None
+    """How far the slowest region's watermark was behind its last batch."""
+    lag_ms_per_second: float | None
+    """By how much the lag changes; negative: it shrinks."""
+    backlog_rows: int | None
+    """Rows that sources had not read; null: no source counts them."""
+    backlog_rows_per_second: float | None
+    trend: Trend
+    caught_up_in_ms: int | None
+    """0: the job has caught up; null: it is not known to catch up."""

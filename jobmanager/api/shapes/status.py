@@ -28,6 +28,31 @@ class LastCheckpoint(Shape):
     bytes: int
 
 
+class MetaResponse(Shape):
+    """What people want to know of a job, from its graph."""
+
+    owner: str | None
+    description: str | None
+    runbook: str | None
+    """A web address."""
+    labels: dict[str, str]
+
+
+class CrashCostResponse(Shape):
+    """What a crash would cost now, if the working directory of the attempt were lost, too."""
+
+    rows: int
+    """Rows that were read since the last completed checkpoint and would be read again."""
+    replay_ms: int
+    """How long their batches took."""
+    start_ms: int | None
+    """How long the present attempt took to start."""
+    is_at_least: bool
+    """Whether it may be more, because the attempt continued batches of an earlier attempt that no
+    checkpoint covers.
+    """
+
+
 class StatusResponse(Shape):
     status: str
     """Flink's word for `state`, because Flink's clients ask for it at this path."""
@@ -48,6 +73,9 @@ class StatusResponse(Shape):
     restarts: int
     lag: int | None
     """Milliseconds by which the slowest region's watermark was behind its last batch."""
+    meta: MetaResponse
+    crash_cost: CrashCostResponse | None
+    """Null: the job does not run, or its runner does not report it."""
 
 
 class Traffic(Shape):
@@ -82,6 +110,7 @@ class SummaryItem(Shape):
     last_checkpoint: LastCheckpoint | None
     recent: list[float]
     """Rows read a second, for each ten seconds of the last five minutes."""
+    meta: MetaResponse
 
 
 class SummaryPage(Shape):

@@ -191,6 +191,8 @@ ROUTE_RULES: tuple[RouteRule, ...] = (
     RouteRule("POST", "/taskmanagers/{taskmanagerid}/profiler", _O, "profiling a runner"),
     # jobs, checkpoints and savepoints, as Headgate has them
     RouteRule("POST", "/jobs", _O, "submitting a job"),
+    RouteRule("POST", "/jobs/{jobid}/pause", _O, "pausing a job"),
+    RouteRule("POST", "/jobs/{jobid}/resume", _O, "resuming a job"),
     RouteRule("GET", "/jobs/{jobid}/graph", _V, "a job's graph"),
     RouteRule("GET", "/jobs/{jobid}/status", _V, "a job's status"),
     RouteRule("GET", "/jobs/{jobid}/key-groups", _V, "a job's key groups"),
@@ -231,6 +233,8 @@ ROUTE_RULES: tuple[RouteRule, ...] = (
     # what there is to watch
     RouteRule("GET", "/jobs/{jobid}/logs", _V, "a job's log"),
     RouteRule("GET", "/jobs/{jobid}/samples", _V, "a job's figures"),
+    RouteRule("GET", "/jobs/{jobid}/lag", _V, "a job's figures"),
+    RouteRule("GET", "/jobs/{jobid}/revisions", _V, "a job's revisions"),
     RouteRule("GET", "/events", _V, "the events"),
     RouteRule("GET", "/jobs/{jobid}/events", _V, "a job's events"),
     RouteRule("GET", "/jobmanagers", _V, "the list of JobManagers"),
@@ -240,6 +244,12 @@ ROUTE_RULES: tuple[RouteRule, ...] = (
     RouteRule("GET", "/tokens", _A, "the list of tokens"),
     RouteRule("DELETE", "/tokens/{name}", _A, "revoking a token"),
     RouteRule("GET", "/audit", _A, "the audit"),
+    # who is told of what
+    RouteRule("POST", "/webhooks", _A, "creating a webhook"),
+    RouteRule("GET", "/webhooks", _O, "the list of webhooks"),
+    RouteRule("DELETE", "/webhooks/{name}", _A, "deleting a webhook"),
+    RouteRule("POST", "/webhooks/{name}/test", _O, "testing a webhook"),
+    RouteRule("GET", "/webhooks/{name}/deliveries", _O, "a webhook's deliveries"),
     # the server itself
     RouteRule("GET", "/healthz", _OPEN, "whether the process is alive"),
     RouteRule("GET", "/readyz", _OPEN, "whether requests can be served"),

@@ -49,6 +49,9 @@ class Aggregate(Vertex):
     def expressions(self) -> Iterator[tuple[str, str]]:
         yield from named_expressions("aggregate", self.aggregate)
 
+    def real_time_faults(self) -> Iterator[tuple[str, str]]:
+        yield from ()
+
     def needed_columns(self) -> Iterator[tuple[str, str]]:
         yield from named("key", self.key)
 
@@ -73,6 +76,16 @@ class Distinct(Vertex):
 
     def columns_out(self, inputs: Sequence[Columns | None]) -> Columns | None:
         return inputs[0]
+
+    def real_time_faults(self) -> Iterator[tuple[str, str]]:
+        if self.within is not None:
+            yield (
+                "within",
+                (
+                    "Spark's real-time mode does not forget keys by the watermark: leave within "
+                    "out, then every key is remembered for ever"
+                ),
+            )
 
     def needed_columns(self) -> Iterator[tuple[str, str]]:
         yield from named("key", self.key)

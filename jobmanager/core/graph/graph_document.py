@@ -11,11 +11,12 @@ from enum import StrEnum
 from typing import Any
 
 from jobmanager.core.errors import InvalidJobGraph
-from jobmanager.core.graph import graph_shape, secret_places, vertex_document
+from jobmanager.core.graph import graph_shape, meta, real_time, secret_places, vertex_document
 from jobmanager.core.graph.document_fields import Faults, Fields
 from jobmanager.core.graph.job_graph import (
     Checkpointing,
     Execution,
+    ExecutionStyle,
     ExponentialDelay,
     FailureRate,
     FixedDelay,
@@ -41,11 +42,6 @@ class _Strategy(StrEnum):
     FAILURE_RATE = "failure_rate"
 
 
-class _Style(StrEnum):
-    MICRO_BATCH = "micro_batch"
-    REAL_TIME = "real_time"
-
-
 def parse(document: Mapping[str, Any], *, is_new: bool = False) -> JobGraph:
     """Read the graph in `document`. Raises `InvalidJobGraph` with every fault. The name of a new
     graph has limits; graphs that were stored before there were limits are still read.
@@ -66,8 +62,11 @@ def parse(document: Mapping[str, Any], *, is_new: bool = False) -> JobGraph:
         spark=_spark(fields),
         vertices=_vertices(fields, faults, mode),
         artifacts=_artifacts(fields),
+        meta=meta.read(fields.section(meta.FIELD)),
     )
     fields.done()
+    if graph.execution.is_real_time:
+        real_time.check(graph, faults)
     if is_new:
         secret_places.check(document, faults)
     if faults.found:
@@ -145,11 +144,16 @@ def _restart(fields: Fields) -> RestartStrategy:
 
 
 def _execution(fields: Fields) -> Execution:
-    if fields.choice("style", _Style, _Style.MICRO_BATCH) is _Style.REAL_TIME:
-        fields.fault("style", "real_time is not supported by this version of Headgate yet")
+    style = fields.choice("style", ExecutionStyle, ExecutionStyle.MICRO_BATCH)
+    if style is ExecutionStyle.REAL_TIME and fields.has("batch_interval"):
+        fields.fault(
+            "batch_interval",
+            "a real_time job has no batches to space out: leave batch_interval out, and set "
+            "checkpointing.interval",
+        )
     interval = fields.duration("batch_interval", "0s", zero=True) or timedelta(0)
     fields.done()
-    return Execution(interval)
+    return Execution(interval, style)
 
 
 # Settings that decide where state is and what a checkpoint holds. If a job could change them,

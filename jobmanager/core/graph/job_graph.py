@@ -4,10 +4,11 @@ Only `graph_document` should make a graph.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
+from jobmanager.core.graph.meta import JobMeta
 from jobmanager.core.graph.vertex import Vertex
 from jobmanager.core.ids import VertexId
 
@@ -55,9 +56,20 @@ class FailureRate:
 RestartStrategy = NoRestart | FixedDelay | ExponentialDelay | FailureRate
 
 
+class ExecutionStyle(StrEnum):
+    MICRO_BATCH = "micro_batch"
+    REAL_TIME = "real_time"
+    """Records pass at once; what was done is committed once in each checkpoint interval."""
+
+
 @dataclass(frozen=True, slots=True)
 class Execution:
     batch_interval: timedelta
+    style: ExecutionStyle = ExecutionStyle.MICRO_BATCH
+
+    @property
+    def is_real_time(self) -> bool:
+        return self.style is ExecutionStyle.REAL_TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +86,7 @@ class JobGraph:
     vertices: tuple[Vertex, ...]
     artifacts: tuple[str, ...] = ()
     """As submitted: ids, names or paths. In the graph of a job: ids."""
+    meta: JobMeta = field(default_factory=JobMeta)
 
     def vertex(self, vertex_id: VertexId) -> Vertex:
         return next(vertex for vertex in self.vertices if vertex.id == vertex_id)

@@ -128,6 +128,23 @@ class Join(Vertex):
             message = "a keyed vertex always has the job's parallelism: leave it out"
             faults.add(self.id, "parallelism", message)
 
+    def real_time_faults(self) -> Iterator[tuple[str, str]]:
+        if self.static is None:
+            yield (
+                "op",
+                "Spark's real-time mode cannot join two streams: only a stream with a static side",
+            )
+        elif self._is_shuffled_to_static:
+            yield "inputs", "in real-time mode the static side is sent by broadcast, not by hash"
+        if not self.on:
+            yield (
+                "where",
+                (
+                    "Spark's real-time mode joins by equal columns: name them in `on`, and put the "
+                    "rest of the condition into a filter"
+                ),
+            )
+
     def column_faults(self, inputs: Sequence[Columns]) -> Iterator[tuple[str, str]]:
         left, right = inputs
         for side, columns in ((self.left, left), (self.right, right)):

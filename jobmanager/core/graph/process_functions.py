@@ -39,6 +39,9 @@ class KeyedFunction(Vertex):
     def runs_beside_updates(self) -> bool:
         return False
 
+    def real_time_faults(self) -> Iterator[tuple[str, str]]:
+        yield "function", "Spark's real-time mode runs no state of Python functions"
+
     def needed_columns(self) -> Iterator[tuple[str, str]]:
         yield from named("key", self.key)
 
@@ -106,6 +109,9 @@ class Python(Vertex):
     op: ClassVar[str] = "python"
     function: str
     output: str
+
+    def real_time_faults(self) -> Iterator[tuple[str, str]]:
+        yield "function", "Spark's real-time mode runs no Python functions over batches of rows"
 
     def columns_out(self, inputs: Sequence[Columns | None]) -> Columns | None:
         return in_schema(self.output)

@@ -31,6 +31,9 @@ class Map(Vertex):
         yield from named_expressions("select", self.select or {})
         yield from named_expressions("add", self.add)
 
+    def real_time_faults(self) -> Iterator[tuple[str, str]]:
+        yield from ()
+
     def needed_columns(self) -> Iterator[tuple[str, str]]:
         if self.select is None:
             yield from named("drop", (name for name in self.drop if name not in self.add))
@@ -46,6 +49,9 @@ class Filter(Vertex):
 
     def expressions(self) -> Iterator[tuple[str, str]]:
         yield "where", self.where
+
+    def real_time_faults(self) -> Iterator[tuple[str, str]]:
+        yield from ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,9 @@ class FlatMap(Vertex):
     def expressions(self) -> Iterator[tuple[str, str]]:
         yield "explode", self.explode
 
+    def real_time_faults(self) -> Iterator[tuple[str, str]]:
+        yield from ()
+
     def needed_columns(self) -> Iterator[tuple[str, str]]:
         yield from named("keep", self.keep or ())
 
@@ -82,6 +91,9 @@ class Union(Vertex):
 
     def columns_out(self, inputs: Sequence[Columns | None]) -> Columns | None:
         return inputs[0]
+
+    def real_time_faults(self) -> Iterator[tuple[str, str]]:
+        yield from ()
 
     def column_faults(self, inputs: Sequence[Columns]) -> Iterator[tuple[str, str]]:
         first = inputs[0]

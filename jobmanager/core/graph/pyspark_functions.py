@@ -1,6 +1,6 @@
 """The operator `spark`: any PySpark code, as a function of DataFrames."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,6 +26,15 @@ class Spark(Vertex):
     """The function's stateful Spark operators, from its output backwards."""
     keeps_state: bool = False
     """Whether there are stateful operators and the job is a stream: a batch job keeps no state."""
+
+    def real_time_faults(self) -> Iterator[tuple[str, str]]:
+        yield (
+            "op",
+            (
+                "what a PySpark function does is not known before Spark plans it: write map, "
+                "filter, aggregate or sql, which Spark's real-time mode can run"
+            ),
+        )
 
     @property
     def is_keyed(self) -> bool:

@@ -1,5 +1,6 @@
 """The operator `script`: one query of a script, everything from its sources to its sink."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import ClassVar
@@ -30,6 +31,9 @@ class Script(Vertex):
     available_now: bool = False
     """The query reads the input that exists when it starts, and ends."""
     state: tuple[StateKind, ...] = ()
+
+    def real_time_faults(self) -> Iterator[tuple[str, str]]:
+        yield "op", "a script starts its queries with triggers of its own: leave execution out"
 
     @property
     def is_keyed(self) -> bool:

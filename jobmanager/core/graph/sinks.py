@@ -42,6 +42,17 @@ class Sink(Vertex):
         if inputs:
             yield from self.connector.column_faults(inputs[0])
 
+    def real_time_faults(self) -> Iterator[tuple[str, str]]:
+        yield from self.connector.real_time_faults(self.options)
+        if self.mode not in (None, OutputMode.UPDATE):
+            yield (
+                "mode",
+                (
+                    "Spark's real-time mode writes each row as soon as it is known, in mode "
+                    f"update, not {self.mode}: leave mode out"
+                ),
+            )
+
     def check(self, graph: "GraphView", faults: Faults) -> None:
         self.connector.check(self, graph, faults)
         if graph.mode is Mode.BATCH:

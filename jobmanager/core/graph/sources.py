@@ -57,6 +57,9 @@ class Source(Vertex):
         if self.watermark is not None and columns is not None:
             yield from missing_columns([("watermark.column", self.watermark.column)], columns)
 
+    def real_time_faults(self) -> Iterator[tuple[str, str]]:
+        yield from self.connector.real_time_faults(self.options)
+
     def check(self, graph: "GraphView", faults: Faults) -> None:
         if graph.mode is Mode.BATCH and (message := self.connector.fault_in_a_batch):
             faults.add(self.id, "connector", message)

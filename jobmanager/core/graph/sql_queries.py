@@ -1,5 +1,6 @@
 """The operator `sql`: a query over its inputs, which are tables named by vertex ids."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -47,6 +48,19 @@ class Sql(Vertex):
     @property
     def static_inputs(self) -> tuple[VertexId, ...]:
         return self.static
+
+    def real_time_faults(self) -> Iterator[tuple[str, str]]:
+        if self.state in (SqlState.WINDOW, SqlState.JOIN):
+            what = "windows that emit once" if self.state is SqlState.WINDOW else "joined streams"
+            yield "query", f"Spark's real-time mode has no {what}: aggregate by key, or filter"
+        if self.static:
+            yield (
+                "inputs",
+                (
+                    f"{self.static[0]!r} is static: in real-time mode join it in a join vertex, "
+                    "which sends it by broadcast"
+                ),
+            )
 
     def with_static_inputs(self, graph: "GraphView", faults: Faults) -> "Sql":
         inputs = [one.vertex for one in self.inputs]

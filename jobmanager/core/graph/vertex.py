@@ -111,6 +111,12 @@ class Vertex:
         """The output mode of sinks after this vertex; None: other vertices determine it."""
         return None
 
+    def real_time_faults(self) -> Iterator[tuple[str, str]]:
+        """Return why Spark's real-time mode cannot run the vertex in a stream, as field and
+        message. An operator that it can run overrides this.
+        """
+        yield "op", f"Spark's real-time mode cannot run {self.op}"
+
     # How the state is shown to users.
 
     @property

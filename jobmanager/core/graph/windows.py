@@ -67,6 +67,15 @@ class Window(Vertex):
     has_late_side: bool = False
     """Whether a vertex uses the rows that came too late."""
 
+    def real_time_faults(self) -> Iterator[tuple[str, str]]:
+        yield (
+            "op",
+            (
+                "a window emits once, when it has ended, and Spark's real-time mode emits every "
+                "update: aggregate by key and the start of the window, computed in a map"
+            ),
+        )
+
     @property
     def window_columns(self) -> tuple[str, ...]:
         """The output columns between the key and the results."""

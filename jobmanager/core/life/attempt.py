@@ -10,6 +10,7 @@
                                        ▼
                         FINISHED · CANCELLED · FAILED
 
+A pause is a cancellation after which the runner stays for the job's next attempt.
 A runner's report after its attempt has ended changes nothing: the answer says that the attempt was
 superseded. A runner that exits without a final report has failed, unless it had been told to stop.
 """
@@ -26,6 +27,7 @@ from jobmanager.core.life.effects import (
     Effect,
     KillRunner,
     LaunchAttempt,
+    PauseAttempt,
     ReleaseRunner,
     StartAttempt,
 )
@@ -62,6 +64,8 @@ class Attempt:
     failure: Failure | None = None
     detail: str | None = None
     """How the attempt ended, if there are details."""
+    keeps_runner: bool = False
+    """The attempt ended because the job was paused, and its runner stayed for the next."""
 
     @property
     def is_superseded(self) -> bool:
@@ -105,6 +109,16 @@ class CancelRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseRequested:
+    """As a cancellation, but the runner stays for the job's next attempt."""
+
+    at: datetime
+    grace: timedelta
+    keep_for: timedelta
+    """How long the runner waits for that."""
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptFinished:
     at: datetime
 
@@ -123,6 +137,8 @@ class AttemptStopped:
 @dataclass(frozen=True, slots=True)
 class AttemptCancelled:
     at: datetime
+    keeps_runner: bool = False
+    """Whether the runner waits for the job's next attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +182,7 @@ AttemptEvent = (
     | QueriesStarted
     | InputEnded
     | CancelRequested
+    | PauseRequested
     | AttemptFinished
     | AttemptStopped
     | AttemptCancelled
@@ -210,6 +227,8 @@ def transition(attempt: Attempt, event: AttemptEvent) -> AttemptTransition:
             return AttemptTransition(attempt)  # a repetition, or an event that no longer matters
         case CancelRequested():
             return _cancel(attempt, event)
+        case PauseRequested():
+            return _pause(attempt, event)
         case AttemptFinished():
             return _end(attempt, AttemptStatus.FINISHED, event.at)
         case AttemptStopped():
@@ -219,6 +238,9 @@ def transition(attempt: Attempt, event: AttemptEvent) -> AttemptTransition:
             stopped, effects = _end(attempt, status, event.at)
             kept = event.keeps_runner and status is AttemptStatus.FINISHED
             return AttemptTransition(replace(stopped, detail=event.detail), () if kept else effects)
+        case AttemptCancelled(keeps_runner=True):
+            ended, _ = _end(attempt, AttemptStatus.CANCELLED, event.at)
+            return AttemptTransition(replace(ended, keeps_runner=True))
         case AttemptCancelled():
             return _end(attempt, AttemptStatus.CANCELLED, event.at)
         case AttemptFailed():
@@ -252,6 +274,15 @@ def _cancel(attempt: Attempt, event: CancelRequested) -> AttemptTransition:
     kill_at = event.at + event.grace + KILL_AFTER_GRACE
     cancelling = replace(attempt, status=AttemptStatus.CANCELLING, kill_at=kill_at)
     return AttemptTransition(cancelling, (CancelAttempt(attempt.number, event.grace),))
+
+
+def _pause(attempt: Attempt, event: PauseRequested) -> AttemptTransition:
+    if attempt.status is AttemptStatus.CANCELLING:
+        return AttemptTransition(attempt)
+    kill_at = event.at + event.grace + KILL_AFTER_GRACE
+    cancelling = replace(attempt, status=AttemptStatus.CANCELLING, kill_at=kill_at)
+    order = PauseAttempt(attempt.number, event.grace, event.keep_for)
+    return AttemptTransition(cancelling, (order,))
 
 
 def _end(attempt: Attempt, status: AttemptStatus, at: datetime) -> AttemptTransition:

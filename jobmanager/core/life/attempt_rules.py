@@ -17,9 +17,16 @@ from jobmanager.core.life import job as jobs
 from jobmanager.core.life import operation_rules
 from jobmanager.core.life.attempt import Attempt, AttemptEvent, AttemptFailed, RunnerExited
 from jobmanager.core.life.draft import Draft, Life
-from jobmanager.core.life.effects import DiscardAttempts, DismissRunner, HandOverRunner
+from jobmanager.core.life.effects import (
+    DiscardAttempts,
+    DismissRunner,
+    HandOverRunner,
+    ReleaseRunner,
+)
 from jobmanager.core.life.events import (
     CANCEL_GRACE,
+    KEEP_PAUSED_RUNNER,
+    PAUSE_GRACE,
     HeartbeatReceived,
     LaunchFailed,
     RunnerGivenUp,
@@ -42,7 +49,7 @@ def move_attempt(draft: Draft, number: AttemptNumber, event: AttemptEvent) -> No
     found = _noted(draft, found, event)
     before = found.attempt
     if is_newest:
-        event = operation_rules.as_stopped(draft.life, event)
+        event = _with_kept_runner(draft.life, operation_rules.as_stopped(draft.life, event))
         operation_rules.follow_start(draft, event)
     attempt, effects = attempts.transition(before, event)
     if attempt == before:
@@ -58,7 +65,15 @@ def move_attempt(draft: Draft, number: AttemptNumber, event: AttemptEvent) -> No
             changed = jobs.Changed(event.at, go_on.reason)
             move_job(draft, changed, keeps_runner=go_on.keeps_runner)
             return
-    move_job(draft, jobs.AttemptMoved(event.at, attempt, committed_batches(found)))
+    moved = jobs.AttemptMoved(event.at, attempt, committed_batches(found))
+    move_job(draft, moved, keeps_runner=attempt.keeps_runner)
+
+
+def resume_job(draft: Draft, event: jobs.JobResumeRequested) -> None:
+    """Let a paused job continue, on the runner that has waited for it if that is still there."""
+    life = draft.life
+    waits = life.attempt.attempt.keeps_runner and life.has_live_runner
+    move_job(draft, event, keeps_runner=waits)
 
 
 def move_job(draft: Draft, event: jobs.JobEvent, *, keeps_runner: bool = False) -> None:
@@ -76,8 +91,22 @@ def move_job(draft: Draft, event: jobs.JobEvent, *, keeps_runner: bool = False) 
             launch_attempt(draft, event.at, keeps_runner=keeps_runner)
         case jobs.AttemptOrder.CANCEL_CURRENT:
             move_attempt(draft, job.attempt, attempts.CancelRequested(event.at, CANCEL_GRACE))
+        case jobs.AttemptOrder.PAUSE_CURRENT:
+            asked = attempts.PauseRequested(event.at, PAUSE_GRACE, KEEP_PAUSED_RUNNER)
+            move_attempt(draft, job.attempt, asked)
+        case jobs.AttemptOrder.RELEASE_RUNNER:
+            if draft.life.attempt.attempt.keeps_runner and draft.life.has_live_runner:
+                draft.effects.append(ReleaseRunner(job.attempt))
         case None:
             pass
+
+
+def _with_kept_runner(life: Life, event: AttemptEvent) -> AttemptEvent:
+    """Return the event; the runner of an attempt that ended because of a pause stays."""
+    is_pausing = life.job.job.status is jobs.JobStatus.PAUSING and life.has_live_runner
+    if isinstance(event, attempts.AttemptCancelled) and is_pausing:
+        return replace(event, keeps_runner=True)
+    return event
 
 
 def launch_attempt(draft: Draft, now: datetime, *, keeps_runner: bool = False) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobmanager.core.graph import graph_document
+from jobmanager.core.graph import graph_document, meta
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.plan import key_groups
 
@@ -23,6 +23,12 @@ class Change:
     before: Revision
     after: Revision
     allow_non_restored_state: bool = False
+
+    @property
+    def needs_restart(self) -> bool:
+        """Whether the job has to stop for it. Nothing that runs depends on `meta`."""
+        is_rescale = self.before.parallelism != self.after.parallelism
+        return is_rescale or not meta.is_only_change(self.before.document, self.after.document)
 
 
 @dataclass(frozen=True, slots=True)

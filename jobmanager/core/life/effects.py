@@ -103,6 +103,15 @@ class CancelAttempt:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseAttempt:
+    """To the runner: finish the batch, end the attempt, and wait for the next."""
+
+    attempt: AttemptNumber
+    grace: timedelta
+    keep_for: timedelta
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseRunner:
     """To the runner: the attempt has ended, exit."""
 
@@ -157,6 +166,7 @@ ForRunner = (
     | AnnounceCompletion
     | WithdrawBarrier
     | CancelAttempt
+    | PauseAttempt
     | ReleaseRunner
 )
 Effect = ForJobManager | ForRunner

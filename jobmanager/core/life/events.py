@@ -21,7 +21,12 @@ from jobmanager.core.ids import (
 from jobmanager.core.life.attempt import AttemptEvent
 from jobmanager.core.life.checkpoint import BarrierAcked, BarrierDeclined, CheckpointExpired
 from jobmanager.core.life.health import HealthLimits
-from jobmanager.core.life.job import JobCancelRequested, RestartDue
+from jobmanager.core.life.job import (
+    JobCancelRequested,
+    JobPauseRequested,
+    JobResumeRequested,
+    RestartDue,
+)
 from jobmanager.core.life.operation import OperationKind
 from jobmanager.core.life.records import RestorePoint
 from jobmanager.core.progress import RegionProgress
@@ -177,6 +182,8 @@ LifeEvent = (
     | RunnerGivenUp
     | HeartbeatReceived
     | JobCancelRequested
+    | JobPauseRequested
+    | JobResumeRequested
     | RestartDue
     | CheckpointDue
     | CheckpointRequested
@@ -190,3 +197,7 @@ LifeEvent = (
 
 CANCEL_GRACE = timedelta(seconds=30)
 """How long a cancelled attempt has to finish its batch."""
+PAUSE_GRACE = timedelta(minutes=2)
+"""The same of an attempt that is paused. The batch is computed again if that is not enough."""
+KEEP_PAUSED_RUNNER = timedelta(hours=1)
+"""How long the runner of a paused job waits, with its Spark session, for the job to be resumed."""

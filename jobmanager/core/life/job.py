@@ -8,9 +8,13 @@
          │
          └──cancelled──▶ CANCELLED
 
+    STARTING, RUNNING ──pause requested──▶ PAUSING ──attempt ended──▶ PAUSED
+    RESTARTING ──pause requested──▶ PAUSED ──cancelled──▶ CANCELLED
+    PAUSED ──resume requested──▶ STARTING, with the next attempt
+    PAUSING, its pause taken back ──attempt ended──▶ STARTING, with the next attempt
     STARTING, RUNNING ──rescaled, upgraded or rolled back──▶ STARTING, with the next attempt
-    STARTING, RUNNING ──cancel requested──▶ CANCELLING ──attempt ended──▶ CANCELLED
-    STARTING, RUNNING, CANCELLING ──all input processed──▶ FINISHED
+    STARTING, RUNNING, PAUSING ──cancel requested──▶ CANCELLING ──attempt ended──▶ CANCELLED
+    STARTING, RUNNING, PAUSING, CANCELLING ──all input processed──▶ FINISHED
 
 A job has at most one live attempt, and `attempt` is its number: events of other attempts do not
 reach this machine. Times are part of the events.
@@ -34,6 +38,8 @@ class JobStatus(StrEnum):
     STARTING = "starting"
     RUNNING = "running"
     RESTARTING = "restarting"
+    PAUSING = "pausing"
+    PAUSED = "paused"
     CANCELLING = "cancelling"
     CANCELLED = "cancelled"
     FINISHED = "finished"
@@ -46,6 +52,7 @@ class JobStatus(StrEnum):
 
 class Desired(StrEnum):
     RUNNING = "running"
+    PAUSED = "paused"
     CANCELLED = "cancelled"
 
 
@@ -90,6 +97,18 @@ class JobCancelRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class JobPauseRequested:
+    at: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobResumeRequested:
+    at: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class RestartDue:
     at: datetime
 
@@ -102,7 +121,14 @@ class Changed:
     reason: str
 
 
-JobEvent = AttemptMoved | JobCancelRequested | RestartDue | Changed
+JobEvent = (
+    AttemptMoved
+    | JobCancelRequested
+    | JobPauseRequested
+    | JobResumeRequested
+    | RestartDue
+    | Changed
+)
 
 
 class AttemptOrder(StrEnum):
@@ -111,6 +137,10 @@ class AttemptOrder(StrEnum):
     LAUNCH_NEXT = "launch_next"
     """Launch the new attempt `job.attempt`."""
     CANCEL_CURRENT = "cancel_current"
+    PAUSE_CURRENT = "pause_current"
+    """As a cancellation, but its runner stays for the next attempt."""
+    RELEASE_RUNNER = "release_runner"
+    """The attempt has ended, and its runner waits in vain for the next."""
 
 
 class JobTransition(NamedTuple):
@@ -129,10 +159,16 @@ def transition(job: Job, event: JobEvent) -> JobTransition:
     match event:
         case AttemptMoved() if event.attempt.number != job.attempt:
             return JobTransition(job)
+        case AttemptMoved() if job.status is JobStatus.PAUSING:
+            return _follow_pause(job, event)
         case AttemptMoved():
             return JobTransition(_follow(job, event))
         case JobCancelRequested():
             return _cancel(job, event)
+        case JobPauseRequested():
+            return _pause(job, event)
+        case JobResumeRequested():
+            return _resume(job, event)
         case RestartDue():
             return _restart(job, event.at)
         case Changed():
@@ -156,6 +192,19 @@ def _follow(job: Job, event: AttemptMoved) -> Job:
             return _fail(job, event)
         case _:
             return job
+
+
+def _follow_pause(job: Job, event: AttemptMoved) -> JobTransition:
+    """However the attempt ends, the job is paused: it has committed what it has committed."""
+    attempt = event.attempt
+    if not attempt.status.is_terminal or attempt.status is AttemptStatus.FINISHED:
+        return JobTransition(_follow(job, event))
+    if job.desired is Desired.RUNNING:
+        return _launch_next(job, "resumed before it was paused", event.at)
+    reason = job.reason
+    if attempt.failure is not None:
+        reason = f"{reason}; meanwhile attempt {attempt.number} failed: {attempt.failure.message}"
+    return JobTransition(_move(job, JobStatus.PAUSED, reason, event.at))
 
 
 def _fail(job: Job, event: AttemptMoved) -> Job:
@@ -190,19 +239,47 @@ def _cancel(job: Job, event: JobCancelRequested) -> JobTransition:
     wanted = replace(job, desired=Desired.CANCELLED)
     if job.status is JobStatus.CANCELLING:
         return JobTransition(wanted)
-    if job.status is JobStatus.RESTARTING:  # no attempt is alive
-        return JobTransition(_move(wanted, JobStatus.CANCELLED, event.reason, event.at))
+    if job.status in (JobStatus.RESTARTING, JobStatus.PAUSED):  # no attempt is alive
+        order = AttemptOrder.RELEASE_RUNNER if job.status is JobStatus.PAUSED else None
+        return JobTransition(_move(wanted, JobStatus.CANCELLED, event.reason, event.at), order)
     cancelling = _move(wanted, JobStatus.CANCELLING, event.reason, event.at)
     return JobTransition(cancelling, AttemptOrder.CANCEL_CURRENT)
+
+
+def _pause(job: Job, event: JobPauseRequested) -> JobTransition:
+    if job.desired is Desired.CANCELLED:
+        return JobTransition(job)
+    wanted = replace(job, desired=Desired.PAUSED)
+    match job.status:
+        case JobStatus.PAUSING | JobStatus.PAUSED:
+            return JobTransition(wanted)
+        case JobStatus.RESTARTING:  # no attempt is alive
+            return JobTransition(_move(wanted, JobStatus.PAUSED, event.reason, event.at))
+        case _:
+            pausing = _move(wanted, JobStatus.PAUSING, event.reason, event.at)
+            return JobTransition(pausing, AttemptOrder.PAUSE_CURRENT)
+
+
+def _resume(job: Job, event: JobResumeRequested) -> JobTransition:
+    if job.desired is not Desired.PAUSED:
+        return JobTransition(job)
+    wanted = replace(job, desired=Desired.RUNNING)
+    if job.status is JobStatus.PAUSED:
+        return _launch_next(wanted, event.reason, event.at)
+    return JobTransition(wanted)
+
+
+def _launch_next(job: Job, reason: str, at: datetime) -> JobTransition:
+    started = _move(job, JobStatus.STARTING, reason, at)
+    return JobTransition(
+        replace(started, attempt=AttemptNumber(job.attempt + 1)), AttemptOrder.LAUNCH_NEXT
+    )
 
 
 def _restart(job: Job, at: datetime) -> JobTransition:
     if job.status is not JobStatus.RESTARTING or job.restart_at is None or at < job.restart_at:
         return JobTransition(job)
-    restarted = _move(job, JobStatus.STARTING, f"restarted after: {job.reason}", at)
-    return JobTransition(
-        replace(restarted, attempt=AttemptNumber(job.attempt + 1)), AttemptOrder.LAUNCH_NEXT
-    )
+    return _launch_next(job, f"restarted after: {job.reason}", at)
 
 
 def _go_on(job: Job, event: Changed) -> JobTransition:

@@ -22,6 +22,8 @@ Events (`events.py`)
   RunnerGivenUp          a runner out of reach, whose attempt has ended, counts as exited
   HeartbeatReceived      a runner's heartbeat, with the progress of its regions
   JobCancelRequested     a user wants the job to end, without a savepoint
+  JobPauseRequested      a user wants the job to rest at a batch boundary, its runner kept
+  JobResumeRequested     a user wants a paused job to continue
   RestartDue             check whether it is time to restart a failed job
   CheckpointDue          check whether the periodic checkpoint is due
   CheckpointRequested    a user wants a checkpoint now
@@ -40,7 +42,7 @@ Effects (`effects.py`)
   for the JobManager     LaunchAttempt, KillRunner, DiscardCheckpoint, DiscardAttempts,
                          DisposeSavepoint, LetRestorePointGo
   for the runner         StartAttempt, SendBarrier, StopAttempt, AnnounceCompletion,
-                         WithdrawBarrier, CancelAttempt, ReleaseRunner
+                         WithdrawBarrier, CancelAttempt, PauseAttempt, ReleaseRunner
   for the store          HandOverRunner (the next attempt gets the runner of the last attempt),
                          DismissRunner (the runner has exited, and its directives are dropped)
 
@@ -80,7 +82,13 @@ from jobmanager.core.life.events import (
     Submitted,
     UpgradeRequested,
 )
-from jobmanager.core.life.job import JobCancelRequested, JobStatus, RestartDue
+from jobmanager.core.life.job import (
+    JobCancelRequested,
+    JobPauseRequested,
+    JobResumeRequested,
+    JobStatus,
+    RestartDue,
+)
 from jobmanager.core.life.records import HistoryEntry, StoredJob
 
 
@@ -127,6 +135,12 @@ def step(life: Life, event: LifeEvent) -> Step:
         case JobCancelRequested():
             _check_not_ended(life)
             attempt_rules.move_job(draft, event)
+        case JobPauseRequested():
+            request_rules.check_pause(life)
+            attempt_rules.move_job(draft, event)
+        case JobResumeRequested():
+            request_rules.check_resume(life)
+            attempt_rules.resume_job(draft, event)
         case RestartDue():
             attempt_rules.move_job(draft, event)
         case CheckpointDue():

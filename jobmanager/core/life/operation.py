@@ -7,7 +7,8 @@
 A savepoint has one phase. A stop has two: the savepoint, then the end of the attempt, which has
 processed nothing after the savepoint. A rescale and an upgrade continue: a new attempt restores the
 savepoint with the new graph or parallelism, starts, and has to complete a checkpoint. Any failure
-before that checkpoint rolls the operation back.
+before that checkpoint rolls the operation back. An upgrade that changes only `meta` is complete as
+soon as it is stored: it has one phase and no savepoint.
 """
 
 from dataclasses import dataclass, replace
@@ -39,7 +40,7 @@ class OperationStatus(StrEnum):
     """The job runs again with its earlier graph and parallelism."""
 
 
-SAVEPOINT, STOP, START = "savepoint", "stop", "start"
+SAVEPOINT, STOP, START, META = "savepoint", "stop", "start", "meta"
 
 PHASES = {
     OperationKind.SAVEPOINT: (SAVEPOINT,),
@@ -126,6 +127,12 @@ OperationEvent = PhaseEnded | PhaseFailed | Abandoned
 
 def begin(kind: OperationKind, at: datetime) -> Operation:
     return Operation(kind, (OperationPhase(PHASES[kind][0], at),))
+
+
+def done_at_once(kind: OperationKind, phase: str, detail: str, at: datetime) -> Operation:
+    """Return an operation that is complete, because it had to stop nothing."""
+    ended = OperationPhase(phase, at, at, detail)
+    return Operation(kind, (ended,), OperationStatus.COMPLETED, ended_at=at)
 
 
 def transition(operation: Operation, event: OperationEvent) -> Operation:

@@ -109,7 +109,7 @@ def as_stopped(life: Life, event: AttemptEvent) -> AttemptEvent:
     if not isinstance(event, AttemptFailed | RunnerExited | RunnerWentSilent | AttemptStopped):
         return event
     found = life.operation
-    if found is None or found.operation.phase != STOP:
+    if found is None or found.savepoint_id is None or found.operation.phase != STOP:
         return event
     kind = found.operation.kind
     said_so = isinstance(event, AttemptStopped)
@@ -216,8 +216,9 @@ def _roll_back(draft: Draft, operation: StoredOperation, error: str, now: dateti
 def _become(draft: Draft, operation: StoredOperation, revision: Revision) -> None:
     """Let the job continue with a revision, from the operation's savepoint and nothing later."""
     job = draft.life.job
-    savepoint = draft.life.savepoints[operation.savepoint_id]
     assert operation.change is not None
+    assert operation.savepoint_id is not None
+    savepoint = draft.life.savepoints[operation.savepoint_id]
     kind = operation.operation.kind
     # By number, not by value: a graph with another order of columns is another graph.
     is_same = revision.number == job.revision
@@ -278,7 +279,7 @@ def _move(draft: Draft, before: StoredOperation, event: OperationEvent) -> Store
     draft.put_operation(moved)
     has_ended = is_under_way(before) and not is_under_way(moved)
     if has_ended and not _is_plain_savepoint(moved):
-        draft.history.append(_ending(draft.life, moved, event.at))
+        draft.history.append(ending(draft.life, moved, event.at))
     return moved
 
 
@@ -288,7 +289,8 @@ def _is_plain_savepoint(operation: StoredOperation) -> bool:
     return kind is OperationKind.SAVEPOINT and status is OperationStatus.COMPLETED
 
 
-def _ending(life: Life, operation: StoredOperation, now: datetime) -> HistoryEntry:
+def ending(life: Life, operation: StoredOperation, now: datetime) -> HistoryEntry:
+    """Make the entry about the end of an operation."""
     ended = operation.operation
     cause = ended.error or ended.phases[-1].detail or "done"
     detail = {

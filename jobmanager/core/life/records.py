@@ -69,7 +69,8 @@ class Savepoint:
 class StoredOperation:
     id: OperationId
     job_id: JobId
-    savepoint_id: SavepointId
+    savepoint_id: SavepointId | None
+    """None: the job runs on, and no savepoint was needed."""
     operation: Operation
     created_at: datetime
     change: Change | None = None

@@ -4,13 +4,16 @@ from datetime import datetime
 
 from jobmanager.core.errors import (
     IdempotencyKeyReused,
+    JobHasEnded,
     JobNotRunning,
     StopUnderWay,
     UnsupportedRequest,
 )
+from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import Mode
+from jobmanager.core.graph.schema_pins import without_schemas
 from jobmanager.core.ids import JobId
-from jobmanager.core.life import checkpoint_rules, operation
+from jobmanager.core.life import checkpoint_rules, operation, operation_rules
 from jobmanager.core.life.attempt import AttemptFailed
 from jobmanager.core.life.attempt_rules import move_attempt
 from jobmanager.core.life.change import Change, Revision
@@ -23,7 +26,7 @@ from jobmanager.core.life.events import (
     UpgradeRequested,
 )
 from jobmanager.core.life.failure import Failure, FailureKind
-from jobmanager.core.life.job import JobStatus
+from jobmanager.core.life.job import Desired, JobStatus
 from jobmanager.core.life.operation import OperationKind
 from jobmanager.core.life.records import HistoryEntry, Savepoint, StoredOperation
 from jobmanager.core.life.revision import WantedRevision, rescaled, revision_of, upgraded
@@ -53,7 +56,29 @@ def begin_upgrade(draft: Draft, event: UpgradeRequested) -> None:
     job = draft.life.job
     wanted = WantedRevision(event.document, event.parallelism, event.allow_non_restored_state)
     change = Change(revision_of(job), upgraded(job, wanted), event.allow_non_restored_state)
-    _begin(draft, event, OperationKind.UPGRADE, change)
+    if change.needs_restart:
+        _begin(draft, event, OperationKind.UPGRADE, change)
+    else:
+        _describe_anew(draft, event, change)
+
+
+def check_pause(life: Life) -> None:
+    """Raise if the job cannot be paused."""
+    job = life.job
+    if job.graph.mode is Mode.BATCH:
+        raise UnsupportedRequest(
+            "a batch job cannot be paused: it has no boundary before its end; cancel it"
+        )
+    if job.job.status.is_terminal or job.job.desired is Desired.CANCELLED:
+        raise JobHasEnded(f"job {job.id.hex} cannot be paused: it is {job.job.status}")
+    _check_no_operation(life)
+
+
+def check_resume(life: Life) -> None:
+    """Raise if the job will never run again. A job that is not paused is left alone."""
+    job = life.job
+    if job.job.status.is_terminal or job.job.desired is Desired.CANCELLED:
+        raise JobHasEnded(f"job {job.id.hex} cannot be resumed: it is {job.job.status}")
 
 
 def check_repetition(
@@ -67,7 +92,8 @@ def check_repetition(
     if wanted is None or known.change is None:
         return
     after = known.change.after
-    if (after.document, after.parallelism) != (wanted.document, wanted.parallelism):
+    is_same = without_schemas(after.document) == without_schemas(wanted.document)
+    if not is_same or after.parallelism != wanted.parallelism:
         raise IdempotencyKeyReused(f"{known.id.hex} was used for another {kind} already")
 
 
@@ -87,6 +113,29 @@ def end_overdue(draft: Draft, event: OperationOverdue) -> None:
         f"{waited.total_seconds():.0f} s, longer than the checkpoint timeout",
     )
     move_attempt(draft, life.job.job.attempt, AttemptFailed(event.at, failure))
+
+
+def _describe_anew(draft: Draft, event: UpgradeRequested, change: Change) -> None:
+    """Give the job a revision with another `meta`. Its attempt does not notice."""
+    job, now = draft.life.job, event.at
+    if job.job.status.is_terminal:
+        raise JobNotRunning(
+            f"job {job.id.hex} is {job.job.status}: the graph of an ended job stays as it is"
+        )
+    _check_no_operation(draft.life)
+    after = change.after
+    draft.change_job(
+        document=after.document,
+        graph=graph_document.parse(after.document),
+        revision=after.number,
+    )
+    detail = f"only meta changed, so the job runs on: revision {after.number}"
+    done = operation.done_at_once(OperationKind.UPGRADE, operation.META, detail, now)
+    stored = StoredOperation(event.id, job.id, None, done, now, change)
+    draft.put_operation(stored)
+    kind, attempt = OperationKind.UPGRADE, job.job.attempt
+    draft.history.append(HistoryEntry(now, f"{kind}_requested", event.id.hex, attempt))
+    draft.history.append(operation_rules.ending(draft.life, stored, now))
 
 
 def _begin(
@@ -146,12 +195,17 @@ def _check(life: Life) -> None:
     if job.graph.mode is Mode.BATCH:
         raise UnsupportedRequest("a batch job has no savepoints: it is run again as a whole")
     if job.job.status is not JobStatus.RUNNING:
+        hint = ": resume it first" if job.job.status is JobStatus.PAUSED else ""
         raise JobNotRunning(
-            f"job {job.id.hex} is {job.job.status}: only a running job takes savepoints"
+            f"job {job.id.hex} is {job.job.status}: only a running job takes savepoints{hint}"
         )
+    _check_no_operation(life)
+
+
+def _check_no_operation(life: Life) -> None:
+    """Raise if another operation stops or changes the job."""
     if life.operation is not None:
-        doing = _DOING[life.operation.operation.kind]
+        doing, by = _DOING[life.operation.operation.kind], life.operation.id.hex
         raise StopUnderWay(
-            f"job {job.id.hex} is being {doing} already, by operation {life.operation.id.hex}: "
-            "wait for its end"
+            f"job {life.job.id.hex} is being {doing} already, by operation {by}: wait for its end"
         )

@@ -42,7 +42,9 @@ def query_of(graph: JobGraph, sink: VertexId) -> Query:
 
 
 def output_mode_of(graph: JobGraph, sink: VertexId) -> OutputMode:
-    """Return the output mode of a sink."""
+    """Return the output mode of a sink; a real-time query has no other than update."""
+    if graph.execution.is_real_time:
+        return OutputMode.UPDATE
     vertex = graph.vertex(sink)
     if isinstance(vertex, Sink) and vertex.mode is not None:
         return vertex.mode

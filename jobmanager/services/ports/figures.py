@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from jobmanager.core.graph.meta import JobMeta
 from jobmanager.core.ids import (
     JobId,
 )
@@ -56,6 +57,7 @@ class SeriesPoint:
     state_rows: int
     state_bytes: int
     lag_ms: int | None
+    backlog_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,8 @@ class SummaryFilter:
     text: str = ""
     """Text in the name, or at the start of the id."""
     only: Sequence[JobId] = ()
+    labels: Sequence[tuple[str, str | None]] = ()
+    """Names and texts of labels, all of which the job has; None: any text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,7 @@ class JobSummary:
     checkpoint_triggered_at: datetime | None
     checkpoint_ended_at: datetime | None
     checkpoint_bytes: int | None
+    meta: JobMeta
 
 
 class Statistics(Protocol):

@@ -50,6 +50,19 @@ class LiveProgress:
     regions: Sequence[RegionProgress]
 
 
+@dataclass(frozen=True, slots=True)
+class HistoryFilter:
+    """Which entries of a job are wanted, and in which order."""
+
+    limit: int
+    cursor: int | None = None
+    """Only entries after this one, in the order that is wanted."""
+    newest_first: bool = False
+    kinds: Sequence[str] = ()
+    """Empty: all."""
+    since: datetime | None = None
+
+
 class History(Protocol):
     async def add(self, job_id: JobId, *entries: HistoryEntry) -> None: ...
     async def announce(self, job_id: JobId, kind: str, facts: Mapping[str, Any]) -> None:
@@ -60,6 +73,6 @@ class History(Protocol):
     async def after(
         self, after: int, limit: int, job_id: JobId | None = None
     ) -> Sequence[Recorded]: ...
-    async def before(self, before: int | None, limit: int, job_id: JobId) -> Sequence[Recorded]: ...
+    async def of_job(self, job_id: JobId, wanted: HistoryFilter) -> Sequence[Recorded]: ...
     async def newest(self) -> int: ...
     async def progress(self) -> Sequence[LiveProgress]: ...

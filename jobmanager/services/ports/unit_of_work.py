@@ -13,6 +13,7 @@ from jobmanager.services.ports.outbox import Outbox
 from jobmanager.services.ports.pruning import Pruning
 from jobmanager.services.ports.runners import Runners
 from jobmanager.services.ports.savepoints import Operations, Savepoints
+from jobmanager.services.ports.signals import Deliveries, SignalCursors, Webhooks
 
 
 class UnitOfWork(Protocol):
@@ -34,6 +35,9 @@ class UnitOfWork(Protocol):
     samples: Samples
     summaries: Summaries
     pruning: Pruning
+    webhooks: Webhooks
+    deliveries: Deliveries
+    signal_cursors: SignalCursors
 
     async def __aenter__(self) -> Self: ...
     async def __aexit__(self, *exc_info: object) -> None: ...

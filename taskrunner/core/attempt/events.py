@@ -59,6 +59,8 @@ class CancelAsked:
 
     grace: timedelta
     why: str
+    keep_for: timedelta | None = None
+    """The job is paused: the runner waits this long for the job's next attempt. None: it ends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ The precedence, in every phase:
 2. An ending already decided (ENDING): no order or failure changes it, and it is reported.
 3. `Dismissed`: ENDED at once, without a report.
 4. `CancelAsked`: precedes a start and a stop. Queries that fail meanwhile do not make the
-   cancellation a failure.
+   cancellation a failure. A pause is a cancellation after which the runner stays.
 5. A failure: precedes a stop, whose savepoint is declined.
 6. `StopAsked`: the first one counts. Before RUNNING it is kept; if it is aborted or expires before
    any query was asked to end, it is declined and the job keeps running.
@@ -191,7 +191,8 @@ def _obey(
         case events.Dismissed() if not is_decided:
             return go.end_silently(state)
         case events.CancelAsked(grace=grace) if not isinstance(state.phase, Cancelling | Ending):
-            return go.cancel(state, grace.total_seconds())
+            keeps_runner = order.keep_for is not None
+            return go.cancel(state, grace.total_seconds(), keeps_runner=keeps_runner)
         case events.StopAsked() if not is_decided and order.stop.checkpoint > state.answers.newest:
             return _take_stop(state, order)
         case _:

@@ -63,6 +63,8 @@ class Cancelling:
     ended: frozenset[RegionId] = frozenset()
     cut: frozenset[RegionId] = frozenset()
     """Regions that cannot end after a batch, or have failed."""
+    keeps_runner: bool = False
+    """The job is paused: its next attempt will run in this process."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,11 +83,13 @@ def fail(state: AttemptState, failure: FailureReport) -> Stepped:
 # ── cancel ────────────────────────────────────────────────────────────────────
 
 
-def cancel(state: AttemptState, grace_seconds: float) -> Stepped:
+def cancel(state: AttemptState, grace_seconds: float, *, keeps_runner: bool = False) -> Stepped:
+    """Ends the attempt; `keeps_runner`: the job is paused, and its next attempt follows here."""
     if isinstance(state.phase, Preparing):
-        return end_with(state, AttemptCancelledReport(detail="no query had started"))
-    state, declines = decline_stop(state, "not_running", "the job is being cancelled")
-    cancelling = enter(state, Cancelling(state.now + grace_seconds))
+        return end_with(state, AttemptCancelledReport(detail="no query had started"), keeps_runner)
+    doing = "paused" if keeps_runner else "cancelled"
+    state, declines = decline_stop(state, "not_running", f"the job is being {doing}")
+    cancelling = enter(state, Cancelling(state.now + grace_seconds, keeps_runner=keeps_runner))
     return cancelling, (*declines, AskRegionsToStop())
 
 
@@ -99,7 +101,8 @@ def cancelled(state: AttemptState, phase: Cancelling) -> Stepped:
         else f"{region} was stopped in the middle of a batch"
         for region in state.regions
     ]
-    return end_with(state, AttemptCancelledReport(detail="; ".join(details)))
+    report = AttemptCancelledReport(detail="; ".join(details))
+    return end_with(state, report, phase.keeps_runner)
 
 
 # ── stop ──────────────────────────────────────────────────────────────────────

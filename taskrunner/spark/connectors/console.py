@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jobmanager.core.graph.connectors.console import ConsoleSink
 from jobmanager.core.graph.sinks import Sink
@@ -36,5 +37,12 @@ def _open(sink: Sink, console: ConsoleSink, context: WriteContext) -> BatchSink:
     return Shown(lambda text: show(text=text), context.guard)
 
 
+def _pass_on(
+    sink: Sink, console: ConsoleSink, rows: DataFrame, context: WriteContext
+) -> DataStreamWriter:
+    """Spark prints the rows to the runner's standard output at the end of each interval."""
+    return rows.writeStream.format("console").options(numRows=str(_ROWS_SHOWN), truncate="false")
+
+
 READERS = ()
-WRITERS = (SinkWriter(ConsoleSink, _open),)
+WRITERS = (SinkWriter(ConsoleSink, _open, pass_on=_pass_on),)

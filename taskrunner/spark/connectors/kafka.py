@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jobmanager.core.graph.connectors import kafka_fields
 from jobmanager.core.graph.connectors.kafka import KafkaSink, KafkaSource, Metadata
@@ -20,11 +21,12 @@ from jobmanager.core.progress import SourceProgress
 from jobmanager.core.snapshots.manifest import Ancestor
 from taskrunner.core import kafka_failures
 from taskrunner.core.kafka_lag import UnreadRecords, lags, offsets_in
+from taskrunner.core.writer_schemas import WriterSchemas
 from taskrunner.sinks.decided_batches import DecidedBatches
 from taskrunner.sinks.directory import Guard
 from taskrunner.sinks.staged_files import staged_files
 from taskrunner.sinks.staged_transactions import StagedTransactions
-from taskrunner.spark.connectors import kafka_records
+from taskrunner.spark.connectors import kafka_records, met_schemas
 from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.kafka_admin import KafkaAdmin
 from taskrunner.spark.connectors.kafka_transactions import KafkaTransactions
@@ -37,7 +39,6 @@ _unread: dict[str, UnreadRecords] = {}
 
 
 def _read(source: Source, kafka: KafkaSource, context: ReadContext) -> DataFrame:
-    assert source.schema is not None
     _unread.pop(source.id, None)
     options = {
         **_of_kafka(source.options),
@@ -49,7 +50,24 @@ def _read(source: Source, kafka: KafkaSource, context: ReadContext) -> DataFrame
     if context.mode is Mode.STREAMING and kafka.max_rows_per_batch is not None:
         options["maxOffsetsPerTrigger"] = str(kafka.max_rows_per_batch)
     records = context.load("kafka", None, options)
-    return kafka_records.decoded(records, source.id, kafka, source.schema, _of_format(source))
+    return kafka_records.decoded(
+        records,
+        source.id,
+        kafka,
+        source.schema,
+        _of_format(source),
+        _writers(source, kafka, context),
+    )
+
+
+def _writers(source: Source, kafka: KafkaSource, context: ReadContext) -> WriterSchemas:
+    """The schemas that records may have. Of JSON every record is read alike."""
+    registry = kafka.registry
+    if registry is None or registry.resolved is None or not kafka.format.is_avro:
+        return WriterSchemas()
+    if context.is_trial:
+        return WriterSchemas().with_submitted(registry.resolved)
+    return met_schemas.schemas_of(source.id, registry, context.layout.schemas(source.id))
 
 
 def _progress(vertex: str, report: Any) -> SourceProgress:
@@ -77,30 +95,29 @@ def _checkpointed(source: Source, kafka: KafkaSource, offset: Any, context: Read
     unread.measured(behind, admin.written_ms(behind))
 
 
+def _partitions(source: Source, kafka: KafkaSource, spark: SparkSession) -> int:
+    admin = KafkaAdmin(spark, kafka_fields.client_settings(kafka.servers, source.options))
+    return admin.partitions(kafka.subscription)
+
+
 class KafkaBatches(BatchSink):
     """At least once, by Spark's own writer: a batch that is run again is written again. Headers
     tell consumers which rows are the same.
     """
 
     def __init__(self, sink: Sink, kafka: KafkaSink, context: WriteContext) -> None:
+        self._vertex = sink.id
         self._kafka = kafka
-        self._options = {
-            **_of_kafka(sink.options),
-            "kafka.bootstrap.servers": ",".join(kafka.servers),
-            "topic": kafka.topic,
-        }
-        self._name = f"{context.job.hex}/{sink.id}"
+        self._options = _writer_options(sink, kafka)
+        self._name = _output_name(sink, context)
 
     def write(self, rows: DataFrame, batch: int) -> int:
         with counted_before(rows) as (kept, count):
             records = kafka_records.encoded(
                 kept,
+                self._vertex,
                 self._kafka,
-                {
-                    "headgate-job": sql.lit(self._name),
-                    "headgate-batch": sql.lit(str(batch)),
-                    "headgate-row": sql.lower(sql.hex(sql.xxhash64("key", "value"))),
-                },
+                {**_own_headers(self._name), "headgate-batch": sql.lit(str(batch))},
             )
             records.write.format("kafka").options(**self._options).save()
         return count
@@ -173,7 +190,7 @@ class KafkaTransactionalBatches(BatchSink):
 
     def _stage(self, rows: DataFrame, batch: int, staged: Path) -> int:
         observed, count_of = counted(rows, by_partition=False)
-        records = kafka_records.encoded(observed, self._kafka, {})
+        records = kafka_records.encoded(observed, self._sink.id, self._kafka, {})
         nulls = {"partition": sql.lit(None).cast("int"), "timestamp": sql.lit(None).cast("long")}
         records.withColumns(nulls).write.parquet(staged.as_uri())
         count = count_of()
@@ -186,6 +203,35 @@ def _open(sink: Sink, kafka: KafkaSink, context: WriteContext) -> BatchSink:
     if kafka.is_exactly_once:
         return KafkaTransactionalBatches(sink, kafka, context)
     return KafkaBatches(sink, kafka, context)
+
+
+def _pass_on(
+    sink: Sink, kafka: KafkaSink, rows: DataFrame, context: WriteContext
+) -> DataStreamWriter:
+    """At least once, record by record. No header tells the batch: it is one query for all."""
+    headers = _own_headers(_output_name(sink, context))
+    records = kafka_records.encoded(rows, sink.id, kafka, headers)
+    return records.writeStream.format("kafka").options(**_writer_options(sink, kafka))
+
+
+def _own_headers(name: str) -> dict[str, Column]:
+    """The headers by which consumers find repeated records."""
+    return {
+        "headgate-job": sql.lit(name),
+        "headgate-row": sql.lower(sql.hex(sql.xxhash64("key", "value"))),
+    }
+
+
+def _output_name(sink: Sink, context: WriteContext) -> str:
+    return f"{context.job.hex}/{sink.id}"
+
+
+def _writer_options(sink: Sink, kafka: KafkaSink) -> dict[str, str]:
+    return {
+        **_of_kafka(sink.options),
+        "kafka.bootstrap.servers": ",".join(kafka.servers),
+        "topic": kafka.topic,
+    }
 
 
 def _check_rows(sink: Sink, kafka: KafkaSink, rows: DataFrame) -> None:
@@ -209,6 +255,15 @@ def _of_format(source: Source) -> dict[str, str]:
 
 
 READERS = (
-    SourceReader(KafkaSource, _read, _progress, _checkpointed, explain=kafka_failures.explain),
+    SourceReader(KafkaSource, _read, _progress, _checkpointed, _partitions, met_schemas.explain),
 )
-WRITERS = (SinkWriter(KafkaSink, _open, _check_rows, kafka_failures.explain, _lost_batches),)
+WRITERS = (
+    SinkWriter(
+        KafkaSink,
+        _open,
+        _check_rows,
+        kafka_failures.explain,
+        lost_batches=_lost_batches,
+        pass_on=_pass_on,
+    ),
+)

@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from jobmanager.core.graph.connectors.kafka_fields import TopicSelection
 from taskrunner.core.kafka_lag import Place
 from taskrunner.spark.connectors.kafka_transactions import java_map, kafka_calls
 
@@ -42,6 +43,22 @@ class KafkaAdmin:
                 place: int(found.partitionResult(self._partition(place)).get().offset())
                 for place in places
             }
+
+    def partitions(self, wanted: TopicSelection) -> int:
+        """The number of partitions of all these topics together."""
+        with self._admin() as admin:
+            topics: Any = self._jvm.java.util.HashSet()
+            if wanted.pattern is None:
+                for topic in wanted.topics:
+                    topics.add(topic)
+            else:
+                # as Spark does, which matches whole names by Java's rules
+                pattern = self._jvm.java.util.regex.Pattern.compile(wanted.pattern)
+                for topic in admin.listTopics().names().get():
+                    if pattern.matcher(topic).matches():
+                        topics.add(topic)
+            found = admin.describeTopics(topics).allTopicNames().get()
+            return sum(found.get(topic).partitions().size() for topic in topics)
 
     def written_ms(self, positions: Mapping[Place, int]) -> dict[Place, int]:
         """The timestamps of the records at these positions, as far as they answer in time."""

@@ -94,6 +94,10 @@ class SourceReader(Generic[S]):
     """Called after a checkpoint was completed, with Spark's offset of the source at the checkpoint.
     A failure is logged and nothing more.
     """
+    partitions: Callable[[Source, S, SparkSession], int] | None = None
+    """How many tasks read the source at the same time in real-time mode: asks the source itself.
+    None: the connector cannot be used so.
+    """
     explain: Explain = no_explanation
     """What a failure of a query means, if it comes from such a source, and what to do."""
 

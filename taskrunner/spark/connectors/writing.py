@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jobmanager.core.graph.connectors.sink_connector import SinkConnector
 from jobmanager.core.graph.job_graph import JobGraph
@@ -83,4 +84,8 @@ class SinkWriter(Generic[K]):
     withdraws: bool = False
     """Whether its sinks have `BatchSink.withdraw`: then a change of the job that is rolled back
     leaves no rows in a table that only the change named.
+    """
+    pass_on: Callable[[Sink, K, DataFrame, WriteContext], DataStreamWriter] | None = None
+    """Spark's own writer of a stream, with format and options: in real-time mode each row passes
+    at once, and `BatchSink.write` is never called. None: the connector cannot be used so.
     """

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 import pyspark
@@ -43,7 +44,10 @@ from taskrunner.spark.run.batch_work import BatchWork
 from taskrunner.spark.run.directory_proof import prove_directories
 from taskrunner.spark.run.input_files import InputFiles
 from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.run.real_time_query import RealTimeQuery
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
+from taskrunner.spark.run.task_metrics import TaskMetricsReader
+from taskrunner.spark.run.task_progress import TaskProgress
 from taskrunner.spark.scripts.script_program import scripts_of
 from taskrunner.spark.scripts.script_sinks import ScriptBatches
 from taskrunner.spark.state.restoring import Restoring
@@ -82,8 +86,11 @@ class SparkJob:
         past: Past,
         check_fence_time: Callable[[], None] = lambda: None,
         secret: SecretLookup = SecretLookup(),  # noqa: B008 (it is immutable)
+        partitions: Mapping[VertexId, int] = MappingProxyType({}),
     ) -> None:
+        """`partitions`: of the sources of a real-time job, those that there are slots for."""
         self._secret = secret
+        self._partitions = partitions
         self._spark = spark
         self._subject = subject
         self._places = places
@@ -120,6 +127,7 @@ class SparkJob:
         """Sinks whose output waits for its checkpoint."""
         self.regions: list[RegionRun] = []
         self._sources: Mapping[RegionId, Sequence[VertexId]] = {}
+        self._task_metrics = TaskMetricsReader(spark)
 
     @property
     def restored(self) -> Mapping[RegionId, Restore]:
@@ -141,6 +149,7 @@ class SparkJob:
         `check` is called before each region, and may raise an error to abandon the preparation.
         """
         graph = self._subject.graph
+        self._task_metrics.begin()
         sources = Sources(self._reading, self._secret)
         regions = plan_of(graph, self._subject.parallelism).regions
         outputs = self._outputs(regions)
@@ -213,6 +222,8 @@ class SparkJob:
         self._restoring.restore(region, sinks)
         self.held_sinks[region.id] = [one for one in sinks if one.holds_output]
         place = self._places.layout.spark_checkpoint_dir(self._subject.attempt, region.id)
+        if self._subject.graph.execution.is_real_time:
+            return self._real_time_query(region, rows, place)
         writer = sinks[0] if len(sinks) == 1 else self._shared(region, sinks, compiler)
         return RegionQuery(
             self._spark,
@@ -222,6 +233,25 @@ class SparkJob:
             self._fenced(writer),
             place,
             self._inputs(place),
+            self._refreshes,
+            TaskProgress(
+                self._subject.graph, self._subject.parallelism, region, self._task_metrics
+            ),
+        )
+
+    def _real_time_query(self, region: Region, rows: DataFrame, place: Path) -> RealTimeQuery:
+        [sink] = [with_secrets(self._sink(one), self._secret) for one in region.sinks]
+        pass_on = WRITERS[type(sink.connector)].pass_on
+        assert pass_on is not None  # the graph was checked
+        return RealTimeQuery(
+            self._spark,
+            self._subject.graph,
+            region,
+            rows,
+            lambda given: pass_on(sink, sink.connector, given, self._writing),
+            self._check_attempt,
+            place,
+            self._partitions,
             self._refreshes,
         )
 

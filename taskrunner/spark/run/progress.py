@@ -18,6 +18,7 @@ from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan import spark_order
 from jobmanager.core.progress import OperatorProgress, RegionProgress, SourceProgress
 from taskrunner.core.stall_detector import QueryObservation, StallDetector
+from taskrunner.core.uncheckpointed import UncheckpointedWork
 from taskrunner.snapshots.snapshot import offsets_by_source
 from taskrunner.snapshots.spark_log import SparkLog, moment_of
 from taskrunner.spark.connectors.reading import finite_rate, unreadable_metric
@@ -41,10 +42,18 @@ class ProgressMeter:
         self._stall_detector = StallDetector(time.monotonic())
         self._last_seen = ""
         self._input_rows = 0
+        self.written_rows = 0
+        """What Spark's own sinks report; a sink of ours counts by itself."""
         self._busy_ms = 0
         self._measured_batches = 0
         self._phases_ms: dict[str, int] = {}
         self._unreadable: dict[VertexId, int] = {}
+        self._uncheckpointed = UncheckpointedWork()
+        self._checkpointed: int | None = None
+
+    def checkpointed(self, batch: int) -> None:
+        """Note the batch of a completed checkpoint. Any thread may call it."""
+        self._checkpointed = batch
 
     def read(
         self, query: StreamingQuery | None, is_active: bool, output_rows: int
@@ -52,6 +61,8 @@ class ProgressMeter:
         """The progress up to now."""
         reports = query.recentProgress if query is not None else []
         self._count(reports)
+        if self._checkpointed is not None:
+            self._uncheckpointed.cover(self._checkpointed)
         latest = reports[-1] if reports else None
         batch = self._log.last_committed()
         at_last = {} if batch is None else self._at(batch)
@@ -71,6 +82,9 @@ class ProgressMeter:
             busy_ms=self._busy_ms,
             measured_batches=self._measured_batches,
             phases_ms=dict(self._phases_ms),
+            uncheckpointed_rows=self._uncheckpointed.rows,
+            uncheckpointed_busy_ms=self._uncheckpointed.busy_ms,
+            has_checkpoint_of_attempt=self._checkpointed is not None,
             sources=self._source_progress(latest),
             operators=self._operator_progress(latest),
             **at_last,
@@ -121,7 +135,12 @@ class ProgressMeter:
             # an idle query reports the batch it waits for again and again: compare timestamps
             if report.timestamp > self._last_seen:
                 self._last_seen = report.timestamp
-                self._input_rows += sum(self._rows_read(report))
+                rows = sum(self._rows_read(report))
+                self._input_rows += rows
+                self.written_rows += max(0, report.sink.numOutputRows)
+                if _WORK in report.durationMs:
+                    spent = int(report.durationMs.get(_WHOLE, 0))
+                    self._uncheckpointed.add(report.batchId, rows, spent)
                 self._count_unreadable(report)
                 self._count_time(report)
 

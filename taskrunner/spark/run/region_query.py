@@ -35,6 +35,7 @@ from taskrunner.spark.connectors.batch_sink import BatchWriter
 from taskrunner.spark.connectors.refreshes import Refreshes
 from taskrunner.spark.run.input_files import InputFiles
 from taskrunner.spark.run.progress import ProgressMeter
+from taskrunner.spark.run.task_progress import TaskProgress
 
 _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 _POLL_SECONDS = 0.02
@@ -64,8 +65,11 @@ class RegionQuery:
         spark_checkpoint_dir: Path,
         inputs: InputFiles | None = None,
         refreshes: Refreshes | None = None,
+        tasks: TaskProgress | None = None,
     ) -> None:
-        """`inputs`: what is looked at before each batch; None: the job may read any file."""
+        """`inputs`: what is looked at before each batch; None: the job may read any file.
+        `tasks`: measures Spark's tasks; None: nobody does.
+        """
         self.region = region
         self.log = SparkLog(spark_checkpoint_dir)
         self.phase = QueryPhase.RUNNING
@@ -78,6 +82,7 @@ class RegionQuery:
         self._sink = sink
         self._inputs = inputs
         self._refreshes = refreshes or Refreshes()
+        self._tasks = tasks
         self._meter = ProgressMeter(graph, region.id, self.log)
         self._connectors = _connectors(graph, region)
         vertices = [graph.vertex(vertex) for vertex in region.streamed]
@@ -170,7 +175,14 @@ class RegionQuery:
         is_active = self.phase in (QueryPhase.RUNNING, QueryPhase.DRAINING)
         found = self._meter.read(self.query, is_active, self.output_rows)
         is_idle = found.is_idle or self.phase is QueryPhase.FINISHED
-        return replace(found, is_idle=is_idle, accumulators=self._totals.read())
+        subtasks = (
+            self._tasks.read(self.query, found.input_rows, found.output_rows) if self._tasks else []
+        )
+        return replace(found, is_idle=is_idle, accumulators=self._totals.read(), subtasks=subtasks)
+
+    def checkpointed(self, batch: int) -> None:
+        """Note that a recovery would go back to this batch at most."""
+        self._meter.checkpointed(batch)
 
     def offsets(self) -> dict[VertexId, Any]:
         """Each source's offset after the last committed batch."""
@@ -185,6 +197,8 @@ class RegionQuery:
                 self._inputs.check()
             self.output_rows += self._sink.write(rows, batch)
             self._totals.add(batch)
+            if self._tasks is not None:
+                self._tasks.written(batch, rows)
         except BaseException as error:
             self.error = error  # the original Python exception: the JVM returns only its text
             raise

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from pyspark import SparkContext
+
 from jobmanager.protocol.messages import CollectorFigures, JvmFigures
 
 
@@ -32,6 +34,19 @@ def read_jvm_figures(jvm: Any) -> JvmFigures:
             for one in beans.getGarbageCollectorMXBeans()
         ],
     )
+
+
+def print_threads(context: SparkContext) -> str:
+    """Return the stacks of all threads, in the words of `jcmd Thread.print`, by one call."""
+    gateway: Any = context._gateway
+    jvm: Any = context._jvm
+    server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+    name = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
+    arguments = gateway.new_array(jvm.java.lang.Object, 1)
+    arguments[0] = gateway.new_array(jvm.java.lang.String, 0)
+    signature = gateway.new_array(jvm.java.lang.String, 1)
+    signature[0] = "[Ljava.lang.String;"
+    return str(server.invoke(name, "threadPrint", arguments, signature))
 
 
 def _metaspace(beans: Any) -> dict[str, int]:

@@ -18,7 +18,7 @@ from taskrunner.spark.session import (
     java_options,
     state_memory,
 )
-from taskrunner.spark.session.jvm_figures import read_jvm_figures
+from taskrunner.spark.session.jvm_figures import print_threads, read_jvm_figures
 from taskrunner.spark.session.priming import prime
 
 Session = SparkSession
@@ -154,6 +154,11 @@ class WarmSession:
         """The session; None: there is none."""
         return self._spark
 
+    @property
+    def master(self) -> str | None:
+        """The master of the session; None: there is no session."""
+        return None if self._spark is None else self._chosen.get("spark.master")
+
     def open(self, chosen: Mapping[str, str], *, records: bool = False) -> SparkSession:
         """A session with these settings: the existing one, or a new one. A session that has more
         jars than are needed is as good.
@@ -210,6 +215,17 @@ class WarmSession:
             return read_jvm_figures(spark.sparkContext._jvm)
         except Exception as error:  # the JVM is ending, or has ended
             log.debug("jvm_not_read", reason=f"{type(error).__name__}: {error}")
+            return None
+
+    def printed_threads(self) -> str | None:
+        """What the threads of the JVM do; None: there is no JVM, or it does not answer."""
+        spark = self._spark
+        if spark is None:
+            return None
+        try:
+            return print_threads(spark.sparkContext)
+        except Exception as error:  # the JVM is ending, or cannot
+            log.debug("threads_not_read", reason=f"{type(error).__name__}: {error}")
             return None
 
     def close(self) -> None:

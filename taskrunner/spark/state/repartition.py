@@ -8,6 +8,7 @@ This module adds what the rewrite does not do:
 
 * An operator without a key has one partition, whatever the number (`Layout.SINGLE`). The
   rewrite moves its state to the partition of the empty key's hash, where no query reads it.
+* State that was written in real-time mode names its aggregation as the rewrite does not know.
 * A region without hashed state cannot be rewritten, and need not be; but its log also keeps
   Spark at the old number of shuffle partitions.
 """
@@ -20,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from jobmanager.core.plan.key_groups import Layout, subtasks
-from taskrunner.snapshots import spark_state
+from taskrunner.snapshots import operator_names, spark_state
 from taskrunner.snapshots.restore_source import RestoreRefused
 from taskrunner.snapshots.spark_log import SparkLog
 
@@ -42,6 +43,7 @@ def repartition(
     if not {Layout.HASHED, Layout.GROUPED} & set(layouts):
         log.set_shuffle_partitions(parallelism)
         return None
+    operator_names.use_names_of_batches(directory)
     _rewrite(spark, directory, parallelism)
     batch = log.last_committed()
     assert batch is not None

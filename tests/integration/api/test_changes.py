@@ -407,3 +407,95 @@ async def test_an_upgrade_repeated_with_its_key_is_one(cluster: Cluster) -> None
     second = await cluster.http.post(path, json=new, headers=headers)
 
     assert first.json() == second.json()
+
+
+META = {
+    "owner": "payments",
+    "description": "Revenue of each auction.",
+    "runbook": "https://wiki.example.org/revenue",
+    "labels": {"tier": "1"},
+}
+
+
+async def test_a_change_of_meta_alone_stops_nothing(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document())
+    told = len(await runner.directives())
+    new = a_document(meta=META)
+
+    plan = (await upgrade(cluster, job, new, dry_run=True)).json()
+    answer = await upgrade(cluster, job, new)
+
+    assert (plan["verdict"], plan["needs_restart"]) == ("compatible", False)
+    done = await operation_of(cluster, answer.json()["operation"])
+    assert (done["status"], [one["name"] for one in done["phases"]]) == ("completed", ["meta"])
+    assert done["result"]["savepoint"] is None
+    assert done["result"]["graph_revision"] == {"from": 1, "to": 2}
+    graph = await cluster.get(f"/v1/jobs/{job}/graph")
+    assert (graph["graph"], graph["revision"]) == (new, 2)
+    status = await cluster.get(f"/v1/jobs/{job}/status")
+    assert (status["state"], status["attempt"], status["meta"]) == ("running", 1, META)
+    assert len(await runner.directives()) == told
+    saved = (await cluster.get("/v1/savepoints"))["items"]
+    assert [one for one in saved if one["job"] == job] == []
+    [listed] = (await cluster.get(f"/v1/jobs/{job}/operations"))["items"]
+    assert listed == done
+    history = (await cluster.get(f"/v1/jobs/{job}/history"))["items"]
+    [ended] = [one for one in history if one["kind"] == "upgrade_completed"]
+    assert ended["cause"] == "only meta changed, so the job runs on: revision 2"
+
+
+async def test_revisions_say_what_each_change_changed(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document())
+    await upgrade(cluster, job, a_document(meta=META))
+    failed = await upgrade(cluster, job, {**a_document_with("big", where="x > 1"), "meta": META})
+    assert failed.status_code == 202
+    under_way = await cluster.get(f"/v1/jobs/{job}/revisions")
+    await stopped(runner)
+    await next_attempt(runner).fail("no such column", restartable=False)
+
+    rolled_back = await cluster.get(f"/v1/jobs/{job}/revisions")
+
+    assert under_way == rolled_back
+    assert (rolled_back["revision"], rolled_back["parallelism"]) == (2, 2)
+    [found] = rolled_back["items"]
+    assert (found["kind"], found["needs_restart"]) == ("upgrade", False)
+    assert found["revision"] == {"from": 1, "to": 2}
+    assert found["changes"] == [{"vertex": None, "field": "meta", "before": None, "after": META}]
+
+
+async def test_meta_changes_while_a_job_restarts_and_not_after_its_end(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document())
+    await runner.fail("no more disk", restartable=True)
+
+    while_down = await upgrade(cluster, job, a_document(meta=META))
+    await cluster.http.patch(f"/v1/jobs/{job}")
+    after_end = await upgrade(cluster, job, a_document(meta={"owner": "nobody"}))
+
+    assert while_down.status_code == 202
+    assert (await cluster.get(f"/v1/jobs/{job}/status"))["meta"]["owner"] == "payments"
+    assert after_end.status_code == 409
+    assert "stays as it is" in after_end.json()["detail"]
+
+
+async def test_meta_waits_for_the_end_of_another_change(cluster: Cluster) -> None:
+    job, _ = await cluster.running(a_document(max_parallelism=8))
+    await rescale(cluster, job, 4)
+
+    refused = await upgrade(cluster, job, a_document(max_parallelism=8, meta=META))
+
+    assert refused.status_code == 409
+    assert "is being rescaled already" in refused.json()["detail"]
+
+
+async def test_the_next_attempt_has_the_revision_with_the_new_meta(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document())
+    await upgrade(cluster, job, a_document(meta=META))
+    operation = await rescale(cluster, job, 4)
+    await stopped(runner)
+
+    await next_attempt(runner).fail("no such partition", restartable=False)
+
+    done = await operation_of(cluster, operation)
+    assert done["status"] == "rolled_back"
+    graph = await cluster.get(f"/v1/jobs/{job}/graph")
+    assert (graph["graph"], graph["revision"]) == (a_document(meta=META), 2)

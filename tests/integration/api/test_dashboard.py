@@ -121,6 +121,35 @@ async def test_lines_come_in_pages_and_can_be_searched(cluster: Cluster) -> None
     assert (await cluster.http.get("/v1/jobs/summary?cursor=x")).status_code == 400
 
 
+async def test_jobs_are_found_by_their_labels(cluster: Cluster) -> None:
+    plain = await cluster.submit(a_document(name="plain"))
+    one = await cluster.submit(
+        a_document(name="one", meta={"owner": "me", "labels": {"tier": "1", "team": "a=b"}})
+    )
+    two = await cluster.submit(a_document(name="two", meta={"labels": {"tier": "2"}}))
+
+    async def found(*labels: str) -> set[str]:
+        answer = await cluster.http.get("/v1/jobs/summary", params={"label": list(labels)})
+        assert answer.status_code == 200, answer.text
+        return {item["id"] for item in answer.json()["items"]}
+
+    assert await found() >= {plain, one, two}
+    assert await found("tier") == {one, two}
+    assert await found("tier=1") == {one}
+    assert await found("tier", "team=a=b") == {one}
+    assert await found("tier=") == set()
+    assert await found("no,such}label") == set()
+    [line] = (await cluster.get(f"/v1/jobs/summary?job={one}"))["items"]
+    assert line["meta"] == {
+        "owner": "me",
+        "description": None,
+        "runbook": None,
+        "labels": {"tier": "1", "team": "a=b"},
+    }
+    listed = (await cluster.get("/v1/jobs/overview"))["jobs"]
+    assert {item["jid"]: item["headgate-meta"]["owner"] for item in listed}[one] == "me"
+
+
 async def test_what_has_not_changed_is_not_sent_again(cluster: Cluster) -> None:
     job = await cluster.submit(a_document(name="tagged"))
     path = f"/v1/jobs/summary?job={job}"
@@ -291,3 +320,61 @@ async def test_history_can_be_read_from_its_end(cluster: Cluster) -> None:
     rest = await cluster.get(f"/v1/jobs/{job}/history?newest_first=true&cursor={first['next']}")
 
     assert [*first["items"], *rest["items"]] == forward[::-1]
+
+
+# ── what a crash would cost ───────────────────────────────────────────────────
+
+
+async def test_the_status_says_what_a_crash_would_cost(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document(name="costly"))
+    await runner.beat(progress(500))
+    unknown = (await cluster.get(f"/v1/jobs/{job}/status"))["crash_cost"]
+
+    await runner.beat(progress(500, uncheckpointed_rows=120, uncheckpointed_busy_ms=800))
+    known = (await cluster.get(f"/v1/jobs/{job}/status"))["crash_cost"]
+    await runner.fail("no more disk", restartable=True)
+    after = (await cluster.get(f"/v1/jobs/{job}/status"))["crash_cost"]
+
+    assert (unknown, after) == (None, None)
+    assert (known["rows"], known["replay_ms"], known["is_at_least"]) == (120, 800, False)
+    assert known["start_ms"] is not None
+
+
+# ── whether a job catches up ──────────────────────────────────────────────────
+
+
+async def test_a_backlog_that_shrinks_has_an_end(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document(name="behind"))
+    sampler = Sampler(cluster.database.unit_of_work, cluster.clock)
+    unknown = await cluster.get(f"/v1/jobs/{job}/lag")
+
+    for left in range(900, 0, -100):
+        source = {"vertex": "bids", "backlog_rows": left}
+        await runner.beat(progress(1000 - left, sources=[source]))
+        await sampler.run_once()
+        cluster.clock.pass_time(10)
+
+    found = await cluster.get(f"/v1/jobs/{job}/lag")
+    assert (unknown["trend"], unknown["caught_up_in_ms"]) == ("unknown", None)
+    assert (found["trend"], found["backlog_rows"]) == ("shrinking", 100)
+    assert 8_000 <= found["caught_up_in_ms"] <= 12_000
+    series = (await cluster.get(f"/v1/jobs/{job}/samples"))["regions"][0]
+    assert series["backlog_rows"][-1] == 100
+
+
+async def test_history_can_be_asked_for_some_kinds_since_a_time(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document(name="marked"))
+    cluster.clock.pass_time(60)
+    since = cluster.clock().isoformat()
+    await runner.fail("no more disk", restartable=True)
+
+    async def kinds(**params: Any) -> list[str]:
+        answer = await cluster.http.get(f"/v1/jobs/{job}/history", params=params)
+        assert answer.status_code == 200, answer.text
+        return [one["kind"] for one in answer.json()["items"]]
+
+    wanted = ["job_submitted", "job_restarting"]
+    assert await kinds(kind=wanted) == wanted
+    assert await kinds(kind=wanted, newest_first=True) == wanted[::-1]
+    assert await kinds(kind=wanted, since=since) == ["job_restarting"]
+    assert "attempt_failed" in await kinds(since=since)

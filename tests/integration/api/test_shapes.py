@@ -69,7 +69,6 @@ ABSENT = {
     ("get", "/v1/datasets/delete/{triggerid}"),
     ("post", "/v1/jobmanager/profiler"),
     ("post", "/v1/taskmanagers/{taskmanagerid}/profiler"),
-    ("get", "/v1/taskmanagers/{taskmanagerid}/thread-dump"),
 }
 """Routes of Flink's about what Headgate has not: they only refuse."""
 
@@ -148,6 +147,8 @@ async def _ask_about_the_job(cluster: Cluster, job: str) -> None:
     for what in ("/checkpoints/config", "/checkpoints/details/1", "/checkpoints/1", "/history"):
         await cluster.get(f"{about}{what}")
     for what in ("/graph", "/status", "/key-groups", "/samples", "/resource-requirements"):
+        await cluster.get(f"{about}{what}")
+    for what in ("/lag", "/revisions"):
         await cluster.get(f"{about}{what}")
     task = (await cluster.get(about))["vertices"][0]["id"]
     await cluster.get(f"{about}/vertices/{task}/accumulators")
@@ -249,6 +250,8 @@ async def _change(cluster: Cluster, job: str, runner: PlayedRunner) -> None:
     assert answer.status_code == 200, answer.text
     trigger = (await _post(cluster, f"{about}/savepoints", json={}))["request-id"]
     await cluster.get(f"{about}/savepoints/{trigger}")
+    for what in ("pause", "resume"):
+        assert (await cluster.http.post(f"{about}/{what}")).status_code == 202
     assert (await cluster.http.patch(about)).status_code == 202
     other, _ = await cluster.running(a_document(name="other"))
     await _post(cluster, f"/v1/jobs/{other}/stop", json={})

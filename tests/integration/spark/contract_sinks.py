@@ -7,7 +7,7 @@ see, and after which steps of a batch a kill is to be tried.
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,25 +15,30 @@ import deltalake
 import psycopg
 import pytest
 
+from jobmanager.core.ids import AttemptNumber, VertexId
 from taskrunner.sinks.database_table import DatabaseTable
 from taskrunner.sinks.directory import SinkDirectory
 from taskrunner.sinks.iceberg_table import open_catalog
+from taskrunner.sinks.redis_output import RedisAccess, RedisOutput
 from taskrunner.sinks.table_output import TableOutput
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink
 from tests.support.connector_jars import VARIABLE, installed_jars
 from tests.support.databases import fresh_database
 from tests.support.postgres_tcp import JdbcPostgres, over_tcp
+from tests.support.redis_server import RedisUnderTest, a_redis
 
 
 class ContractSink:
     """A sink for rows of (id, k, v, ts), fresh for each test."""
 
+    is_long: ClassVar[bool] = False
+    """Whether all tests of this sink are for `make chaos`."""
     goes_back: ClassVar[bool] = True
     """False: a restore to an older batch is refused with `OutputLost`."""
     steps: ClassVar[tuple[str, ...]] = ()
-    """Steps of writing a batch after which the runner is killed. After the step `staged` all rows
-    are somewhere, and readers see none of them.
-    """
+    """Steps of writing a batch after which the runner is killed."""
+    last_unseen: ClassVar[str] = "staged"
+    """The last step of a batch after which readers see none of its rows."""
 
     @classmethod
     @contextmanager
@@ -48,6 +53,9 @@ class ContractSink:
     def rows(self, job: JobUnderTest) -> list[Row]:
         """What readers see."""
         raise NotImplementedError
+
+    def taken_over(self, job: JobUnderTest, attempt: AttemptNumber) -> None:
+        """Does what an attempt does at the sink when it starts, if that keeps others out."""
 
     @staticmethod
     def when(step: str, action: Callable[[], None]) -> Callable[[], None]:
@@ -194,6 +202,48 @@ class Iceberg(ContractSink):
         return _call_after_step(TableOutput, step, action)
 
 
+class Redis(ContractSink):
+    """Hashes under keys of a server of its own."""
+
+    is_long = True
+    steps = ("begun", "written", "ended")
+    last_unseen = "begun"
+
+    def __init__(self, server: RedisUnderTest) -> None:
+        self.server = server
+
+    @classmethod
+    @contextmanager
+    def opened(cls, request: pytest.FixtureRequest, root: Path) -> Iterator["ContractSink"]:
+        with a_redis() as server:
+            yield cls(server)
+
+    def vertex(self, after: str) -> Row:
+        return {
+            "id": "out",
+            "op": "sink",
+            "inputs": [after],
+            "connector": "redis",
+            "url": self.server.url,
+            "prefix": "orders:",
+            "key": ["id"],
+        }
+
+    def rows(self, job: JobUnderTest) -> list[Row]:
+        with self.server.client() as client:
+            found = [client.hgetall(key) for key in client.scan_iter("orders:*")]
+        return [{**row, "id": int(row["id"]), "v": int(row["v"])} for row in found]
+
+    def taken_over(self, job: JobUnderTest, attempt: AttemptNumber) -> None:
+        access = RedisAccess("127.0.0.1", self.server.port, 0)
+        out = VertexId("out")
+        RedisOutput(access, "orders:", job.id, out, attempt, nullcontext).take_over()
+
+    @staticmethod
+    def when(step: str, action: Callable[[], None]) -> Callable[[], None]:
+        return _call_after_step(RedisOutput, step, action)
+
+
 SINKS: Mapping[str, type[ContractSink]] = {
     "files": Files,
     "jdbc": Jdbc,
@@ -201,6 +251,7 @@ SINKS: Mapping[str, type[ContractSink]] = {
     "jdbc_upsert": JdbcUpsert,
     "delta": Delta,
     "iceberg": Iceberg,
+    "redis": Redis,
 }
 
 

@@ -48,6 +48,8 @@ class JobUnderTest:
         self.layout = JobLayout(root / "jobs" / self.id.hex)
         self.attempt = AttemptNumber(0)
         self.running: SparkJob | None = None
+        self.partitions: dict[VertexId, int] = {}
+        """Of the sources of a real-time job."""
         self.graph: JobGraph
         self.document: dict[str, Any]
 
@@ -98,7 +100,9 @@ class JobUnderTest:
         places = JobPaths(self.layout, self.root)
         origin = self._origin(savepoint) if savepoint else None
         past = Past(completed, origin, AttemptNumber(base_attempt))
-        self.running = SparkJob(self.spark, self._subject(), places, fence, past)
+        self.running = SparkJob(
+            self.spark, self._subject(), places, fence, past, partitions=self.partitions
+        )
         self.running.prepare()
         for region in self.running.regions:
             region.start()

@@ -1,9 +1,12 @@
 """Kafka sources and sinks on a real broker: what readers find, attempt after attempt."""
 
+import json
+import random
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
 
 from taskrunner.core import kafka_failures
@@ -14,7 +17,9 @@ from taskrunner.spark.run.causes import causes_of
 from taskrunner.spark.run.region_query import QueryPhase
 from tests.integration.spark.jobs import OUT, JobUnderTest
 from tests.support.connector_jars import VARIABLE, installed_jars
+from tests.support.databases import fresh_database
 from tests.support.kafka import Broker, a_broker
+from tests.support.postgres_tcp import over_tcp
 
 pytestmark = pytest.mark.skipif(not installed_jars(), reason=f"needs make jars, and {VARIABLE}")
 
@@ -229,3 +234,100 @@ def test_a_restore_behind_what_is_published_is_refused(job: JobUnderTest, broker
     with pytest.raises(RewindRefused, match="Kafka cannot take records back"):
         job.start()
     assert numbers(broker, out) == list(range(20))
+
+
+END = 99
+"""The key of the last change."""
+
+
+def changes_of_a_table(count: int, seed: int) -> tuple[list[bytes | None], dict[int, str]]:
+    """What Debezium would send for random changes of a table with a few keys, with tombstones, and
+    the table in the end.
+    """
+    chance = random.Random(seed)
+    table: dict[int, str] = {}
+    sent: list[bytes | None] = []
+    for number in range(count):
+        key, name = chance.randrange(12), f"name {number}"
+        before = {"id": key, "name": table[key]} if key in table else None
+        if before is not None and chance.random() < 0.4:
+            del table[key]
+            change: dict[str, Any] = {"op": "d", "before": before, "after": None}
+        else:
+            op = "u" if before else chance.choice("cr")
+            change = {"op": op, "before": before, "after": {"id": key, "name": name}}
+            table[key] = name
+        # all in the same millisecond: only the offset tells which change of a key is the last
+        change |= {"ts_ms": 1, "source": {"table": "users", "lsn": number}}
+        enveloped = {"schema": {"type": "struct"}, "payload": change}
+        sent.append(json.dumps(enveloped if chance.random() < 0.5 else change).encode())
+        if change["op"] == "d":
+            sent.append(None)
+    last = {"op": "c", "before": None, "after": {"id": END, "name": "end"}, "ts_ms": 1}
+    return [*sent, json.dumps(last).encode()], {**table, END: "end"}
+
+
+@pytest.mark.long
+def test_captured_changes_make_a_copy_of_their_table(
+    job: JobUnderTest, broker: Broker, postgres_url: str
+) -> None:
+    # Given the job in the documentation of the JDBC sink, and a table that has an old row
+    sent, expected = changes_of_a_table(400, seed=4)
+    topic = broker.create("users", 1)
+    with fresh_database(postgres_url) as url, over_tcp(url) as postgres:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE TABLE users (id BIGINT PRIMARY KEY, name TEXT)")
+            connection.execute("INSERT INTO users VALUES (0, 'old')")
+        job.define(
+            source(
+                broker,
+                topic,
+                format="debezium_json",
+                schema="id BIGINT, name STRING",
+                metadata=["offset"],
+                max_rows_per_batch=60,
+                on_error="skip",
+            ),
+            {
+                "id": "changes",
+                "op": "map",
+                "inputs": ["rows"],
+                "select": {
+                    "id": "coalesce(after.id, before.id)",
+                    "name": "after.name",
+                    "op": "op",
+                    "at": "offset",
+                },
+            },
+            {
+                "id": "out",
+                "op": "sink",
+                "inputs": ["changes"],
+                "connector": "jdbc",
+                "url": postgres.jdbc_url,
+                "user": postgres.user,
+                "password": postgres.password,
+                "table": "users",
+                "key": ["id"],
+                "op_column": "op",
+                "order_by": ["at"],
+            },
+        )
+
+        # When changes arrive before and after a restart, with a poison record among them
+        half = len(sent) // 2
+        broker.send(topic, [*sent[:half], b"{not json"])
+        job.start()
+        job.wait_for_commit(lambda log, batch: batch >= 1)
+        job.stop()
+        broker.send(topic, sent[half:])
+        job.start()
+
+        def table() -> dict[int, str]:
+            with psycopg.connect(url) as connection:
+                return dict(connection.execute("SELECT id, name FROM users").fetchall())
+
+        # Then the table is the table that the changes came from
+        job.wait(lambda: poll(job) and END in table(), seconds=240)
+        job.stop_at_boundary()
+        assert table() == expected

@@ -43,8 +43,12 @@ def sink(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ContractSin
         yield opened
 
 
-def every_sink(*names: str, **marks: object) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("sink", names or list(SINKS), indirect=True)
+def every_sink(*names: str) -> pytest.MarkDecorator:
+    marked = [
+        pytest.param(name, marks=[pytest.mark.long] if SINKS[name].is_long else [])
+        for name in names or SINKS
+    ]
+    return pytest.mark.parametrize("sink", marked, indirect=True)
 
 
 def define(job: JobUnderTest, sink: ContractSink) -> JobUnderTest:
@@ -181,12 +185,16 @@ def test_a_job_from_a_savepoint_continues_the_output_of_the_job_that_wrote_it(
 def test_an_attempt_that_is_replaced_in_the_middle_of_a_batch_does_not_publish_it(
     job: JobUnderTest, sink: ContractSink
 ) -> None:
-    # Given a successor that takes over when a batch is staged, and not yet to be seen
+    # Given a successor that takes over when a batch is under way, and not yet to be seen
     feed(job, 0, 0)
-    successor = Fence(job.layout, AttemptNumber(2))
-    undo = sink.when(
-        "staged", lambda: successor.raise_epoch() if job.log().last_committed() else None
-    )
+    successor = AttemptNumber(2)
+
+    def take_over() -> None:
+        if job.log().last_committed():
+            Fence(job.layout, successor).raise_epoch()
+            sink.taken_over(job, successor)
+
+    undo = sink.when(sink.last_unseen, take_over)
     try:
         old = define(job, sink).start()
         wait_until_read(job, 1)

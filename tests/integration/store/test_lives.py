@@ -98,6 +98,7 @@ class Twin:
         under_way = {k: one for k, one in expected.operations.items() if is_under_way(one)}
         assert found.operations == under_way
         for one in under_way.values():
+            assert one.savepoint_id is not None
             assert found.savepoints[one.savepoint_id] == expected.savepoints[one.savepoint_id]
         assert list(found.checkpoints.values()) == expected.checkpoints_under_way[::-1]
         assert found.restorable == expected.restorable

@@ -136,3 +136,18 @@ def test_a_failure_is_an_object_of_flinks_class(message: str) -> None:
 
 def test_a_failure_without_a_stack_shows_its_message() -> None:
     assert failure_cause("a.B", "no room")["stack-trace"] == "a.B: no room"
+
+
+def test_a_metric_that_is_known_of_all_together_has_a_sum_and_an_average() -> None:
+    each = [{"busy": math.nan}, {"busy": math.nan}]
+    whole = {"busy": 300.0, "rows": 10}
+
+    assert aggregated(each, "busy,rows", "sum,avg,max", whole) == [
+        {"id": "busy", "avg": 150.0, "sum": 300.0},
+        {"id": "rows", "avg": 5.0, "sum": 10.0},
+    ]
+    assert aggregated(each, "rows", "max", whole) == []
+    assert aggregated([{"rows": 1}, {"rows": 2}], "rows", "max", whole) == [
+        {"id": "rows", "max": 2.0}
+    ]
+    assert aggregated(each, "busy", "max") == [{"id": "busy", "max": "NaN"}]

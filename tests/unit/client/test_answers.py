@@ -117,6 +117,8 @@ _EXAMPLES: dict[str, Any] = {
     "path": "/checkpoints",
     "vertex": "revenue",
     "key": "5",
+    "url": "https://hooks.example.com/x",
+    "on": ["restart"],
 }
 
 

@@ -10,6 +10,7 @@ import pytest
 import jobmanager.client.adopt_command  # adds its command to the app, as do
 import jobmanager.client.artifact_commands
 import jobmanager.client.gc_command
+import jobmanager.client.pause_commands
 import jobmanager.client.script_command
 import jobmanager.client.sql_command
 import jobmanager.client.state_commands  # noqa: F401
@@ -112,6 +113,30 @@ def test_cancel_that_waits_in_vain_says_so(
 
     assert code == 124
     assert f"job {JOB} has not ended within 0 s" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("verb", "reached"), [("pause", "paused"), ("resume", "stalled")])
+def test_pause_and_resume_wait_for_the_job(
+    verb: str, reached: str, answers: Answers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers.of[f"POST /v1/jobs/{JOB}/{verb}"] = (202, {"jobid": JOB, "state": "starting"})
+    answers.of[f"GET /v1/jobs/{JOB}/status"] = (200, {"state": reached, "reason": "asked for"})
+
+    assert run(app, [verb, JOB]) == 0
+
+    assert capsys.readouterr().out == f"job {JOB} is {reached}\n"
+
+
+def test_a_pause_of_a_job_that_ends_meanwhile_says_so(
+    answers: Answers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers.of[f"POST /v1/jobs/{JOB}/pause"] = (202, {"jobid": JOB, "state": "pausing"})
+    ended = {"state": "finished", "reason": "all input was processed"}
+    answers.of[f"GET /v1/jobs/{JOB}/status"] = (200, ended)
+
+    assert run(app, ["pause", JOB]) == 6
+
+    assert "finished: all input was processed" in capsys.readouterr().err
 
 
 def test_logs_are_printed_line_by_line(
@@ -246,7 +271,19 @@ def test_a_command_line_that_is_not_understood_is_one_line(
 
 @pytest.mark.parametrize(
     "command",
-    ["submit", "list", "show", "cancel", "logs", "checkpoints", "checkpoint", "state", "adopt"]
+    [
+        "submit",
+        "list",
+        "show",
+        "cancel",
+        "pause",
+        "resume",
+        "logs",
+        "checkpoints",
+        "checkpoint",
+        "state",
+        "adopt",
+    ]
     + ["sql", "submit-script", "artifacts upload", "artifacts list", "artifacts show"]
     + ["artifacts delete"],
 )

@@ -54,6 +54,7 @@ def test_a_job_that_only_seems_to_run_is_listed_as_what_it_is(ours: Any, shown: 
         "tasks": {},
         "pending-operators": 0,
         "headgate-state": ours,
+        "headgate-meta": {"owner": None, "description": None, "runbook": None, "labels": {}},
     }
 
     with console.capture() as captured:

@@ -21,6 +21,7 @@ def a_job(job_id: str, name: str, state: str) -> JobLine:
         "tasks": {},
         "pending-operators": 0,
         "headgate-state": "running",
+        "headgate-meta": {"owner": None, "description": None, "runbook": None, "labels": {}},
     }
 
 

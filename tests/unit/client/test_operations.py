@@ -113,6 +113,7 @@ def test_only_requests_that_do_no_harm_twice_are_repeatable() -> None:
     assert never == {
         "adopt_savepoint",
         "create_token",
+        "create_webhook",
         "patch_job_client_heartbeat",
         "post_application_cancel",
         "post_jar_plan",
@@ -121,4 +122,5 @@ def test_only_requests_that_do_no_harm_twice_are_repeatable() -> None:
         "post_jars_upload",
         "post_jobmanager_profiler",
         "post_taskmanager_profiler",
+        "test_webhook",
     }

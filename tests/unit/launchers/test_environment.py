@@ -13,6 +13,9 @@ OF_THE_SERVER = {
     "CREDENTIALS_DIRECTORY": "/run/credentials/headgate.service",
     "DATABASE_URL": "postgresql://u:correct%20horse%20battery@db/headgate",
     "SOME_PASSWORD": PASSWORD,
+    "OPENLINEAGE_URL": "https://lineage.example.com",
+    "OPENLINEAGE_API_KEY": "of the server",
+    "OTEL_EXPORTER_OTLP_HEADERS": "authorization=of the server",
 }
 OF_JOBS = {
     "PATH": "/usr/bin",

@@ -1,5 +1,8 @@
 """The attempt as a machine: what it does from the start to each of its ends."""
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
 from jobmanager.core.life.checkpoint import AckOutcome
@@ -139,6 +142,19 @@ def test_a_cancel_lets_every_query_end_after_its_batch() -> None:
 
     detail = "out ended after its batch; raw ended after its batch"
     assert attempt.endings == [AttemptCancelledReport(detail=detail)]
+
+
+def test_a_pause_ends_the_attempt_as_a_cancel_does_and_keeps_the_runner() -> None:
+    attempt = running()
+    pause = replace(a_cancel(), keep_for=timedelta(hours=1))
+
+    assert attempt.tell(pause) == [AskRegionsToStop()]
+    attempt.tell(*ENDED)
+    *_, report, end = attempt.tell(STOPPED)
+
+    assert isinstance(report, Report)
+    assert isinstance(report.body, AttemptCancelledReport)
+    assert end == End(keeps_runner=True)
 
 
 def test_a_cancel_cuts_a_batch_off_when_the_grace_is_over() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from jobmanager.core.life.failure import FailureKind
 from taskrunner.core.failures import Cause
-from taskrunner.core.kafka_failures import UNREADABLE, explain
+from taskrunner.core.kafka_failures import NULL_IN_AVRO, UNREADABLE, explain
 
 
 def test_a_record_that_cannot_be_decoded_is_named_by_its_offset() -> None:
@@ -61,3 +61,12 @@ def test_output_that_cannot_be_taken_back_ends_the_job(name: str) -> None:
 
 def test_other_failures_are_left_alone() -> None:
     assert explain([Cause("ArithmeticException", "[DIVIDE_BY_ZERO] topic")]) is None
+
+
+def test_a_null_in_a_field_of_avro_that_has_none_is_named() -> None:
+    found = explain([Cause("SparkRuntimeException", f"[USER_RAISED] {NULL_IN_AVRO} out price")])
+
+    assert found is not None
+    assert found.kind is FailureKind.DATA
+    assert not found.is_restartable
+    assert "sink out: a row has a null in 'price'" in found.message

@@ -608,16 +608,69 @@ export interface components {
             key: string;
             value: string;
         };
+        /**
+         * CrashCostResponse
+         * @description What a crash would cost now, if the working directory of the attempt were lost, too.
+         */
+        CrashCostResponse: {
+            /**
+             * @description Whether it may be more, because the attempt continued batches of an earlier attempt that no
+             *     checkpoint covers.
+             */
+            is_at_least: boolean;
+            /** @description How long their batches took. */
+            replay_ms: number;
+            /** @description Rows that were read since the last completed checkpoint and would be read again. */
+            rows: number;
+            /** @description How long the present attempt took to start. */
+            start_ms: number | null;
+        };
         /** DataSets */
         DataSets: {
             /** @description Always empty. */
             dataSets: string[];
         };
         /**
+         * DeliveryItem
+         * @description A message to a webhook.
+         */
+        DeliveryItem: {
+            /** @description Of the last try. */
+            answer_status: number | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description The idempotency id. */
+            delivery: string;
+            ended_at: string | null;
+            error: string | null;
+            event: string;
+            id: number;
+            job: string | null;
+            job_name: string | null;
+            next_try_at: string | null;
+            /** @description The id of the history entry. */
+            sequence: number | null;
+            status: components["schemas"]["DeliveryStatus"];
+            took_ms: number | null;
+            tried_at: string | null;
+            tries: number;
+        };
+        /** DeliveryPage */
+        DeliveryPage: {
+            items: components["schemas"]["DeliveryItem"][];
+            /** @description The `before` of the next page; null: this is the last page. */
+            next: number | null;
+        };
+        /**
+         * DeliveryStatus
+         * @enum {string}
+         */
+        DeliveryStatus: "pending" | "delivered" | "given_up";
+        /**
          * Desired
          * @enum {string}
          */
-        Desired: "running" | "cancelled";
+        Desired: "running" | "paused" | "cancelled";
         /** DisposalRequest */
         DisposalRequest: {
             "savepoint-path": string;
@@ -950,8 +1003,9 @@ export interface components {
             key_groups_moved: number;
             moves: components["schemas"]["KeyGroupMove"][];
             parallelism: components["schemas"]["FromTo"];
-            path: string;
-            savepoint: string;
+            path: string | null;
+            /** @description Null: only `meta` changed, and the job ran on. */
+            savepoint: string | null;
         };
         /** JobConfig */
         JobConfig: {
@@ -995,6 +1049,7 @@ export interface components {
             duration: number;
             /** @description -1: the job has not ended. */
             "end-time": number;
+            "headgate-meta": components["schemas"]["MetaResponse"];
             /** @description As in the native status. */
             "headgate-state": components["schemas"]["JobStatus"] | ("stalled" | "degraded");
             jid: string;
@@ -1050,11 +1105,16 @@ export interface components {
         JobsOverview: {
             jobs: components["schemas"]["JobLine"][];
         };
+        /** JobState */
+        JobState: {
+            jobid: string;
+            state: components["schemas"]["JobStatus"];
+        };
         /**
          * JobStatus
          * @enum {string}
          */
-        JobStatus: "starting" | "running" | "restarting" | "cancelling" | "cancelled" | "finished" | "failed";
+        JobStatus: "starting" | "running" | "restarting" | "pausing" | "paused" | "cancelling" | "cancelled" | "finished" | "failed";
         /** JobSubmitted */
         JobSubmitted: {
             jobid: string;
@@ -1170,6 +1230,22 @@ export interface components {
                 [key: string]: string | null;
             };
         };
+        /**
+         * LagResponse
+         * @description Whether the job catches up with its input, from the samples of the last minutes.
+         */
+        LagResponse: {
+            /** @description Rows that sources had not read; null: no source counts them. */
+            backlog_rows: number | null;
+            backlog_rows_per_second: number | null;
+            /** @description 0: the job has caught up; null: it is not known to catch up. */
+            caught_up_in_ms: number | null;
+            /** @description How far the slowest region's watermark was behind its last batch. */
+            lag_ms: number | null;
+            /** @description By how much the lag changes; negative: it shrinks. */
+            lag_ms_per_second: number | null;
+            trend: components["schemas"]["Trend"];
+        };
         /** LastCheckpoint */
         LastCheckpoint: {
             bytes: number;
@@ -1249,6 +1325,19 @@ export interface components {
             totalProcessMemory: number;
         };
         /**
+         * MetaResponse
+         * @description What people want to know of a job, from its graph.
+         */
+        MetaResponse: {
+            description: string | null;
+            labels: {
+                [key: string]: string;
+            };
+            owner: string | null;
+            /** @description A web address. */
+            runbook: string | null;
+        };
+        /**
          * MetricList
          * @description Metrics of one component.
          */
@@ -1282,6 +1371,29 @@ export interface components {
             role: components["schemas"]["Role"];
             /** @description The secret text. The server stores only its hash, so no other answer contains it. */
             token: string;
+        };
+        /** NewWebhookResponse */
+        NewWebhookResponse: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Deliveries of the last days that were given up. */
+            given_up: number;
+            /** @description A pattern of job names, or the id of a job; null: all jobs. */
+            job: string | null;
+            last_delivered_at: string | null;
+            /**
+             * @description The key that the server made, for the receiver. No other answer contains it. Null: the
+             *     request named a secret.
+             */
+            made_secret: string | null;
+            name: string;
+            on: components["schemas"]["WebhookEvent"][];
+            /** @description Deliveries that are not sent yet, or are tried again. */
+            pending: number;
+            /** @description The reference to the secret, such as `${secret:hooks}`; null: it is in the database. */
+            secret: string | null;
+            /** @description Scheme and host; `/…` stands for the path. */
+            url: string;
         };
         /**
          * Nothing
@@ -1420,6 +1532,8 @@ export interface components {
         /** PlanResponse */
         PlanResponse: {
             changes: components["schemas"]["ChangedField"][];
+            /** @description False: only `meta` changes, and the job runs on. */
+            needs_restart: boolean;
             reasons: string[];
             /**
              * @description What Spark answered to the new graph with a copy of the newest checkpoint; empty: there is no
@@ -1547,6 +1661,11 @@ export interface components {
              */
             busy_ms: number;
             /**
+             * @description Whether a checkpoint was completed since this attempt began.
+             * @default false
+             */
+            has_checkpoint_of_attempt: boolean;
+            /**
              * @description Rows that this attempt has read so far.
              * @default 0
              */
@@ -1599,6 +1718,10 @@ export interface components {
             state_rows: number;
             /** @description Empty: Spark's tasks cannot be told apart by vertex, or were not measured. */
             subtasks: components["schemas"]["SubtaskProgress"][];
+            /** @description Time that these batches took. */
+            uncheckpointed_busy_ms: number | null;
+            /** @description Rows read in batches that no completed checkpoint covers; None: not counted. */
+            uncheckpointed_rows: number | null;
             /**
              * @description How long the region had work and committed nothing; 0: it makes progress, or is idle.
              *     A duration, so that differences between clocks do not matter.
@@ -1758,6 +1881,31 @@ export interface components {
             /** @description Number of the attempt or checkpoint. */
             source: number | null;
             why: string;
+        };
+        /**
+         * RevisionItem
+         * @description What one upgrade or rescale changed.
+         */
+        RevisionItem: {
+            /** Format: date-time */
+            at: string;
+            changes: components["schemas"]["ChangedField"][];
+            kind: components["schemas"]["OperationKind"];
+            /** @description False: only `meta` changed, and the job ran on. */
+            needs_restart: boolean;
+            operation: string;
+            parallelism: components["schemas"]["FromTo"];
+            revision: components["schemas"]["FromTo"];
+        };
+        /** RevisionList */
+        RevisionList: {
+            /** @description The newest first. */
+            items: components["schemas"]["RevisionItem"][];
+            parallelism: number;
+            /** @description The present revision, and its parallelism. */
+            revision: number;
+            /** Format: date-time */
+            submitted_at: string;
         };
         /**
          * Role
@@ -1999,6 +2147,8 @@ export interface components {
         SeriesResponse: {
             /** @description The beginning of the bin. */
             at: string[];
+            /** @description Rows that sources had not read; null: no source counts them. */
+            backlog_rows: (number | null)[];
             /** @description Duration of a batch, on average; null: no batch ran. */
             batch_ms: (number | null)[];
             batches: number[];
@@ -2085,10 +2235,13 @@ export interface components {
         /** StatusResponse */
         StatusResponse: {
             attempt: number;
+            /** @description Null: the job does not run, or its runner does not report it. */
+            crash_cost: components["schemas"]["CrashCostResponse"] | null;
             desired: components["schemas"]["Desired"];
             /** @description Milliseconds by which the slowest region's watermark was behind its last batch. */
             lag: number | null;
             last_checkpoint: components["schemas"]["LastCheckpoint"] | null;
+            meta: components["schemas"]["MetaResponse"];
             /** @description What the newest attempt does. */
             observed: components["schemas"]["AttemptStatus"];
             reason: string;
@@ -2180,10 +2333,17 @@ export interface components {
         };
         /**
          * SubtaskProgress
-         * @description What Spark measured of the tasks of one subtask, since the attempt began. Rates are those of
-         *     the last minute.
+         * @description What Spark measured of the tasks of one subtask, since the attempt began; None: Spark does
+         *     not measure it. Rates are those of the last minute.
          */
         SubtaskProgress: {
+            /**
+             * @description Time for which all tasks of a batch were done and the sink was not.
+             * @default 0
+             */
+            backpressured_ms: number;
+            /** @default 0 */
+            backpressured_ms_per_second: number;
             /**
              * @description Run time of the tasks.
              * @default 0
@@ -2192,28 +2352,32 @@ export interface components {
             /** @default 0 */
             busy_ms_per_second: number;
             /** @default 0 */
-            bytes_in: number;
+            bytes_in: number | null;
             /** @default 0 */
-            bytes_in_per_second: number;
+            bytes_in_per_second: number | null;
             /** @default 0 */
-            bytes_out: number;
+            bytes_out: number | null;
             /** @default 0 */
-            bytes_out_per_second: number;
+            bytes_out_per_second: number | null;
             /**
              * @description Rows read from a source or a shuffle.
              * @default 0
              */
-            records_in: number;
+            records_in: number | null;
             /** @default 0 */
-            records_in_per_second: number;
+            records_in_per_second: number | null;
             /**
              * @description Rows written to a shuffle or a sink.
              * @default 0
              */
-            records_out: number;
+            records_out: number | null;
             /** @default 0 */
-            records_out_per_second: number;
-            subtask: number;
+            records_out_per_second: number | null;
+            /**
+             * @description None: the task as a whole, because Spark's partitions are not its subtasks: a batch of a
+             *     source has as many partitions as there is input.
+             */
+            subtask: number | null;
             /** @description The first vertex of the task. */
             vertex: string;
         };
@@ -2252,6 +2416,7 @@ export interface components {
             /** @description Milliseconds, as in the status. */
             lag: number | null;
             last_checkpoint: components["schemas"]["LastCheckpoint"] | null;
+            meta: components["schemas"]["MetaResponse"];
             mode: components["schemas"]["Mode"];
             name: string;
             parallelism: number;
@@ -2490,6 +2655,11 @@ export interface components {
             is_idle: boolean;
             output_rows: number;
         };
+        /**
+         * Trend
+         * @enum {string}
+         */
+        Trend: "growing" | "shrinking" | "steady" | "unknown";
         /** TriggerResult */
         TriggerResult: {
             /** @description Absent: the operation did not fail. */
@@ -2563,6 +2733,66 @@ export interface components {
             "web-history": boolean;
             "web-rescale": boolean;
             "web-submit": boolean;
+        };
+        /**
+         * WebhookEvent
+         * @description What a webhook can be told of.
+         * @enum {string}
+         */
+        WebhookEvent: "state_changed" | "restart" | "checkpoint_failed" | "rescaled" | "upgraded" | "savepoint_completed" | "stalled" | "degraded" | "recovered" | "test";
+        /** WebhookList */
+        WebhookList: {
+            items: components["schemas"]["WebhookResponse"][];
+            next: string | null;
+        };
+        /** WebhookRequest */
+        WebhookRequest: {
+            /** @description A pattern of job names, such as orders-*, or the id of a job. None: all jobs. */
+            job?: string | null;
+            /** @description 1 to 64 letters, digits, '.', '_' and '-'. */
+            name: string;
+            /** @description The events that the webhook is told of: state_changed, restart, checkpoint_failed, rescaled, upgraded, savepoint_completed, stalled, degraded, recovered. */
+            on: string[];
+            /** @description The key of the signature: at least 16 characters, or ${secret:name}. None: the server makes a key, and its answer contains it. */
+            secret?: string | null;
+            /** @description Where requests are sent: https://host/path. The path may contain ${secret:name}. */
+            url: string;
+        };
+        /**
+         * WebhookResponse
+         * @description A webhook, without its secret and without the path of its URL, which often is a secret.
+         */
+        WebhookResponse: {
+            /** Format: date-time */
+            created_at: string;
+            /** @description Deliveries of the last days that were given up. */
+            given_up: number;
+            /** @description A pattern of job names, or the id of a job; null: all jobs. */
+            job: string | null;
+            last_delivered_at: string | null;
+            name: string;
+            on: components["schemas"]["WebhookEvent"][];
+            /** @description Deliveries that are not sent yet, or are tried again. */
+            pending: number;
+            /** @description The reference to the secret, such as `${secret:hooks}`; null: it is in the database. */
+            secret: string | null;
+            /** @description Scheme and host; `/…` stands for the path. */
+            url: string;
+        };
+        /**
+         * WebhookTest
+         * @description How a sample was taken.
+         */
+        WebhookTest: {
+            /** @description The beginning of the answer. */
+            answer: string | null;
+            /** @description The idempotency id of the sample. */
+            delivery: string;
+            error: string | null;
+            is_delivered: boolean;
+            /** @description The status that the receiver answered; null: there was no answer. */
+            status: number | null;
+            took_ms: number;
         };
         /** WhoAmI */
         WhoAmI: {
@@ -2646,7 +2876,11 @@ export type ClusterOverview = components['schemas']['ClusterOverview'];
 export type ColumnResponse = components['schemas']['ColumnResponse'];
 export type Configuration = components['schemas']['Configuration'];
 export type ConfigurationEntry = components['schemas']['ConfigurationEntry'];
+export type CrashCostResponse = components['schemas']['CrashCostResponse'];
 export type DataSets = components['schemas']['DataSets'];
+export type DeliveryItem = components['schemas']['DeliveryItem'];
+export type DeliveryPage = components['schemas']['DeliveryPage'];
+export type DeliveryStatus = components['schemas']['DeliveryStatus'];
 export type Desired = components['schemas']['Desired'];
 export type DisposalRequest = components['schemas']['DisposalRequest'];
 export type DryRun = components['schemas']['DryRun'];
@@ -2693,6 +2927,7 @@ export type JobManagerList = components['schemas']['JobManagerList'];
 export type JobPlan = components['schemas']['JobPlan'];
 export type JobPlanResponse = components['schemas']['JobPlanResponse'];
 export type JobsOverview = components['schemas']['JobsOverview'];
+export type JobState = components['schemas']['JobState'];
 export type JobStatus = components['schemas']['JobStatus'];
 export type JobSubmitted = components['schemas']['JobSubmitted'];
 export type JobsWithStatus = components['schemas']['JobsWithStatus'];
@@ -2706,6 +2941,7 @@ export type KeyGroupSubtask = components['schemas']['KeyGroupSubtask'];
 export type KeyGroupVertex = components['schemas']['KeyGroupVertex'];
 export type KeyResponse = components['schemas']['KeyResponse'];
 export type LabelRequest = components['schemas']['LabelRequest'];
+export type LagResponse = components['schemas']['LagResponse'];
 export type LastCheckpoint = components['schemas']['LastCheckpoint'];
 export type LatestCheckpoints = components['schemas']['LatestCheckpoints'];
 export type LatestRescales = components['schemas']['LatestRescales'];
@@ -2715,10 +2951,12 @@ export type LogList = components['schemas']['LogList'];
 export type LogUrl = components['schemas']['LogUrl'];
 export type LoopProgress = components['schemas']['LoopProgress'];
 export type MemoryConfiguration = components['schemas']['MemoryConfiguration'];
+export type MetaResponse = components['schemas']['MetaResponse'];
 export type MetricList = components['schemas']['MetricList'];
 export type MetricValue = components['schemas']['MetricValue'];
 export type Mode = components['schemas']['Mode'];
 export type NewTokenResponse = components['schemas']['NewTokenResponse'];
+export type NewWebhookResponse = components['schemas']['NewWebhookResponse'];
 export type Nothing = components['schemas']['Nothing'];
 export type OperationKind = components['schemas']['OperationKind'];
 export type OperationList = components['schemas']['OperationList'];
@@ -2757,6 +2995,8 @@ export type ResourceProfile = components['schemas']['ResourceProfile'];
 export type RestoredCheckpoint = components['schemas']['RestoredCheckpoint'];
 export type RestoredRegionInput = components['schemas']['RestoredRegion-Input'];
 export type RestoredRegionOutput = components['schemas']['RestoredRegion-Output'];
+export type RevisionItem = components['schemas']['RevisionItem'];
+export type RevisionList = components['schemas']['RevisionList'];
 export type Role = components['schemas']['Role'];
 export type RowPage = components['schemas']['RowPage'];
 export type RowResponse = components['schemas']['RowResponse'];
@@ -2813,6 +3053,7 @@ export type TokenList = components['schemas']['TokenList'];
 export type TokenRequest = components['schemas']['TokenRequest'];
 export type TokenResponse = components['schemas']['TokenResponse'];
 export type Traffic = components['schemas']['Traffic'];
+export type Trend = components['schemas']['Trend'];
 export type TriggerResult = components['schemas']['TriggerResult'];
 export type TriggerStatus = components['schemas']['TriggerStatus'];
 export type UpgradeAccepted = components['schemas']['UpgradeAccepted'];
@@ -2824,6 +3065,11 @@ export type VirtualMachine = components['schemas']['VirtualMachine'];
 export type WarmRunners = components['schemas']['WarmRunners'];
 export type WebConfig = components['schemas']['WebConfig'];
 export type WebFeatures = components['schemas']['WebFeatures'];
+export type WebhookEvent = components['schemas']['WebhookEvent'];
+export type WebhookList = components['schemas']['WebhookList'];
+export type WebhookRequest = components['schemas']['WebhookRequest'];
+export type WebhookResponse = components['schemas']['WebhookResponse'];
+export type WebhookTest = components['schemas']['WebhookTest'];
 export type WhoAmI = components['schemas']['WhoAmI'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

@@ -22,6 +22,7 @@ function aJob(id: string, changes: Partial<JobSummary> = {}): JobSummary {
     lag: null,
     last_checkpoint: null,
     recent: [],
+    meta: { owner: null, description: null, runbook: null, labels: {} },
     ...changes,
   };
 }

@@ -2,7 +2,16 @@
 
 import type { JobSummary } from "../api";
 
-export const LIVE = ["starting", "running", "degraded", "stalled", "restarting", "cancelling"];
+export const LIVE = [
+  "starting",
+  "running",
+  "degraded",
+  "stalled",
+  "restarting",
+  "pausing",
+  "paused",
+  "cancelling",
+];
 export const STATES = [...LIVE, "failed", "finished", "cancelled"];
 export const PAGE = 100;
 
@@ -19,6 +28,8 @@ export type SortKey =
 export interface View {
   text: string;
   states: readonly string[];
+  /** `name=text`, all of which a job must have. */
+  labels: readonly string[];
   sort: SortKey;
   descending: boolean;
 }
@@ -28,8 +39,32 @@ export function matching(jobs: readonly JobSummary[], view: View): JobSummary[] 
   return jobs.filter(
     (job) =>
       (view.states.length === 0 || view.states.includes(job.state)) &&
-      (!text || job.name.toLowerCase().includes(text) || job.id.startsWith(text)),
+      view.labels.every((one) => labelsOf(job).includes(one)) &&
+      (!text || job.id.startsWith(text) || wordsOf(job).some((one) => one.includes(text))),
   );
+}
+
+export function labelsOf(job: Pick<JobSummary, "meta">): string[] {
+  return Object.entries(job.meta.labels).map(([name, text]) => `${name}=${text}`);
+}
+
+/** What the search looks into. */
+function wordsOf(job: JobSummary): string[] {
+  return [job.name, job.meta.owner ?? "", ...labelsOf(job)].map((one) => one.toLowerCase());
+}
+
+/** The labels in an address, which anybody may have changed. */
+export function labelsIn(text: string | undefined): string[] {
+  try {
+    const found: unknown = JSON.parse(text ?? "[]");
+    return Array.isArray(found) ? found.filter((one) => typeof one === "string") : [];
+  } catch {
+    return [];
+  }
+}
+
+export function toggled(chosen: readonly string[], one: string): string[] {
+  return chosen.includes(one) ? chosen.filter((other) => other !== one) : [...chosen, one];
 }
 
 /** Jobs without a value come last in either order. Among equals, the newest comes first. */

@@ -8,17 +8,18 @@ import type {
   RegionProgress,
   Samples,
   Savepoint,
+  SubtaskProgress,
 } from "../api";
 import { EventParser, type ServerEvent } from "../live/sse";
 import { command, quoted } from "./commands";
 import { curve, draw } from "./graphLayout";
-import { matching, sorted, type View } from "./jobsTable";
+import { labelsIn, matching, sorted, toggled, type View } from "./jobsTable";
 import { cells, divisors, fill, lastMoves, shares, skew } from "./keyGroups";
 import { tree } from "./lineage";
 import { Meters, RateMeter } from "./rates";
 import { link, parse } from "./route";
 import { axis, column, rangeMs, stacked } from "./series";
-import { figuresOf, look } from "./tasks";
+import { busyShare, figuresOf, look, waitingShare } from "./tasks";
 import { rootCause, stories } from "./timeline";
 import { toYaml } from "./yaml";
 
@@ -97,12 +98,13 @@ function job(id: string, more: Partial<JobSummary> = {}): JobSummary {
     lag: null,
     last_checkpoint: null,
     recent: [],
+    meta: { owner: null, description: null, runbook: null, labels: {} },
     ...more,
   };
 }
 
 describe("the table of jobs", () => {
-  const view: View = { text: "", states: [], sort: "lag", descending: true };
+  const view: View = { text: "", states: [], labels: [], sort: "lag", descending: true };
   const jobs = [
     job("a", { lag: 5 }),
     job("b", { lag: null }),
@@ -119,6 +121,27 @@ describe("the table of jobs", () => {
       ids(matching([job("xyz1"), job("q", { name: "Revenue" })], { ...view, text: "reven" })),
     ).toBe("q");
     expect(ids(matching([job("xyz1"), job("q")], { ...view, text: "xyz" }))).toBe("xyz1");
+  });
+  test("filters by all chosen labels, and finds owners and labels", () => {
+    const meta = { owner: "Payments", description: null, runbook: null };
+    const labelled = [
+      job("a", { meta: { ...meta, labels: { tier: "1", area: "a=b" } } }),
+      job("b", { meta: { ...meta, owner: null, labels: { tier: "1" } } }),
+      job("c"),
+    ];
+    expect(ids(matching(labelled, { ...view, labels: ["tier=1"] }))).toBe("ab");
+    expect(ids(matching(labelled, { ...view, labels: ["tier=1", "area=a=b"] }))).toBe("a");
+    expect(ids(matching(labelled, { ...view, labels: ["tier=2"] }))).toBe("");
+    expect(ids(matching(labelled, { ...view, text: "paym" }))).toBe("a");
+    expect(ids(matching(labelled, { ...view, text: "tier=" }))).toBe("ab");
+  });
+  test("takes the labels of an address as they are, and nothing for nonsense", () => {
+    expect(labelsIn('["tier=1"]')).toEqual(["tier=1"]);
+    expect(labelsIn(undefined)).toEqual([]);
+    expect(labelsIn("tier=1")).toEqual([]);
+    expect(labelsIn('{"tier": 1}')).toEqual([]);
+    expect(toggled(["a=1"], "b=2")).toEqual(["a=1", "b=2"]);
+    expect(toggled(["a=1", "b=2"], "a=1")).toEqual(["b=2"]);
   });
 });
 
@@ -320,6 +343,28 @@ describe("the graph", () => {
   test("a line through no point is none", () => expect(curve([])).toBe(""));
 });
 
+test("a subtask is as busy as its own tasks", () => {
+  const one = (subtask: number | null, busy: number): SubtaskProgress => ({
+    vertex: "sum",
+    subtask,
+    records_in: 1,
+    records_out: null,
+    bytes_in: 1,
+    bytes_out: null,
+    busy_ms: 1,
+    backpressured_ms: 0,
+    records_in_per_second: 1,
+    records_out_per_second: null,
+    bytes_in_per_second: 1,
+    bytes_out_per_second: null,
+    busy_ms_per_second: busy,
+    backpressured_ms_per_second: 100,
+  });
+  expect([busyShare(one(0, 250), 4), busyShare(one(null, 1000), 4)]).toEqual([0.25, 0.25]);
+  expect(busyShare(one(0, 1500), 4)).toBe(1);
+  expect([waitingShare(one(0, 0), 4), waitingShare(one(null, 0), 4)]).toEqual([0.1, 0.025]);
+});
+
 test("figures of a task come from the regions it is in", () => {
   const region = (input: number, output: number, busy: number): RegionProgress => ({
     region: "out",
@@ -347,6 +392,9 @@ test("figures of a task come from the regions it is in", () => {
     loops: [],
     measured_batches: 0,
     phases_ms: {},
+    uncheckpointed_rows: null,
+    uncheckpointed_busy_ms: null,
+    has_checkpoint_of_attempt: false,
     subtasks: [],
     sources: [
       {
@@ -416,6 +464,7 @@ describe("samples", () => {
         state_rows: [],
         state_bytes: [],
         lag_ms: [],
+        backlog_rows: [],
       },
     ],
   });

@@ -1,14 +1,17 @@
 // The figures of each task of a running job, from what Spark reports about its regions.
 
-import type { PartitionLag, Plan, PlanNode, RegionProgress } from "../api";
+import type { PartitionLag, Plan, PlanNode, RegionProgress, SubtaskProgress } from "../api";
 import type { Meters } from "./rates";
 
 export interface TaskFigures {
   /** Rows a second; null: Spark does not report it. */
   inRate: number | null;
   outRate: number | null;
-  /** Share of the time in which batches run: the largest of the task's regions. */
+  /** Share of the time in which Spark's tasks run, of the busiest subtask; where that is not
+   * measured, in which batches run, of the busiest region. */
   busy: number | null;
+  /** What Spark measured of each subtask, or of the task as a whole; empty: nothing. */
+  measured: readonly SubtaskProgress[];
   backlogRows: number | null;
   inputWaits: boolean | null;
   watermark: string | null;
@@ -48,10 +51,18 @@ export function figuresOf(
   }
   const backlogs = sources.map((one) => one.backlog_rows).filter((one) => one != null);
   const waits = mine.map((one) => one.input_waiting).filter((one) => one != null);
+  const measured = measuredOf(node, mine);
   return {
-    inRate: sources.length ? sum([...perVertex.values()]) : null,
-    outRate: sinks.length ? sum(sinks.map((one) => meters.rate(`out:${one.region}`) ?? 0)) : null,
-    busy: largest(mine.map((one) => busyOf(one, meters))),
+    inRate: sources.length
+      ? sum([...perVertex.values()])
+      : total(measured.map((one) => one.records_in_per_second)),
+    outRate: sinks.length
+      ? sum(sinks.map((one) => meters.rate(`out:${one.region}`) ?? 0))
+      : total(measured.map((one) => one.records_out_per_second)),
+    busy: measured.length
+      ? largest(measured.map((one) => busyShare(one, node.parallelism)))
+      : largest(mine.map((one) => busyOf(one, meters))),
+    measured,
     backlogRows: backlogs.length ? sum(backlogs) : null,
     inputWaits: sources.length && waits.length ? waits.some(Boolean) : null,
     watermark: earliest(mine.map((one) => one.watermark)),
@@ -62,6 +73,29 @@ export function figuresOf(
     lags: sources.flatMap((one) => one.lags ?? []).sort((one, other) => other.rows - one.rows),
     isActive: mine.some((one) => one.is_active),
   };
+}
+
+/** What Spark measured of a task, in the first of its regions that has it. */
+function measuredOf(node: PlanNode, mine: readonly RegionProgress[]): SubtaskProgress[] {
+  for (const region of mine) {
+    const found = (region.subtasks ?? []).filter(
+      (one) => one.vertex === node["headgate-vertices"][0],
+    );
+    if (found.length) return found.sort((a, b) => (a.subtask ?? 0) - (b.subtask ?? 0));
+  }
+  return [];
+}
+
+/** Share of the time in which the tasks of a subtask run; of a task as a whole, on average. */
+export function busyShare(one: SubtaskProgress, parallelism: number): number {
+  const subtasks = one.subtask === null ? parallelism : 1;
+  return Math.min(1, one.busy_ms_per_second / 1000 / subtasks);
+}
+
+/** Share of the time in which a batch waits for its sink. */
+export function waitingShare(one: SubtaskProgress, parallelism: number): number {
+  const subtasks = one.subtask === null ? parallelism : 1;
+  return Math.min(1, one.backpressured_ms_per_second / 1000 / subtasks);
 }
 
 /** Share of the time in which a region's batches run; null: unknown. */
@@ -81,6 +115,12 @@ export function look(progress: readonly RegionProgress[], at: number, meters: Me
 
 function sum(values: readonly number[]): number {
   return values.reduce((total, one) => total + one, 0);
+}
+
+/** The sum, if all parts are known and there are any. */
+function total(values: readonly (number | null)[]): number | null {
+  const known = values.filter((one): one is number => one !== null);
+  return known.length && known.length === values.length ? sum(known) : null;
 }
 
 function largest(values: readonly (number | null)[]): number | null {

@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useColours } from "../hooks";
+import { LETTERS, type Mark, type MarkKind } from "../logic/marks";
 import type { Column } from "../logic/series";
 
 export interface Line {
@@ -27,6 +28,8 @@ export interface ChartProps {
   height?: number;
   range?: [number, number];
   sync?: string;
+  /** Drawn as vertical lines, each with its letter. */
+  marks?: readonly Mark[] | null;
   /** Ticks at powers of two, for bytes: "left" or "right" axis. */
   binary?: "left" | "right";
 }
@@ -66,6 +69,10 @@ export function Chart(props: ChartProps) {
     plot.current?.setData(data());
   }, [props.times, props.lines]);
 
+  useEffect(() => {
+    plot.current?.redraw();
+  }, [props.marks]);
+
   return <div class="chart" ref={box} role="img" aria-label={`${props.label}. ${spoken(props)}`} />;
 }
 
@@ -99,9 +106,51 @@ function resolved(name: string, element: HTMLElement): string {
   return colour;
 }
 
+const MARK_COLOURS: Record<MarkKind, string> = {
+  restart: "--restarting",
+  failure: "--failed",
+  pause: "--cancelling",
+  rescale: "--savepoint",
+  deploy: "--starting",
+  leader: "--cancelled",
+};
+const LEAST_PX = 12;
+
+/** Draws a dashed line for each mark, with letters only where they do not touch. */
+function drawMarks(
+  plot: uPlot,
+  marks: readonly Mark[],
+  colours: ReadonlyMap<string, string>,
+): void {
+  const { ctx, bbox } = plot;
+  const ratio = devicePixelRatio || 1;
+  let lettered = Number.NEGATIVE_INFINITY;
+  ctx.save();
+  ctx.setLineDash([3 * ratio, 3 * ratio]);
+  ctx.lineWidth = ratio;
+  ctx.font = `600 ${10 * ratio}px system-ui`;
+  ctx.textAlign = "center";
+  for (const one of marks) {
+    const x = Math.round(plot.valToPos(one.at / 1000, "x", true));
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.strokeStyle = ctx.fillStyle = colours.get(one.kind) ?? "gray";
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    if (x - lettered < LEAST_PX * ratio) continue;
+    lettered = x;
+    ctx.fillText(LETTERS[one.kind], x, bbox.top + 8 * ratio);
+  }
+  ctx.restore();
+}
+
 function options(latest: { current: ChartProps }, element: HTMLElement): uPlot.Options {
   const props = latest.current;
   const colour = (name: string): string => resolved(name, element);
+  const markColours = new Map(
+    Object.entries(MARK_COLOURS).map(([kind, name]) => [kind, colour(name)]),
+  );
   const axis = {
     stroke: colour("--muted"),
     grid: { stroke: colour("--line"), width: 1 },
@@ -135,6 +184,7 @@ function options(latest: { current: ChartProps }, element: HTMLElement): uPlot.O
     });
   }
   return {
+    hooks: { draw: [(plot) => drawMarks(plot, latest.current.marks ?? [], markColours)] },
     width: element.clientWidth || 600,
     height: props.height ?? 180,
     padding: [8, hasRight ? 0 : 12, 0, 0],

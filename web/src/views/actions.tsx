@@ -17,10 +17,19 @@ import { isLive } from "../logic/jobsTable";
 import { divisors } from "../logic/keyGroups";
 import { toYaml } from "../logic/yaml";
 import { Problem } from "../parts/basics";
+import { Changes } from "../parts/changes";
 import { Confirm } from "../parts/dialog";
 import { Editor } from "../parts/editor";
 
-type Name = "checkpoint" | "savepoint" | "rescale" | "upgrade" | "stop" | "cancel";
+type Name =
+  | "checkpoint"
+  | "savepoint"
+  | "rescale"
+  | "upgrade"
+  | "pause"
+  | "resume"
+  | "stop"
+  | "cancel";
 
 export function Actions({
   id,
@@ -48,6 +57,11 @@ export function Actions({
     if (needsRunning && !isRunning) return `the job is ${status.state}: this needs a running job`;
     return needsRunning && underWay ? `a ${underWay.kind} is under way` : null;
   };
+  const isResting = ["pausing", "paused"].includes(status.state);
+  const whyNotPause =
+    why(false) ??
+    (isStreaming ? null : "a batch job has no boundary before its end") ??
+    (underWay ? `a ${underWay.kind} is under way` : null);
   const close = (): void => setOpen(null);
   const props = { id, graph, close };
   return (
@@ -56,12 +70,19 @@ export function Actions({
       <Action name="Savepoint" why={why(true)} act={() => setOpen("savepoint")} />
       <Action name="Rescale" why={why(true)} act={() => setOpen("rescale")} />
       <Action name="Upgrade" why={why(true)} act={() => setOpen("upgrade")} />
+      {isResting ? (
+        <Action name="Resume" why={why(false)} act={() => setOpen("resume")} />
+      ) : (
+        <Action name="Pause" why={whyNotPause} act={() => setOpen("pause")} />
+      )}
       <Action name="Stop" why={why(true)} act={() => setOpen("stop")} />
       <Action name="Cancel" why={why(false)} act={() => setOpen("cancel")} isDangerous />
       {open === "checkpoint" && <TakeCheckpoint {...props} />}
       {open === "savepoint" && <TakeSavepoint {...props} />}
       {open === "rescale" && <Rescale {...props} />}
       {open === "upgrade" && <Upgrade {...props} />}
+      {open === "pause" && <Pause {...props} />}
+      {open === "resume" && <Resume {...props} />}
       {open === "stop" && <Stop {...props} />}
       {open === "cancel" && <Cancel {...props} />}
     </div>
@@ -131,6 +152,43 @@ function TakeSavepoint({ id, close }: ActionProps) {
       <p>
         A snapshot in a directory of its own, kept until you dispose of it. The job keeps running.
       </p>
+    </Confirm>
+  );
+}
+
+function Pause({ id, close }: ActionProps) {
+  const act = async (): Promise<void> => {
+    await ask(`/jobs/${id}/pause`, { method: "POST" });
+  };
+  return (
+    <Confirm
+      title="Pause the job"
+      verb="Pause it"
+      act={act}
+      command={command("pause", shortId(id))}
+      onClose={close}
+    >
+      <p>
+        The batch under way is finished; then nothing runs until the job is resumed. Its state is
+        kept, and its runner for an hour: it continues about a second after you resume it.
+      </p>
+    </Confirm>
+  );
+}
+
+function Resume({ id, close }: ActionProps) {
+  const act = async (): Promise<void> => {
+    await ask(`/jobs/${id}/resume`, { method: "POST" });
+  };
+  return (
+    <Confirm
+      title="Resume the job"
+      verb="Resume it"
+      act={act}
+      command={command("resume", shortId(id))}
+      onClose={close}
+    >
+      <p>The job continues from its last batch.</p>
     </Confirm>
   );
 }
@@ -304,14 +362,9 @@ function PlanShown({ plan }: { plan: UpgradePlan }) {
         {plan.reasons.map((one) => (
           <li key={one}>{one}</li>
         ))}
-        {plan.changes.length === 0 && <li>Nothing changes.</li>}
-        {plan.changes.map((one, index) => (
-          <li key={index}>
-            <span class="mono">{[one.vertex, one.field].filter(Boolean).join(".")}</span>:{" "}
-            <del>{shown(one.before)}</del> <ins>{shown(one.after)}</ins>
-          </li>
-        ))}
-        {plan.state.map((one, index) => (
+        <Changes changes={plan.changes} />
+        {!plan.needs_restart && <li>Only meta changes: the job runs on, nothing stops.</li>}
+        {(plan.needs_restart ? plan.state : []).map((one, index) => (
           <li key={index}>
             {one.vertex ? `state of ${one.vertex}` : `offsets of region ${one.region}`}:{" "}
             <b>{one.fate}</b>
@@ -325,12 +378,4 @@ function PlanShown({ plan }: { plan: UpgradePlan }) {
       </ul>
     </div>
   );
-}
-
-function shown(value: unknown): string {
-  return value === null || value === undefined
-    ? "nothing"
-    : typeof value === "string"
-      ? value
-      : JSON.stringify(value);
 }

@@ -10,9 +10,9 @@ import {
   type FlinkCheckpoint,
   type Verification,
 } from "../api";
-import { about, setQuery, useBar, useResource } from "../hooks";
+import { about, setQuery, useBar, useNow, useResource } from "../hooks";
 import { command } from "../logic/commands";
-import { bytes, duration, grouped, NONE, plural, shortId } from "../logic/format";
+import { bytes, duration, grouped, NONE, plural, shortId, spanMs } from "../logic/format";
 import {
   Clock,
   Command,
@@ -27,6 +27,7 @@ import {
   When,
 } from "../parts/basics";
 import { Chart } from "../parts/chart";
+import { useMarks } from "../parts/marks";
 import type { JobProps } from "./job";
 
 export function Checkpoints({ id, route, status }: JobProps) {
@@ -61,7 +62,7 @@ export function Checkpoints({ id, route, status }: JobProps) {
         <Fact name="Timeout">{duration(config.data?.timeout)}</Fact>
         <Fact name="Tolerated failures">{config.data?.tolerable_failed_checkpoints ?? NONE}</Fact>
       </dl>
-      <Timeline history={history} />
+      <Timeline job={id} history={history} />
       <div class="split">
         <HistoryTable
           history={history}
@@ -74,7 +75,8 @@ export function Checkpoints({ id, route, status }: JobProps) {
   );
 }
 
-function Timeline({ history }: { history: FlinkCheckpoint[] }) {
+function Timeline({ job, history }: { job: string; history: FlinkCheckpoint[] }) {
+  const marks = useMarks(job, history.at(-1)?.trigger_timestamp ?? 0);
   const [times, lines] = useMemo(() => {
     const shown = [...history].filter((one) => one.status !== "IN_PROGRESS").reverse();
     const value = (pick: (one: FlinkCheckpoint) => number | null): (number | null)[] =>
@@ -126,6 +128,7 @@ function Timeline({ history }: { history: FlinkCheckpoint[] }) {
         formatRight={bytes}
         binary="right"
         height={170}
+        marks={marks}
       />
     </Section>
   );
@@ -224,6 +227,7 @@ function Detail({ id, number }: { id: string; number: number }) {
   } | null>(null);
   const [isBusy, setBusy] = useState(false);
   const bar = useBar("operator");
+  const now = useNow();
   const one = found.data;
   if (found.error && !one) return <Problem error={found.error} retry={found.reload} />;
   if (!one) return <Loading what={`checkpoint ${number}`} />;
@@ -256,6 +260,14 @@ function Detail({ id, number }: { id: string; number: number }) {
     })),
   ].sort((a, b) => a.key.localeCompare(b.key, "en", { numeric: true }));
   const total = rows.length;
+  const isOpen = one.status === "in_progress";
+  // of a checkpoint that failed only the acks are known
+  const acks = one.acks.map((ack) => ack.acked_at).sort();
+  const ended = one.completed_at ?? acks.at(-1) ?? one.triggered_at;
+  const whole = Math.max(
+    ...rows.map((row) => spanMs(one.triggered_at, row.acked_at ?? (isOpen ? null : ended), now)),
+    spanMs(one.triggered_at, isOpen ? null : ended, now),
+  );
   return (
     <Section
       title={`Checkpoint ${number}`}
@@ -327,6 +339,7 @@ function Detail({ id, number }: { id: string; number: number }) {
             <th scope="col" class="num">
               After
             </th>
+            <th scope="col">From the barrier to the ack</th>
             <th scope="col">Kind</th>
             <th scope="col" class="num">
               Bytes
@@ -357,6 +370,13 @@ function Detail({ id, number }: { id: string; number: number }) {
                   ? duration(Date.parse(row.acked_at) - Date.parse(one.triggered_at))
                   : NONE}
               </td>
+              <td>
+                <Span
+                  ms={spanMs(one.triggered_at, row.acked_at ?? (isOpen ? null : ended), now)}
+                  of={whole}
+                  kind={row.acked_at ? "acked" : isOpen ? "awaited" : "missing"}
+                />
+              </td>
               <td>{row.kind || NONE}</td>
               <td class="num">{row.kind === "state" ? bytes(row.bytes) : NONE}</td>
               <td class="num">{row.version ?? NONE}</td>
@@ -369,6 +389,15 @@ function Detail({ id, number }: { id: string; number: number }) {
       </Table>
       <Command text={command("checkpoints", shortId(id), number)} />
     </Section>
+  );
+}
+
+/** The time from the barrier to an ack as a bar; the longest span of the checkpoint is the whole. */
+function Span({ ms, of, kind }: { ms: number; of: number; kind: string }) {
+  return (
+    <span class={`span span-${kind}`} aria-hidden="true">
+      <span style={{ width: `${of > 0 ? Math.max(1, (100 * ms) / of).toFixed(1) : 0}%` }} />
+    </span>
   );
 }
 

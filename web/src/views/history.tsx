@@ -7,14 +7,17 @@ import {
   type HistoryItem,
   type HistoryPage,
   type JobExceptions,
+  type Revisions,
 } from "../api";
 import { about, useResource } from "../hooks";
 import { duration, plural, words } from "../logic/format";
 import { type Entry, stories } from "../logic/timeline";
 import { Clock, Copy, Loading, Problem, Section, When } from "../parts/basics";
+import { Changes } from "../parts/changes";
 import type { JobProps } from "./job";
+import { SupportBundle } from "./supportBundle";
 
-export function History({ id }: JobProps) {
+export function History({ id, graph }: JobProps) {
   const failures = useResource<JobExceptions>(`/jobs/${id}/exceptions`, { on: about(id) });
   const found = useResource<HistoryPage>(`/jobs/${id}/history`, {
     on: about(id),
@@ -44,7 +47,9 @@ export function History({ id }: JobProps) {
   };
   return (
     <>
+      <SupportBundle id={id} name={graph.graph.name} />
       <Failures entries={entries} />
+      <RevisionsOf id={id} />
       <Section title="History" aside="newest first">
         <ol class="stories">
           {stories(items).map((story, index) => (
@@ -67,6 +72,48 @@ export function History({ id }: JobProps) {
         )}
       </Section>
     </>
+  );
+}
+
+/** What each upgrade and rescale changed. */
+function RevisionsOf({ id }: { id: string }) {
+  const found = useResource<Revisions>(`/jobs/${id}/revisions`, {
+    on: (event) => event.data.job === id && /^(upgrade|rescale)_/.test(event.kind),
+  });
+  if (found.error && !found.data) return <Problem error={found.error} retry={found.reload} />;
+  if (!found.data) return <Loading what="revisions" />;
+  const { items, revision, submitted_at } = found.data;
+  return (
+    <Section title="Revisions" aside={`now revision ${revision}`}>
+      {items.map((one) => (
+        <details key={one.operation} class="revision">
+          <summary>
+            <strong>
+              {one.kind === "upgrade"
+                ? `Revision ${one.revision.from} → ${one.revision.to}`
+                : `Parallelism ${one.parallelism.from} → ${one.parallelism.to}`}
+            </strong>
+            <span class="muted">
+              {one.kind}, <When at={one.at} />
+              {one.kind === "upgrade" && `, ${plural(one.changes.length, "change")}`}
+              {!one.needs_restart && ", without a restart"}
+            </span>
+          </summary>
+          <ul class="plain plan">
+            {one.parallelism.from !== one.parallelism.to && (
+              <li>
+                parallelism in force: <del>{one.parallelism.from}</del>{" "}
+                <ins>{one.parallelism.to}</ins>
+              </li>
+            )}
+            {one.kind === "upgrade" && <Changes changes={one.changes} />}
+          </ul>
+        </details>
+      ))}
+      <p class="hint">
+        {items.length ? "Submitted" : "As it was submitted"} <When at={submitted_at} />.
+      </p>
+    </Section>
   );
 }
 

@@ -3,9 +3,11 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import type {
   GraphAnswer,
+  JobMeta,
   JobPlanResponse,
   JobState,
   JobStatus,
+  Lag,
   Operation,
   OperationList,
   Plan,
@@ -14,7 +16,8 @@ import type {
 } from "../api";
 import { about, useEvents, useResource } from "../hooks";
 import { bytes, compact, duration, plural } from "../logic/format";
-import { isLive } from "../logic/jobsTable";
+import { isLive, labelsOf } from "../logic/jobsTable";
+import { catchUp, crashCost } from "../logic/outlook";
 import { Meters } from "../logic/rates";
 import { link, type Route } from "../logic/route";
 import { look } from "../logic/tasks";
@@ -173,6 +176,7 @@ function Header({ id, status, graph, progress, meters, operations }: JobProps) {
   const last = status.last_checkpoint;
   const lag = useMemo(() => lagOf(progress) ?? status.lag, [progress, status.lag]);
   const running = isLive(status.state);
+  const trend = useResource<Lag>(running ? `/jobs/${id}/lag` : null, { every: 10_000 });
   return (
     <header class="job-head">
       <div class="job-title">
@@ -199,6 +203,7 @@ function Header({ id, status, graph, progress, meters, operations }: JobProps) {
           </span>
         ))}
       </p>
+      <Meta meta={status.meta} />
       <dl class="facts">
         <Fact name="Up">
           {status.running_since ? <Lasting from={status.running_since} /> : "–"}
@@ -211,7 +216,16 @@ function Header({ id, status, graph, progress, meters, operations }: JobProps) {
         </Fact>
         <Fact name="Lag" title="How far the slowest watermark is behind its region's last batch">
           {running ? duration(lag) : "–"}
+          {running && trend.data && <LagTrend lag={trend.data} />}
         </Fact>
+        {running && status.crash_cost && (
+          <Fact
+            name="A crash now"
+            title="What is done again since the last completed checkpoint, if the runner's directory is lost, too"
+          >
+            {crashCost(status.crash_cost)}
+          </Fact>
+        )}
         <Fact name="Checkpoint">
           {last ? (
             <a href={link(["jobs", id, "checkpoints"], { n: String(last.number) })}>
@@ -241,6 +255,41 @@ function Header({ id, status, graph, progress, meters, operations }: JobProps) {
         </Fact>
       </dl>
     </header>
+  );
+}
+
+/** Whether the job catches up, and when. */
+function LagTrend({ lag }: { lag: Lag }) {
+  const said = catchUp(lag);
+  return said ? <span class={`trend trend-${lag.trend}`}>{said}</span> : null;
+}
+
+/** What people said about the job, in its graph. */
+function Meta({ meta }: { meta: JobMeta }) {
+  const labels = labelsOf({ meta });
+  if (!meta.owner && !meta.description && !meta.runbook && !labels.length) return null;
+  return (
+    <div class="job-meta">
+      {meta.description && <p>{meta.description}</p>}
+      <p class="job-labels">
+        {meta.owner && <span>Owner: {meta.owner}</span>}
+        {meta.runbook && (
+          <a href={meta.runbook} target="_blank" rel="noreferrer noopener">
+            Runbook
+          </a>
+        )}
+        {labels.map((one) => (
+          <a
+            key={one}
+            class="tag"
+            href={link(["jobs"], { label: JSON.stringify([one]) })}
+            title={`All jobs with ${one}`}
+          >
+            {one}
+          </a>
+        ))}
+      </p>
+    </div>
   );
 }
 

@@ -6,11 +6,14 @@ import { MOST_JOBS, useJobs } from "../live/useJobs";
 import { bytes, compact, duration, grouped, NONE } from "../logic/format";
 import {
   isLive,
+  labelsIn,
+  labelsOf,
   matching,
   PAGE,
   type SortKey,
   STATES,
   sorted,
+  toggled,
   type View,
 } from "../logic/jobsTable";
 import { link, type Route } from "../logic/route";
@@ -46,6 +49,7 @@ export function Jobs({ route }: { route: Route }) {
   const view: View = {
     text: route.query.q ?? "",
     states: route.query.state ? route.query.state.split(",") : [],
+    labels: labelsIn(route.query.label),
     sort: (route.query.sort as SortKey | undefined) ?? "submitted",
     descending: route.query.order !== "up",
   };
@@ -58,6 +62,10 @@ export function Jobs({ route }: { route: Route }) {
   const counts = jobs.counts;
   const set = (changes: Record<string, string | undefined>): void =>
     setQuery(route, { page: undefined, ...changes });
+  const filter = (label: string): void => {
+    const chosen = toggled(view.labels, label);
+    set({ label: chosen.length ? JSON.stringify(chosen) : undefined });
+  };
   return (
     <>
       <div class="page-head">
@@ -75,14 +83,14 @@ export function Jobs({ route }: { route: Route }) {
               label={one}
               count={counts[one] ?? 0}
               isOn={view.states.includes(one)}
-              act={() => set({ state: toggled(view.states, one) })}
+              act={() => set({ state: toggled(view.states, one).join(",") || undefined })}
             />
           ))}
         </div>
         <input
           type="search"
           class="search"
-          placeholder="Name or id"
+          placeholder="Name, id, owner or label"
           aria-label="Search jobs"
           value={view.text}
           onInput={(event) => set({ q: event.currentTarget.value || undefined })}
@@ -97,6 +105,22 @@ export function Jobs({ route }: { route: Route }) {
           </a>
         )}
       </div>
+      {view.labels.length > 0 && (
+        <div class="filters" role="group" aria-label="Filter by label">
+          {view.labels.map((one) => (
+            <button
+              key={one}
+              type="button"
+              class="chip"
+              aria-pressed={true}
+              title="Stop filtering by this label"
+              onClick={() => filter(one)}
+            >
+              {one} <span aria-hidden="true">✕</span>
+            </button>
+          ))}
+        </div>
+      )}
       {jobs.rows.length === 0 ? (
         <Empty title="No jobs yet">
           <p>Submit a job here, or from a shell:</p>
@@ -104,7 +128,10 @@ export function Jobs({ route }: { route: Route }) {
         </Empty>
       ) : shown.length === 0 ? (
         <Empty title="No job matches">
-          <button type="button" onClick={() => set({ q: undefined, state: undefined })}>
+          <button
+            type="button"
+            onClick={() => set({ q: undefined, state: undefined, label: undefined })}
+          >
             Show all {grouped(jobs.rows.length)}
           </button>
         </Empty>
@@ -119,7 +146,14 @@ export function Jobs({ route }: { route: Route }) {
           </thead>
           <tbody>
             {here.map((job) => (
-              <Row key={job.id} job={job} rate={jobs.rateOf(job)} sparks={jobs.sparksOf(job)} />
+              <Row
+                key={job.id}
+                job={job}
+                rate={jobs.rateOf(job)}
+                sparks={jobs.sparksOf(job)}
+                labels={view.labels}
+                filter={filter}
+              />
             ))}
           </tbody>
         </Table>
@@ -153,14 +187,45 @@ export function Jobs({ route }: { route: Route }) {
   );
 }
 
-function Row({ job, rate, sparks }: { job: JobSummary; rate: number | null; sparks: number[] }) {
+function Row({
+  job,
+  rate,
+  sparks,
+  labels,
+  filter,
+}: {
+  job: JobSummary;
+  rate: number | null;
+  sparks: number[];
+  labels: readonly string[];
+  filter: (label: string) => void;
+}) {
   const last = job.last_checkpoint;
   const isUnwell = ["failed", "stalled", "degraded", "restarting"].includes(job.state);
   return (
     <tr>
       <th scope="row">
-        <a href={link(["jobs", job.id])}>{job.name}</a>{" "}
+        <a href={link(["jobs", job.id])} title={job.meta.description ?? undefined}>
+          {job.name}
+        </a>{" "}
         <span class="mono muted">{job.id.slice(0, 8)}</span>
+        {(job.meta.owner || labelsOf(job).length > 0) && (
+          <span class="job-labels">
+            {job.meta.owner && <span class="muted">{job.meta.owner}</span>}
+            {labelsOf(job).map((one) => (
+              <button
+                key={one}
+                type="button"
+                class="tag"
+                aria-pressed={labels.includes(one)}
+                title={`Only jobs with ${one}`}
+                onClick={() => filter(one)}
+              >
+                {one}
+              </button>
+            ))}
+          </span>
+        )}
         {isUnwell && (
           <span class="reason" title={job.reason}>
             {job.reason}
@@ -253,9 +318,4 @@ function Chip({
       {label} <b>{grouped(count)}</b>
     </button>
   );
-}
-
-function toggled(states: readonly string[], state: string): string | undefined {
-  const next = states.includes(state) ? states.filter((one) => one !== state) : [...states, state];
-  return next.length ? next.join(",") : undefined;
 }

@@ -4,9 +4,11 @@ import { useMemo, useState } from "preact/hooks";
 import { type Samples, serverNow } from "../api";
 import { setQuery, useInterval, useResource } from "../hooks";
 import { bytes, compact, duration, percent } from "../logic/format";
+import type { Mark } from "../logic/marks";
 import { axis, type Column, column, PHASES, RANGES, rangeMs, stacked } from "../logic/series";
 import { Empty, Loading, Problem, Section } from "../parts/basics";
 import { Chart, type Line } from "../parts/chart";
+import { HistoryBar, useMarks } from "../parts/marks";
 import type { JobProps } from "./job";
 
 const HUES = ["--hue-0", "--hue-1", "--hue-2", "--hue-3", "--hue-4", "--hue-5"];
@@ -27,8 +29,10 @@ export function Metrics({ id, route, status }: JobProps) {
   // the charts stay while the next time range is fetched
   if (found.data && found.data !== kept) setKept(found.data);
   const samples = found.data ?? kept;
+  const marks = useMarks(id, since);
   return (
     <>
+      <HistoryBar job={id} />
       <div class="page-head">
         <div class="filters" role="group" aria-label="Time range">
           {RANGES.map(([name, label]) => (
@@ -62,16 +66,24 @@ export function Metrics({ id, route, status }: JobProps) {
           </p>
         </Empty>
       ) : (
-        <Charts samples={samples} range={[since / 1000, until / 1000]} />
+        <Charts samples={samples} range={[since / 1000, until / 1000]} marks={marks} />
       )}
     </>
   );
 }
 
-function Charts({ samples, range }: { samples: Samples; range: [number, number] }) {
+function Charts({
+  samples,
+  range,
+  marks,
+}: {
+  samples: Samples;
+  range: [number, number];
+  marks: Mark[] | null;
+}) {
   const times = useMemo(() => axis(samples), [samples]);
   const lines = useMemo(() => linesOf(samples, times), [samples, times]);
-  const shared = { times, range, sync: "metrics", height: 190 };
+  const shared = { times, range, sync: "metrics", height: 190, marks };
   return (
     <div class="charts">
       <Section title="Throughput" aside="rows a second">
@@ -86,6 +98,11 @@ function Charts({ samples, range }: { samples: Samples; range: [number, number] 
       <Section title="Watermark lag" aside="behind the last batch">
         <Chart {...shared} label="Watermark lag" lines={lines.lag} format={duration} />
       </Section>
+      {lines.backlog.length > 0 && (
+        <Section title="Backlog" aside="rows that sources have not read">
+          <Chart {...shared} label="Backlog" lines={lines.backlog} format={compact} />
+        </Section>
+      )}
       <Section title="Busy" aside="share of the time in which batches run">
         <Chart {...shared} label="Busy" lines={lines.busy} format={percent} />
       </Section>
@@ -96,7 +113,7 @@ function Charts({ samples, range }: { samples: Samples; range: [number, number] 
 function linesOf(
   samples: Samples,
   times: number[],
-): Record<"throughput" | "phases" | "state" | "lag" | "busy", Line[]> {
+): Record<"throughput" | "phases" | "state" | "lag" | "backlog" | "busy", Line[]> {
   const { regions } = samples;
   const each = (pick: (one: Samples["regions"][number]) => (number | null)[], what = ""): Line[] =>
     regions.map((one, index) => ({
@@ -124,6 +141,9 @@ function linesOf(
     })).reverse(),
     state: each((one) => one.state_bytes, "state "),
     lag: each((one) => one.lag_ms, "lag "),
+    backlog: each((one) => one.backlog_rows, "backlog ").filter((line) =>
+      line.values.some((value) => value !== null),
+    ),
     busy: each((one) => one.busy, "busy "),
   };
 }

@@ -54,13 +54,20 @@ export function Operations({
         )}
       </div>
       <ol class="phases">
-        {(PHASES[latest.kind] ?? []).map((name) => (
+        {phasesOf(latest).map((name) => (
           <Phase key={name} name={name} operation={latest} />
         ))}
       </ol>
       {latest.error && <p class="operation-error">{latest.error}</p>}
     </section>
   );
+}
+
+/** An upgrade that changes only `meta` has one phase, and stops nothing. */
+function phasesOf(operation: Operation): string[] {
+  const expected = PHASES[operation.kind] ?? [];
+  const begun = operation.phases.map((one) => one.name);
+  return begun.every((one) => expected.includes(one)) ? expected : begun;
 }
 
 function Phase({ name, operation }: { name: string; operation: Operation }) {
@@ -93,7 +100,13 @@ function Outcome({ operation, job }: { operation: Operation; job: string }) {
   const revision = change?.graph_revision;
   return (
     <span class="outcome">
-      savepoint <Id id={result.savepoint} href={link(["savepoints", result.savepoint])} />
+      {result.savepoint === null ? (
+        "only meta changed: the job ran on"
+      ) : (
+        <>
+          savepoint <Id id={result.savepoint} href={link(["savepoints", result.savepoint])} />
+        </>
+      )}
       {changed && changed.from !== changed.to && (
         <>
           {" "}

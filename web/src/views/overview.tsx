@@ -1,18 +1,24 @@
 // The graph with live figures, and the subtasks of the task that was clicked.
 
 import { useMemo, useRef } from "preact/hooks";
-import type { Checkpoint, KeyGroupsAnswer, PlanNode } from "../api";
+import type { Checkpoint, JobExceptions, KeyGroupsAnswer, PlanNode } from "../api";
 import { about, setQuery, useResource } from "../hooks";
+import { connectorsOf } from "../logic/connectors";
 import { bytes, compact, duration, grouped, NONE } from "../logic/format";
 import { figuresOf, type TaskFigures } from "../logic/tasks";
 import { Clock, Empty, Fact, Meter, Section, Table, When } from "../parts/basics";
+import { Connectors } from "../parts/connectors";
 import { backlog, Graph } from "../parts/graph";
+import { SubtaskFigures } from "../parts/subtaskFigures";
 import type { JobProps } from "./job";
 
 export function Overview({ id, plan, graph, status, progress, meters, route }: JobProps) {
   const figures = new Map(
     plan.nodes.map((node) => [node.id, figuresOf(node, plan, progress, meters)]),
   );
+  const failures = useResource<JobExceptions>(`/jobs/${id}/exceptions`, {
+    on: (event) => event.data.job === id && event.kind === "attempt_failed",
+  });
   const selected = plan.nodes.find((node) => node["headgate-vertices"][0] === route.query.task);
   const select = (taskId: string): void => {
     const head = plan.nodes.find((node) => node.id === taskId)?.["headgate-vertices"][0];
@@ -38,6 +44,15 @@ export function Overview({ id, plan, graph, status, progress, meters, route }: J
       ) : (
         <p class="hint">Click a task for its subtasks: key groups, state, offsets and acks.</p>
       )}
+      <Connectors
+        connectors={connectorsOf(
+          graph.graph,
+          plan,
+          progress,
+          meters,
+          failures.data?.exceptionHistory.entries ?? [],
+        )}
+      />
       <Regions progress={progress} meters={meters} />
     </>
   );
@@ -105,6 +120,7 @@ function Subtasks({
         )}
       </dl>
       {figures.lags.length > 0 && <Lags lags={figures.lags} />}
+      <SubtaskFigures measured={figures.measured} parallelism={node.parallelism} />
       {rows.length === 0 ? (
         <Empty title="No subtask of this task takes part in checkpoints" />
       ) : (

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from jobmanager.api.shapes.flink.flink_shape import FlinkShape, HyphenatedShape
 from jobmanager.api.shapes.flink.plans import JobPlan
-from jobmanager.api.shapes.status import JobState
+from jobmanager.api.shapes.status import JobState, MetaResponse
 
 
 class JobWithStatus(FlinkShape):
@@ -36,6 +36,7 @@ class JobLine(HyphenatedShape):
     pending_operators: int
     headgate_state: JobState
     """As in the native status."""
+    headgate_meta: MetaResponse
 
 
 class JobsOverview(FlinkShape):

@@ -53,6 +53,12 @@ class Connector:
     def check(self, vertex: "Vertex", graph: "GraphView", faults: Faults) -> None:
         """Note faults of the connector's vertex at its place in the graph."""
 
+    def real_time_faults(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Return why Spark's real-time mode cannot use the connector with these options, as field
+        and message. A connector that it can use overrides this.
+        """
+        yield "connector", f"Spark's real-time mode cannot use connector {self.name}"
+
     def code_in(self, options: Mapping[str, str]) -> str | None:
         """Why the connector needs the role `developer`, as the rest of a sentence about the
         vertex; None: with these options nothing but Headgate's and Spark's own code runs.

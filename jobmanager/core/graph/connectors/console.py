@@ -1,6 +1,6 @@
 """The connector `console`: the first rows of each batch, in the runner's log."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -15,6 +15,9 @@ class ConsoleSink(SinkConnector):
     @classmethod
     def read(cls, fields: Fields) -> Self:
         return cls()
+
+    def real_time_faults(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        yield from ()
 
     def code_in(self, options: Mapping[str, str]) -> str | None:
         return None

@@ -6,10 +6,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from jobmanager.core.graph import spark_ddl
-from jobmanager.core.graph.columns import Columns, in_schema, shared
-from jobmanager.core.graph.connectors import kafka_fields
+from jobmanager.core.graph.avro_schema import AvroRecord
+from jobmanager.core.graph.columns import Columns, in_schema, missing, shared
+from jobmanager.core.graph.connectors import kafka_fields, record_formats, schema_registry
 from jobmanager.core.graph.connectors.files import Visibility
 from jobmanager.core.graph.connectors.kafka_fields import StartingPosition, TopicSelection
+from jobmanager.core.graph.connectors.record_formats import RecordFormat
+from jobmanager.core.graph.connectors.schema_registry import RegistryReference
 from jobmanager.core.graph.connectors.sink_connector import SinkConnector
 from jobmanager.core.graph.connectors.source_connector import SourceConnector
 from jobmanager.core.graph.document_fields import Faults, Fields
@@ -18,14 +21,6 @@ from jobmanager.core.graph.inputs import Side
 if TYPE_CHECKING:
     from jobmanager.core.graph.graph_view import GraphView
     from jobmanager.core.graph.vertex import Vertex
-
-
-class RecordFormat(StrEnum):
-    """What is in the value of a record."""
-
-    JSON = "json"
-    CSV = "csv"
-    RAW = "raw"
 
 
 class Metadata(StrEnum):
@@ -64,6 +59,7 @@ class Rewind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class KafkaSource(SourceConnector):
     name: ClassVar[str] = "kafka"
+    secret_fields: ClassVar[tuple[str, ...]] = ("registry",)
     servers: tuple[str, ...]
     subscription: TopicSelection
     format: RecordFormat
@@ -73,26 +69,37 @@ class KafkaSource(SourceConnector):
     max_rows_per_batch: int | None = None
     group: str | None = None
     """The consumer group to which offsets are committed after each checkpoint."""
+    avro: AvroRecord | None = None
+    """The schema of the values, if their format is Avro; None: the registry was not asked yet."""
+    registry: RegistryReference | None = None
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
         subscription = kafka_fields.read_subscription(fields)
+        kind = fields.choice("format", RecordFormat)
+        registry = schema_registry.read(fields, subscription.subject, is_sink=False)
         return cls(
             kafka_fields.read_servers(fields),
             subscription,
-            fields.choice("format", RecordFormat),
+            kind,
             kafka_fields.read_starting(fields, subscription),
             _read_metadata(fields),
             _read_on_error(fields),
             fields.integer("max_rows_per_batch", None, least=1, most=2**53),
             fields.text("group", "") or None,
+            record_formats.read_avro_schema(fields, kind, registry),
+            registry,
         )
 
     @property
     def requires(self) -> tuple[str, ...]:
-        return ("kafka",)
+        return ("kafka", *self.format.requires)
 
     def read_schema(self, fields: Fields) -> str | None:
+        if self.format.is_avro:
+            return None  # it is not DDL
+        if self.format is RecordFormat.JSON and self.registry is not None:
+            return record_formats.read_json_columns(fields, self.registry)
         if self.format is not RecordFormat.RAW:
             return fields.text("schema")
         schema = fields.text("schema", "value BINARY")
@@ -105,11 +112,33 @@ class KafkaSource(SourceConnector):
         return schema
 
     def columns_out(self, schema: str | None) -> Columns | None:
-        decoded = in_schema(schema) if schema else None
+        decoded = self._decoded_columns(schema)
         return None if decoded is None else (*decoded, *self.metadata)
+
+    def _decoded_columns(self, schema: str | None) -> Columns | None:
+        if self.format.has_changes:
+            return record_formats.CHANGE_COLUMNS
+        if self.format.is_avro:
+            return self.avro.names if self.avro else None
+        return in_schema(schema) if schema else None
 
     def places(self) -> Iterator[tuple[str, str]]:
         yield from kafka_fields.places_of(self.servers)
+        if self.registry is not None:
+            yield from self.registry.places()
+
+    def real_time_faults(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        if self.max_rows_per_batch is not None:
+            yield (
+                "max_rows_per_batch",
+                "records pass at once in real-time mode, and no batch is limited: leave it out",
+            )
+        for option in options:
+            if kafka_fields.plans_batches(option):
+                yield (
+                    f"options.{option}",
+                    "in real-time mode one task reads each partition all the time: leave it out",
+                )
 
     def has_side(self, side: Side) -> bool:
         return side is Side.BAD and self.on_error is OnError.SIDE
@@ -142,6 +171,7 @@ class KafkaSource(SourceConnector):
 @dataclass(frozen=True, slots=True)
 class KafkaSink(SinkConnector):
     name: ClassVar[str] = "kafka"
+    secret_fields: ClassVar[tuple[str, ...]] = ("registry",)
     servers: tuple[str, ...]
     topic: str
     format: RecordFormat
@@ -152,9 +182,15 @@ class KafkaSink(SinkConnector):
     promise: Guarantee = Guarantee.AT_LEAST_ONCE
     visibility: Visibility = Visibility.CHECKPOINT
     rewind: Rewind = Rewind.REFUSE
+    avro: AvroRecord | None = None
+    """The schema of the values, if their format is Avro; None: the registry was not asked yet."""
+    registry: RegistryReference | None = None
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
+        kind = record_formats.read_format(fields)
+        topic = kafka_fields.read_topic(fields)
+        registry = schema_registry.read(fields, f"{topic}-value", is_sink=True)
         promise = fields.choice("guarantee", Guarantee, Guarantee.AT_LEAST_ONCE)
         if promise is Guarantee.AT_LEAST_ONCE:
             for field in ("visibility", "rewind"):
@@ -162,18 +198,20 @@ class KafkaSink(SinkConnector):
                     fields.fault(field, f"{field} is for guarantee: exactly_once")
         return cls(
             kafka_fields.read_servers(fields),
-            kafka_fields.read_topic(fields),
-            fields.choice("format", RecordFormat),
+            topic,
+            kind,
             fields.text("key", "") or None,
             fields.names("headers"),
             promise,
             fields.choice("visibility", Visibility, Visibility.CHECKPOINT),
             fields.choice("rewind", Rewind, Rewind.REFUSE),
+            record_formats.read_avro_schema(fields, kind, registry),
+            registry,
         )
 
     @property
     def requires(self) -> tuple[str, ...]:
-        return ("kafka",)
+        return ("kafka", *self.format.requires)
 
     @property
     def is_exactly_once(self) -> bool:
@@ -193,6 +231,16 @@ class KafkaSink(SinkConnector):
     def waits_for_checkpoint(self) -> bool:
         return self.is_exactly_once and self.visibility is Visibility.CHECKPOINT
 
+    def real_time_faults(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        if self.is_exactly_once:
+            yield (
+                "guarantee",
+                (
+                    "a transaction publishes a whole batch, and in real-time mode records pass at "
+                    "once: take at_least_once"
+                ),
+            )
+
     def exclusive_output(self, normal: Callable[[str], str]) -> str | None:
         """The topic's name alone: brokers of one cluster have many addresses."""
         return f"topic {self.topic}" if self.is_exactly_once else None
@@ -206,6 +254,8 @@ class KafkaSink(SinkConnector):
 
     def places(self) -> Iterator[tuple[str, str]]:
         yield from kafka_fields.places_of(self.servers)
+        if self.registry is not None:
+            yield from self.registry.places()
 
     def check(self, vertex: "Vertex", graph: "GraphView", faults: Faults) -> None:
         _check_options(vertex, faults)
@@ -228,13 +278,26 @@ class KafkaSink(SinkConnector):
             )
         if not written:
             yield "headers", "no column is left for the value: all are headers"
+        if self.avro is not None:
+            for fault in record_formats.avro_column_faults(self.avro, written):
+                yield "schema", fault
+        elif self.registry is not None:
+            for fault in record_formats.json_column_faults(self.registry, written):
+                yield "registry", fault
 
     def value_columns(self, columns: Columns) -> Columns:
-        """The columns that become the value. With raw, the key is not one of them."""
+        """The columns that become the value. The key is one of them, except with raw, and with an
+        Avro schema that has no such field.
+        """
         apart = {one.lower() for one in self.headers}
-        if self.format is RecordFormat.RAW and self.key is not None:
+        if self.key is not None and not self._has_key_in_value(self.key):
             apart.add(self.key.lower())
         return tuple(one for one in columns if one.lower() not in apart)
+
+    def _has_key_in_value(self, key: str) -> bool:
+        if self.avro is not None:
+            return not missing([key], self.avro.names)
+        return self.format is not RecordFormat.RAW
 
     def code_in(self, options: Mapping[str, str]) -> str | None:
         return kafka_fields.code_in(options)

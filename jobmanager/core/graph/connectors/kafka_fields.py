@@ -101,6 +101,9 @@ _OF_SPARK = frozenset(
         "maxtriggerdelay",
     ]
 )
+_OF_BATCHES = frozenset(
+    ["minpartitions", "maxrecordsperpartition", "minoffsetspertrigger", "maxtriggerdelay"]
+)
 _LOGIN = re.compile(
     r"\s*org\.apache\.kafka\.common\.security\."
     r"(?:plain\.PlainLoginModule|scram\.ScramLoginModule)"
@@ -157,6 +160,13 @@ class TopicSelection:
         if self.pattern is not None:
             return "subscribePattern", self.pattern
         return "subscribe", ",".join(self.topics)
+
+    @property
+    def subject(self) -> str | None:
+        """The subject that producers use for the values of the topic by default; None: there are
+        several topics.
+        """
+        return f"{self.topics[0]}-value" if len(self.topics) == 1 else None
 
 
 def read_subscription(fields: Fields) -> TopicSelection:
@@ -292,6 +302,11 @@ def reserved_option_fault(option: str) -> str | None:
 def is_of_kafka(option: str) -> bool:
     """Whether an option is for Kafka's client or Spark's source, and not for the format."""
     return option.lower().startswith(CLIENT) or option.lower() in _OF_SPARK
+
+
+def plans_batches(option: str) -> bool:
+    """Whether an option of Spark's source is about how a batch is cut or divided."""
+    return option.lower() in _OF_BATCHES
 
 
 def is_safe(option: str, value: str) -> bool:

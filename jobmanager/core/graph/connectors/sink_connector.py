@@ -1,6 +1,6 @@
 """What a sink says about its connector."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from jobmanager.core.graph.columns import Columns
@@ -23,6 +23,15 @@ class SinkConnector(Connector):
         ends its batches in time.
         """
         return False
+
+    def real_time_faults(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        yield (
+            "connector",
+            (
+                f"{self.name} takes the rows of a whole batch at once, and Spark's real-time mode "
+                "writes row by row: to kafka (at least once) or console"
+            ),
+        )
 
     @property
     def waits_for_checkpoint(self) -> bool:

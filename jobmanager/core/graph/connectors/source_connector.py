@@ -1,5 +1,6 @@
 """What a source says about its connector."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,12 @@ class SourceConnector(Connector):
         return False
 
     # In which jobs the source can be read.
+
+    def real_time_faults(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        yield (
+            "connector",
+            f"Spark's real-time mode reads streams from kafka only, not from {self.name}",
+        )
 
     @property
     def can_be_static(self) -> bool:

@@ -97,7 +97,6 @@ def test_five_faults_are_told_at_once() -> None:
             "writeBufferCacheRatio' must be a number from 0 to 1, not '2'",
         ),
         (a_document(artifacts="a.py"), "artifacts: 'a.py' is not a list of artifacts"),
-        (a_document(execution={"style": "real_time"}), "execution.style: real_time is not"),
         (a_document(restart={"strategy": "hope"}), "restart.strategy: 'hope' is not one of"),
         (a_document_with("bids", id="Bids!"), "Bids!.id: 'Bids!' is not an id"),
         (a_document_with("bids", rows_per_second=None), "bids.rows_per_second: missing"),

@@ -13,6 +13,8 @@ from jobmanager.core.life.job import (
     Job,
     JobCancelRequested,
     JobEvent,
+    JobPauseRequested,
+    JobResumeRequested,
     JobStatus,
     RestartDue,
     transition,
@@ -146,12 +148,82 @@ def test_a_job_that_is_being_cancelled_is_not_changed_any_more() -> None:
     assert transition(cancelling, Changed(after(2), "rescaled")).job == cancelling
 
 
+PAUSE = JobPauseRequested(after(1), "paused by a client")
+RESUME = JobResumeRequested(after(3), "resumed by a client")
+
+
+def test_a_paused_job_rests_until_it_is_resumed() -> None:
+    pausing, step = transition(a_job(), PAUSE)
+    paused, nothing = transition(pausing, moved(AttemptStatus.CANCELLED))
+    resumed, launch = transition(paused, RESUME)
+
+    assert (pausing.status, step) == (JobStatus.PAUSING, AttemptOrder.PAUSE_CURRENT)
+    assert (paused.status, paused.reason, nothing) == (
+        JobStatus.PAUSED,
+        "paused by a client",
+        None,
+    )
+    assert transition(paused, RestartDue(after(60))).job == paused
+    assert transition(paused, PAUSE).job == paused
+    assert (resumed.status, resumed.attempt, launch) == (
+        JobStatus.STARTING,
+        2,
+        AttemptOrder.LAUNCH_NEXT,
+    )
+
+
+def test_an_attempt_that_fails_while_it_is_paused_is_not_restarted() -> None:
+    pausing, _ = transition(a_job(), PAUSE)
+
+    paused, step = transition(pausing, moved(AttemptStatus.FAILED))
+
+    assert (paused.status, paused.restart_at, step) == (JobStatus.PAUSED, None, None)
+    assert "meanwhile attempt 1 failed" in paused.reason
+
+
+def test_a_job_that_waits_for_a_restart_is_paused_at_once() -> None:
+    job, step = transition(a_job(JobStatus.RESTARTING, restart_at=after(5)), PAUSE)
+
+    assert (job.status, job.restart_at, step) == (JobStatus.PAUSED, None, None)
+
+
+def test_a_pause_that_is_taken_back_in_time_is_followed_by_the_next_attempt() -> None:
+    pausing, _ = transition(a_job(), PAUSE)
+    wanted, nothing = transition(pausing, RESUME)
+
+    going_on, step = transition(wanted, moved(AttemptStatus.CANCELLED))
+
+    assert (wanted.status, nothing) == (JobStatus.PAUSING, None)
+    assert (going_on.status, going_on.attempt, step) == (
+        JobStatus.STARTING,
+        2,
+        AttemptOrder.LAUNCH_NEXT,
+    )
+
+
+def test_a_paused_job_is_cancelled_at_once_and_its_runner_let_go() -> None:
+    job, step = transition(
+        a_job(JobStatus.PAUSED, desired=Desired.PAUSED), JobCancelRequested(after(1), "enough")
+    )
+
+    assert (job.status, step) == (JobStatus.CANCELLED, AttemptOrder.RELEASE_RUNNER)
+
+
+def test_a_job_that_is_being_cancelled_is_neither_paused_nor_resumed() -> None:
+    cancelling, _ = transition(a_job(), JobCancelRequested(after(1), "by a client"))
+
+    assert transition(cancelling, PAUSE).job == cancelling
+    assert transition(cancelling, RESUME).job == cancelling
+
+
 NUMBERS = st.sampled_from([1, 2, 3])
 EVENTS: st.SearchStrategy[JobEvent] = st.one_of(
     st.builds(moved, st.sampled_from(AttemptStatus), NUMBERS, restartable=st.booleans()),
     st.builds(JobCancelRequested, st.just(after(1)), st.just("by a client")),
     st.builds(RestartDue, st.sampled_from([after(1), after(60)])),
     st.builds(Changed, st.just(after(1)), st.just("rescaled")),
+    st.just(PAUSE),
+    st.just(RESUME),
 )
 
 
@@ -169,7 +241,12 @@ def test_whatever_happens_attempts_ascend_and_nothing_leaves_a_terminal_state(
         assert job.attempt == before.attempt + (step is AttemptOrder.LAUNCH_NEXT)
         assert (job.restart_at is not None) == (job.status is JobStatus.RESTARTING)
         if step is AttemptOrder.LAUNCH_NEXT and not isinstance(event, Changed):
-            assert before.status is JobStatus.RESTARTING
+            assert before.status in (JobStatus.RESTARTING, JobStatus.PAUSED, JobStatus.PAUSING)
         if before.desired is Desired.CANCELLED:
             assert step is None
-    assert job.attempt <= 3 + sum(isinstance(event, Changed) for event in events)
+        if before.status is JobStatus.PAUSED and step is AttemptOrder.LAUNCH_NEXT:
+            assert isinstance(event, JobResumeRequested)
+        if job.status is JobStatus.PAUSED:
+            assert job.desired is Desired.PAUSED
+    more = sum(isinstance(event, Changed | JobResumeRequested) for event in events)
+    assert job.attempt <= 3 + more

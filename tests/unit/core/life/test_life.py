@@ -38,7 +38,13 @@ from jobmanager.core.life.checkpoint import (
     CheckpointStatus,
 )
 from jobmanager.core.life.health import Health, HealthLimits
-from jobmanager.core.life.job import JobCancelRequested, JobStatus, RestartDue
+from jobmanager.core.life.job import (
+    JobCancelRequested,
+    JobPauseRequested,
+    JobResumeRequested,
+    JobStatus,
+    RestartDue,
+)
 from jobmanager.core.life.life import Announcement
 from jobmanager.core.life.operation import OperationKind, OperationStatus
 from jobmanager.core.life.records import HistoryEntry, RestorePoint, StoredOperation
@@ -147,6 +153,71 @@ def test_a_cancelled_job_ends_with_its_attempt_or_when_the_grace_has_ended() -> 
     assert stubborn.hears(GraceEnded(after(41))).status is JobStatus.CANCELLING
     assert stubborn.hears(GraceEnded(after(43))).status is JobStatus.CANCELLED
     assert of_type(stubborn.effects, effects.KillRunner)
+
+
+def a_paused_story() -> Story:
+    story = a_running_story().then(JobPauseRequested(after(2), "a deployment"))
+    return story.hears(AttemptCancelled(after(3)))
+
+
+def test_a_paused_job_keeps_its_runner_and_continues_on_it() -> None:
+    story = a_paused_story()
+    first, second = AttemptNumber(1), AttemptNumber(2)
+
+    assert of_type(story.effects, effects.PauseAttempt)
+    assert story.status is JobStatus.PAUSED
+    assert not of_type(story.effects, effects.ReleaseRunner)
+
+    resumed = story.then(JobResumeRequested(after(60), "done"))
+
+    assert resumed.status is JobStatus.STARTING
+    assert effects.HandOverRunner(first, second) in story.effects
+    assert effects.LaunchAttempt(second) not in story.effects
+    assert effects.StartAttempt(second) in story.effects
+
+
+def test_a_paused_job_whose_runner_is_gone_stays_paused_and_continues_on_another() -> None:
+    story = a_paused_story()
+
+    story.then(events.RunnerLeft(after(4), AttemptNumber(1), "killed by signal 9"))
+    story.then(RestartDue(after(60)))
+
+    assert story.status is JobStatus.PAUSED
+    story.then(JobResumeRequested(after(61), "done"))
+    assert effects.LaunchAttempt(AttemptNumber(2)) in story.effects
+    assert not of_type(story.effects, effects.HandOverRunner)
+
+
+def test_a_runner_that_was_killed_while_it_paused_is_not_used_again() -> None:
+    story = a_running_story().then(JobPauseRequested(after(2), "a deployment"))
+
+    story.hears(GraceEnded(after(1000)))
+
+    assert story.status is JobStatus.PAUSED
+    story.then(JobResumeRequested(after(1001), "done"))
+    assert effects.LaunchAttempt(AttemptNumber(2)) in story.effects
+
+
+def test_the_runner_of_a_paused_job_that_is_cancelled_is_let_go() -> None:
+    story = a_paused_story().then(JobCancelRequested(after(5), "enough"))
+
+    assert story.status is JobStatus.CANCELLED
+    assert of_type(story.effects, effects.ReleaseRunner)
+
+
+def test_a_job_is_not_paused_while_an_operation_is_under_way() -> None:
+    story = a_running_story().asks(OperationKind.STOP, at=2)
+
+    with pytest.raises(StopUnderWay):
+        story.then(JobPauseRequested(after(3), "a deployment"))
+
+
+def test_an_ended_job_is_neither_paused_nor_resumed() -> None:
+    story = a_running_story().hears(AttemptFinished(after(2)))
+
+    for event in (JobPauseRequested, JobResumeRequested):
+        with pytest.raises(JobHasEnded):
+            story.then(event(after(3), "enough"))
 
 
 def test_a_job_that_finished_is_not_cancelled() -> None:

@@ -1,0 +1,1 @@
+"""What goes out of the server by itself: webhooks, traces and lineage events."""
