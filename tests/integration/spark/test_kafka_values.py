@@ -92,7 +92,12 @@ def test_avro_rows_come_back_as_they_were_and_other_bytes_are_found(spark: Spark
     encoded = values(rows, format="avro", schema=AVRO)
 
     # When they are read between bytes that are no Avro
-    skipping = {"format": "avro", "schema": AVRO, "on_error": "skip", "metadata": ["offset"]}
+    skipping: dict[str, Any] = {
+        "format": "avro",
+        "schema": AVRO,
+        "on_error": "skip",
+        "metadata": ["offset"],
+    }
     found = read(spark, [encoded[0], b"{not avro", None, encoded[1]], **skipping)
 
     # Then the rows are there, also the row of nulls, and nothing else
@@ -149,7 +154,11 @@ def test_captured_changes_come_with_and_without_their_schema(spark: SparkSession
     texts = [*(json.dumps(change).encode() for change in sent), *tombstones]
 
     # When they are read, then a row is as it was before and after
-    asked = {"format": "debezium_json", "schema": "id BIGINT, name STRING", "metadata": ["offset"]}
+    asked: dict[str, Any] = {
+        "format": "debezium_json",
+        "schema": "id BIGINT, name STRING",
+        "metadata": ["offset"],
+    }
     found = [plain(row) for row in read(spark, texts, **asked).collect()]
     assert [(row["op"], row["before"], row["after"]) for row in found] == [
         ("r", None, one),
@@ -224,7 +233,7 @@ def test_captured_changes_in_avro(spark: SparkSession) -> None:
     )
     encoded = values(changes, format="avro", schema=schema)
 
-    asked = {"format": "debezium_avro", "schema": schema, "on_error": "skip"}
+    asked: dict[str, Any] = {"format": "debezium_avro", "schema": schema, "on_error": "skip"}
     found = read(spark, [*encoded, None, b"poison"], **asked)
     assert found.columns == ["op", "before", "after", "ts_ms", "source"]
     assert [(one.op, one.before, one.after) for one in found.collect()] == [
@@ -256,7 +265,7 @@ def test_values_of_a_registry_are_read_with_the_schema_of_their_writer(
 
     # When they are read by either version, then every row is there, and poison is not
     poison = [b"", b"\x00\x00\x00", b"\x01" + sent[0][1:], sent[1][:6], None]
-    asked = {"format": "avro", "on_error": "skip"}
+    asked: dict[str, Any] = {"format": "avro", "on_error": "skip"}
     both = WriterSchemas().with_submitted(second)
     found = read(spark, [*sent, *poison], writers=both, **asked, registry=registry(second))
     assert [tuple(row) for row in found.collect()] == [(1, None), (2, "x")]
@@ -284,6 +293,6 @@ def test_json_of_a_registry_has_its_header(spark: SparkSession) -> None:
 
     [sent] = values(spark.createDataFrame([(1,)], "n BIGINT"), format="json", registry=registry)
     assert sent == b'\x00\x00\x00\x00\x05{"n":1}'
-    asked = {"format": "json", "registry": registry, "on_error": "skip"}
+    asked: dict[str, Any] = {"format": "json", "registry": registry, "on_error": "skip"}
     found = read(spark, [sent, b'{"n":2}', b"\x00\x00\x00\x00\x05{"], **asked)
     assert [tuple(row) for row in found.collect()] == [(1,)]
