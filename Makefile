@@ -133,9 +133,15 @@ $(FLINK_CLIENT)/.installed: $(INSTALLED)
 	@$(BIN)/python -m pip install -q --no-deps --no-compile --upgrade --target $(FLINK_CLIENT) apache-flink-libraries==2.3.0
 	@touch $@
 
+# A schema registry (110 MB), which a long test starts.
+.PHONY: apicurio
+apicurio: $(INSTALLED)
+	@$(BIN)/python -m tests.support.apicurio \
+	  || echo 'Apicurio could not be fetched: the test of the schema registry is left out' >&2
+
 .PHONY: chaos
 chaos: export HEADGATE_NEW_EXAMPLES = 1
-chaos: setup jars chromium redis classes flink-client
+chaos: setup jars chromium redis classes flink-client apicurio
 	@echo '== property tests and the fuzzer, with new random examples'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@$(BIN)/python -m pytest -q tests/integration/api/test_api_fuzz.py

@@ -15,6 +15,7 @@ import resource
 import statistics
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -175,7 +176,8 @@ class Client:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._ask)
         self.took: list[float] = []
-        self.failed = 0
+        self.failed: Counter[str] = Counter()
+        """How often there was no answer, or another than wanted, by the reason."""
         self.before = self.most = self.memory()
 
     def memory(self) -> int:
@@ -194,9 +196,10 @@ class Client:
             begun = time.monotonic()
             try:
                 answer = httpx.get(f"{self._url}/v1/jobs", timeout=30, trust_env=False)
-                self.failed += answer.status_code != 200
-            except httpx.HTTPError:
-                self.failed += 1
+                if answer.status_code != 200:
+                    self.failed[f"{answer.status_code} {answer.text[:100]}"] += 1
+            except httpx.HTTPError as error:
+                self.failed[type(error).__name__] += 1
             self.took.append(time.monotonic() - begun)
             self.most = max(self.most, self.memory())
 
@@ -213,7 +216,7 @@ async def _measured(name: str, url: str, pid: int, connections: int, seconds: fl
         name,
         outcome,
         f"{1000 * p50:.0f} / {1000 * worst:.0f}",
-        f"{client.failed} of {len(client.took)}",
+        "; ".join([f"{client.failed.total()} of {len(client.took)}", *client.failed]),
         f"{client.before // _MIB} / {client.most // _MIB} / {client.memory() // _MIB}",
     ]
 

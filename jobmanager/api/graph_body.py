@@ -11,7 +11,7 @@ from jobmanager.core.access.callers import Caller
 from jobmanager.core.access.graph_rules import check_role_for_graph
 from jobmanager.core.errors import Fault, InvalidJobGraph
 from jobmanager.core.graph import graph_document
-from jobmanager.services import artifacts, connector_checks, path_checks
+from jobmanager.services import artifacts, connector_checks, path_checks, schema_registries
 from jobmanager.services.graph_texts import document_in
 
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml")
@@ -29,16 +29,18 @@ GRAPH_BODY: dict[str, Any] = {
 
 
 async def resolved_document(
-    request: Request, context: ApiContext, caller: Caller
+    request: Request, context: ApiContext, caller: Caller, *, is_dry: bool = False
 ) -> Mapping[str, Any]:
-    """Read the graph, and replace its artifacts by their ids. Raises `InvalidJobGraph` where an
-    artifact does not exist, and `RoleTooSmall` where the caller may not run such a graph.
+    """Read the graph, replace its artifacts by their ids, and look up its schemas in their
+    registries. Raises `InvalidJobGraph` where an artifact or a schema does not exist, and
+    `RoleTooSmall` where the caller may not run such a graph. `is_dry`: nothing is added to a
+    registry.
     """
-    return await resolved(await document_of(request), context, caller)
+    return await resolved(await document_of(request), context, caller, is_dry=is_dry)
 
 
 async def resolved(
-    document: Mapping[str, Any], context: ApiContext, caller: Caller
+    document: Mapping[str, Any], context: ApiContext, caller: Caller, *, is_dry: bool = False
 ) -> Mapping[str, Any]:
     """Do the same for a document. Faults of the graph are reported together with those of its
     artifacts.
@@ -63,8 +65,14 @@ async def resolved(
         )
     except InvalidJobGraph as error:
         faults += error.faults
-    if faults:
+    if faults or graph is None:
         raise InvalidJobGraph(faults)
+    # Only now: a registry that is not allowed is not asked, and nothing is registered for a graph
+    # that is refused.
+    found = await schema_registries.resolve_schemas(
+        found, graph, context.run_settings, may_register=not is_dry
+    )
+    graph_document.parse(found, is_new=True)  # what the schemas say may be wrong for the graph
     return found
 
 

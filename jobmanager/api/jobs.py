@@ -224,7 +224,7 @@ async def _dry_run(
     """Answer a submission without storing anything; reasons to refuse it are returned as faults."""
     plans: dict[RegionId, str] = {}
     try:
-        document = await resolved_document(request, context, caller)
+        document = await resolved_document(request, context, caller, is_dry=True)
         graph, in_force = jobs.check(document, parallelism)
         await _check_artifacts(context, graph)
         if analyse:

@@ -51,9 +51,8 @@ async def upgrade(
     """A dry run answers 200 with the plan: what changes, which state is kept, what Spark
     reports.
     """
-    wanted = WantedRevision(
-        await resolved_document(request, context, caller), parallelism, allow_non_restored_state
-    )
+    document = await resolved_document(request, context, caller, is_dry=dry_run)
+    wanted = WantedRevision(document, parallelism, allow_non_restored_state)
     trials = SparkTrials(states, context.run_settings)
     plan = await changes.plan(context.units(), trials, job_id, wanted)
     if dry_run:

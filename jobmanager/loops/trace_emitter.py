@@ -32,6 +32,7 @@ LOOKS_BACK = timedelta(seconds=15)
 KEEPS_FOR = timedelta(minutes=10)
 _MOST = 200
 """Checkpoints, operations and attempts of each kind in one run."""
+_ROUNDS = 50
 _SPANS_AT_ONCE = 2_000
 _LONGEST_PAUSE = timedelta(minutes=1)
 _WRITES_AFTER = timedelta(minutes=5)
@@ -49,9 +50,10 @@ class TraceEmitter:
         self._try_at: datetime | None = None
 
     async def run_once(self) -> None:
-        """Export until nothing is left."""
-        while await self._emit():
-            pass
+        """Export until nothing is left, or for a while: the next run goes on."""
+        for _ in range(_ROUNDS):
+            if not await self._emit():
+                return
 
     def failed(self) -> None:
         """What was sent is still known."""

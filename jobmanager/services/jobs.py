@@ -7,6 +7,7 @@ from typing import Any
 from jobmanager.core.errors import Fault, IdempotencyKeyReused, InvalidJobGraph
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.schema_pins import without_schemas
 from jobmanager.core.ids import JobId
 from jobmanager.core.life.events import Submitted
 from jobmanager.core.life.job import (
@@ -92,7 +93,8 @@ async def restart_due(uow: UnitOfWork, job_id: JobId, now: datetime) -> StoredJo
 
 
 def _same(known: StoredJob, document: Mapping[str, Any], parallelism: int, key: str) -> JobId:
-    if known.document != document or known.parallelism != parallelism:
+    is_same = without_schemas(known.document) == without_schemas(document)
+    if not is_same or known.parallelism != parallelism:
         raise IdempotencyKeyReused(
             f"Idempotency-Key {key!r} was used for job {known.id.hex} with another job graph"
         )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from jobmanager.core.life.failure import FailureKind
 from taskrunner.core.failures import Cause, Explanation
@@ -12,6 +13,9 @@ NULL_IN_AVRO = "HEADGATE_NULL_IN_AVRO"
 """Begins the message with which a query fails at a null in a field of an Avro schema without
 nulls.
 """
+UNKNOWN_SCHEMA = "HEADGATE_UNKNOWN_SCHEMA"
+"""Begins the message with which a query fails at a record of an unknown schema."""
+_UNKNOWN = re.compile(rf"{UNKNOWN_SCHEMA} (\S+) (\S+) (\d+) (\d+) (\d+)")
 _NULL = re.compile(rf"{NULL_IN_AVRO} (\S+) (\w+)")
 _RECORD = re.compile(rf"{UNREADABLE} (\S+) (\S+) (\d+) (\d+) ?([^\n]*)")
 _PARTITION = re.compile(r"\b([A-Za-z0-9._-]+)-(\d+)\b")
@@ -29,6 +33,25 @@ _GONE = re.compile(
 _OURS = ("RewindRefused", "MarkerLost")
 
 
+@dataclass(frozen=True, slots=True)
+class UnknownSchema:
+    """A record was met whose schema has an id that the attempt does not know."""
+
+    vertex: str
+    topic: str
+    partition: int
+    offset: int
+    schema: int
+
+
+def unknown_schema(causes: Sequence[Cause]) -> UnknownSchema | None:
+    found = _UNKNOWN.search("\n".join(cause.message for cause in causes))
+    if found is None:
+        return None
+    vertex, topic, partition, offset, schema = found.groups()
+    return UnknownSchema(vertex, topic, int(partition), int(offset), int(schema))
+
+
 def explain(causes: Sequence[Cause]) -> Explanation | None:
     """What a chain of causes, the outermost first, means; None: Kafka is not the reason."""
     return next(_explanations(causes), None)
@@ -38,6 +61,10 @@ def _explanations(causes: Sequence[Cause]) -> Iterator[Explanation]:
     for cause in causes:
         if cause.name in _OURS:
             yield Explanation(FailureKind.INVALID_JOB, cause.message, is_restartable=False)
+        if cause.name == "RegistryRefused":
+            yield Explanation(FailureKind.INFRASTRUCTURE, cause.message, is_restartable=True)
+    if met := unknown_schema(causes):
+        yield _of_unknown_schema(met)
     text = "\n".join(f"{cause.name}: {cause.message}" for cause in causes)
     if found := _RECORD.search(text):
         yield _unreadable(*found.groups())
@@ -58,6 +85,16 @@ def _unreadable(vertex: str, topic: str, partition: str, offset: str, value: str
         f"is not as the source's format and schema say: {value!r}. Correct the schema and upgrade "
         "the job, or leave such records out with on_error: skip",
         is_restartable=False,
+    )
+
+
+def _of_unknown_schema(met: UnknownSchema) -> Explanation:
+    return Explanation(
+        FailureKind.DATA,
+        f"source {met.vertex}: the record at offset {met.offset} of partition {met.partition} of "
+        f"topic {met.topic} was written with schema {met.schema}, which was not known when the "
+        "attempt began. The next attempt asks the registry for it",
+        is_restartable=True,
     )
 
 

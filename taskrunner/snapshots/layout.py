@@ -60,6 +60,10 @@ class JobLayout:
         """The directory of a sink that stages rows and publishes them by transactions."""
         return self.directory / storage_layout.transactions(sink)
 
+    def schemas(self, vertex: VertexId) -> Path:
+        """The file of the schemas that a source asked a registry for while it ran."""
+        return self.directory / storage_layout.schemas(vertex)
+
     def rows(self, vertex: VertexId) -> Path:
         """The directory of a `table` source's rows."""
         return self.directory / storage_layout.rows_directory(vertex)

@@ -1,7 +1,9 @@
 """The dashboard of a server that needs tokens: signing in, and what each role is offered."""
 
+import json
 import tempfile
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from jobmanager.client.client import HeadgateClient
 from jobmanager.core.access.roles import Role
+from jobmanager.core.signals.signature import is_genuine
+from jobmanager.services.clock import utc_now
 from tests.browser.dashboard import PATIENCE, Dashboard
+from tests.support.answering_server import an_answering_server
 from tests.support.databases import fresh_database
 from tests.support.server import GuardedServer
 
@@ -107,4 +112,43 @@ def test_the_form_and_the_access_page_can_be_read_by_everybody(
     page.get_by_role("link", name="Access").click()
     expect(page.get_by_role("heading", name="Tokens")).to_be_visible()
     found += dashboard.findings()
+    assert found == []
+
+
+@pytest.mark.long
+def test_an_admin_creates_a_webhook_and_tests_it(closed: GuardedServer, page: Page) -> None:
+    page.goto(closed.url)
+    sign_in(page, closed.first_admin_token or "")
+    with an_answering_server() as receiver:
+        receiver.of["POST /hook"] = [(200, "thanks"), (500, "broken")]
+        page.get_by_role("link", name="Webhooks").click()
+        page.get_by_role("button", name="Create a webhook").click()
+        page.get_by_label("Name").fill("ops")
+        page.get_by_label("URL of the receiver").fill(f"{receiver.url}/hook")
+        page.get_by_role("button", name="Create", exact=True).click()
+        key = page.locator(".told-once .mono").inner_text()
+        row = page.get_by_role("row").filter(has_text="ops")
+        expect(row).to_contain_text("restart, checkpoint_failed, stalled")
+        assert "/hook" not in row.inner_text()
+        found = list(Dashboard(page, closed.url).findings())
+
+        row.get_by_role("button", name="Test").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_role("button", name="Send a sample").click()
+        expect(dialog.get_by_role("status")).to_contain_text("Delivered: answered 200")
+        expect(dialog).to_contain_text("thanks")
+        dialog.get_by_role("button", name="Send a sample").click()
+        expect(dialog.get_by_role("status")).to_contain_text("Not delivered: answered 500")
+        found += Dashboard(page, closed.url).findings()
+        dialog.get_by_role("button", name="Back").click()
+        row.get_by_role("button", name="Deliveries").click()
+        expect(page.get_by_role("dialog")).to_contain_text("given_up")
+        page.get_by_role("button", name="Close").click()
+
+        header = receiver.headers[0]["Headgate-Signature"]
+        body = json.dumps(receiver.asked[0][1], ensure_ascii=False).encode()
+        assert is_genuine(header, key, body, utc_now(), timedelta(hours=1))
+    row.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text("No webhooks yet")).to_be_visible()
     assert found == []

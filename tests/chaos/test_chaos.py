@@ -3,8 +3,8 @@
 HEADGATE_CHAOS_SEED=n replays the schedule of a seed, HEADGATE_CHAOS_STEPS says how long it is,
 HEADGATE_CHAOS_MINUTES how long the long test goes on with one seed after the other. Of a run that
 failed HEADGATE_CHAOS_KEEP=directory keeps all files. On a machine that has much else to do,
-HEADGATE_CHAOS_SLOWER=3 makes leases and heartbeat timeouts, and the faults that are measured by
-them, three times as long.
+HEADGATE_CHAOS_SLOWER=3 makes leases and heartbeat timeouts, the faults that are measured by them,
+and the time that a recovery may take, three times as long.
 """
 
 import os

@@ -40,7 +40,7 @@ _ENVIRONMENT = {
     # many JVMs that live for a minute: less is spent on making them fast
     "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
-_PATIENCE = 300.0
+_PATIENCE = 300.0 * _SLOWER
 """Seconds for whatever comes by itself, on a machine that has much else to do."""
 
 

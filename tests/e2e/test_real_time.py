@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_changes import PATIENCE, begin_rescale, ended
+from tests.e2e.test_changes import begin_rescale
 from tests.e2e.test_kafka import kill_runner, log_of, numbers, rows, until_numbers
 from tests.e2e.test_savepoints import take
 from tests.support.kafka import Broker, a_broker
@@ -15,6 +15,8 @@ from tests.support.server import ServerProcess, eventually
 pytestmark = pytest.mark.long
 REAL_TIME = {"style": "real_time"}
 KEYS = 7
+PATIENCE = 600
+"""Seconds: other slots mean another JVM, and the first question about state a Spark session."""
 
 
 @pytest.fixture(scope="module")
@@ -75,10 +77,21 @@ def until_counts(server: ServerProcess, job: str, broker: Broker, out: str, last
     expected = counts_up_to(last)
     eventually(
         lambda: all(seen_counts(broker, out).get(k, (0, 0)) >= v for k, v in expected.items()),
-        within=180,
+        within=PATIENCE,
         explain=lambda: f"{expected} {seen_counts(broker, out)} {log_of(server, job)}",
     )
     assert seen_counts(broker, out) == expected
+
+
+def until_done(server: ServerProcess, job: str, operation: str) -> None:
+    path = f"/v1/operations/{operation}"
+    eventually(
+        lambda: server.get(path)["status"] != "in_progress",
+        within=PATIENCE,
+        explain=lambda: f"{server.get(path)} {log_of(server, job)}",
+    )
+    done = server.get(path)
+    assert done["status"] == "completed", (done["error"], log_of(server, job))
 
 
 def test_records_pass_before_their_commit_and_none_is_lost_by_a_kill(
@@ -116,8 +129,7 @@ def test_counts_are_exact_through_kill_rescale_and_a_change_of_style(
     kill_runner(server, job)
     until_counts(server, job, broker, out, 200)
 
-    done = ended(server, begin_rescale(server, job, 2))
-    assert done["status"] == "completed", (done["error"], log_of(server, job))
+    until_done(server, job, begin_rescale(server, job, 2))
     broker.send(topic, rows(200, 300))
     until_counts(server, job, broker, out, 300)
 
@@ -129,8 +141,7 @@ def test_counts_are_exact_through_kill_rescale_and_a_change_of_style(
         assert "execution" in fields
         accepted = server.http.post(path, json=changed, timeout=PATIENCE)
         assert accepted.status_code == 202, accepted.text
-        upgraded = ended(server, accepted.json()["operation"])
-        assert upgraded["status"] == "completed", (upgraded["error"], log_of(server, job))
+        until_done(server, job, accepted.json()["operation"])
         broker.send(topic, rows(last - 100, last))
         until_counts(server, job, broker, out, last)
 

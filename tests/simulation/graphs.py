@@ -25,6 +25,8 @@ class Variant:
     tolerable_failures: int = 2
     is_unfenced: bool = False
     """Sinks are users' code, which nobody can hold back."""
+    owner: str | None = None
+    """In `meta`: an upgrade that changes nothing else stops nothing."""
 
     @property
     def ends_with_checkpoint(self) -> bool:
@@ -76,6 +78,7 @@ def _document(variant: Variant) -> dict[str, Any]:
         ]
     return {
         "name": "counting",
+        **({"meta": {"owner": variant.owner}} if variant.owner else {}),
         "parallelism": 2,
         "max_parallelism": MAX_PARALLELISM,
         "checkpointing": {

@@ -150,6 +150,8 @@ class Invariants:
                 self._moved(before, life, old, checkpoint)
         for id, operation in life.operations.items():
             known = before.operations.get(id)
+            if known is None and operation.savepoint_id is None:
+                _check_meta_alone(before, life)
             if known is not None and known is not operation:
                 self._operation_moved(before, life, known.operation.status, id)
 
@@ -459,6 +461,16 @@ def _is_gone_back_to(life: Life, checkpoint: Checkpoint) -> bool:
     saved = next(one for one in life.savepoints.values() if one.checkpoint == checkpoint.number)
     kinds = [one.operation.kind for one in life.operations.values() if one.savepoint_id == saved.id]
     return OperationKind.SAVEPOINT not in kinds
+
+
+def _check_meta_alone(before: Life, after: Life) -> None:
+    """An operation without a savepoint changes what people read, and nothing that runs."""
+    if after.job.revision != before.job.revision + 1:
+        raise InvariantBroken(OPERATIONS, "a change of meta alone has made no revision")
+    if (after.job.job, after.job.base_attempt) != (before.job.job, before.job.base_attempt):
+        raise InvariantBroken(OPERATIONS, "a change of meta alone has changed what runs")
+    if after.checkpoints != before.checkpoints:
+        raise InvariantBroken(OPERATIONS, "a change of meta alone has taken a checkpoint")
 
 
 def _subtasks(life: Life) -> frozenset[SubtaskRef]:

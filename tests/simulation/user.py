@@ -153,7 +153,10 @@ class UserParty(Party):
                 return self._disposal()
             case 12:
                 variant = self._graph.variant
-                upgraded = simulated(replace(variant, retained=3 - variant.retained))
+                if choices.below(2):
+                    upgraded = simulated(replace(variant, owner="night shift"))
+                else:
+                    upgraded = simulated(replace(variant, retained=3 - variant.retained))
                 return Upgrade(job, self._operation(), self._savepoint(), upgraded)
             case _:
                 return PauseJob(job) if choices.below(3) else TakeCheckpoint(job)

@@ -153,7 +153,7 @@ async def _plan(
 ) -> dict[str, Any]:
     async with uow:
         jar = await uow.jars.get(jar_id)
-    document = await resolved(await _document(context, jar, call), context, caller)
+    document = await resolved(await _document(context, jar, call), context, caller, is_dry=True)
     graph, parallelism = jobs.check(document, call.parallelism)
     return {"plan": plan_document(call.job_id or "0" * 32, graph, document, parallelism)}
 

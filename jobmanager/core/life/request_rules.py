@@ -11,6 +11,7 @@ from jobmanager.core.errors import (
 )
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import Mode
+from jobmanager.core.graph.schema_pins import without_schemas
 from jobmanager.core.ids import JobId
 from jobmanager.core.life import checkpoint_rules, operation, operation_rules
 from jobmanager.core.life.attempt import AttemptFailed
@@ -91,7 +92,8 @@ def check_repetition(
     if wanted is None or known.change is None:
         return
     after = known.change.after
-    if (after.document, after.parallelism) != (wanted.document, wanted.parallelism):
+    is_same = without_schemas(after.document) == without_schemas(wanted.document)
+    if not is_same or after.parallelism != wanted.parallelism:
         raise IdempotencyKeyReused(f"{known.id.hex} was used for another {kind} already")
 
 

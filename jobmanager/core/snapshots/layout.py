@@ -26,6 +26,7 @@ pass it to the port in `jobmanager.files`.
         attempts/<n>/.rounds/<loop>/      in a batch job: results of the rounds of a loop
         attempts/<n>/result.json          how the attempt ended
         transactions/<sink>/              staged rows of a sink that publishes by transactions
+        schemas/<vertex>.json             schemas that a source asked a registry for
         inputs/<vertex>/rows.json         the rows of a `table` source, the same for all attempts
 
     <root>/jobs/<job>/                    in the same directory, or below a root of its own in
@@ -110,6 +111,7 @@ ATTEMPTS = "attempts"
 _INPUTS = "inputs"
 _TRANSACTIONS = "transactions"
 _ROWS = "rows.json"
+_SCHEMAS = "schemas"
 
 
 def attempt(number: AttemptNumber | int) -> str:
@@ -151,6 +153,11 @@ def rounds(number: AttemptNumber) -> str:
 def transactions(sink: VertexId) -> str:
     """Return the directory of rows that are staged for a transaction, and of their records."""
     return f"{_TRANSACTIONS}/{sink}"
+
+
+def schemas(vertex: VertexId) -> str:
+    """Return the file of the schemas that a source asked a registry for while it ran."""
+    return f"{_SCHEMAS}/{vertex}.json"
 
 
 def rows_directory(vertex: VertexId) -> str:

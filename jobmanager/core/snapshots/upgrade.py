@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from jobmanager.core.graph import graph_document
+from jobmanager.core.graph.schema_pins import registry_changes
 from jobmanager.core.life.change import Change
 from jobmanager.core.snapshots.fit import StateFate, fit, state_of_graph
 
@@ -91,8 +92,14 @@ def _fields(
     vertex: str | None, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> Iterator[FieldChange]:
     for name in dict.fromkeys([*before, *after]):
-        if before.get(name) != after.get(name):
-            yield FieldChange(vertex, name, before.get(name), after.get(name))
+        old, new = before.get(name), after.get(name)
+        if old == new:
+            continue
+        if name == "registry" and isinstance(old, Mapping) and isinstance(new, Mapping):
+            for field, was, now in registry_changes(old, new):
+                yield FieldChange(vertex, field, was, now)
+        else:
+            yield FieldChange(vertex, name, old, new)
 
 
 def _without_vertices(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,11 +21,12 @@ from jobmanager.core.progress import SourceProgress
 from jobmanager.core.snapshots.manifest import Ancestor
 from taskrunner.core import kafka_failures
 from taskrunner.core.kafka_lag import UnreadRecords, lags, offsets_in
+from taskrunner.core.writer_schemas import WriterSchemas
 from taskrunner.sinks.decided_batches import DecidedBatches
 from taskrunner.sinks.directory import Guard
 from taskrunner.sinks.staged_files import staged_files
 from taskrunner.sinks.staged_transactions import StagedTransactions
-from taskrunner.spark.connectors import kafka_records
+from taskrunner.spark.connectors import kafka_records, met_schemas
 from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.kafka_admin import KafkaAdmin
 from taskrunner.spark.connectors.kafka_transactions import KafkaTransactions
@@ -49,7 +50,24 @@ def _read(source: Source, kafka: KafkaSource, context: ReadContext) -> DataFrame
     if context.mode is Mode.STREAMING and kafka.max_rows_per_batch is not None:
         options["maxOffsetsPerTrigger"] = str(kafka.max_rows_per_batch)
     records = context.load("kafka", None, options)
-    return kafka_records.decoded(records, source.id, kafka, source.schema, _of_format(source))
+    return kafka_records.decoded(
+        records,
+        source.id,
+        kafka,
+        source.schema,
+        _of_format(source),
+        _writers(source, kafka, context),
+    )
+
+
+def _writers(source: Source, kafka: KafkaSource, context: ReadContext) -> WriterSchemas:
+    """The schemas that records may have. Of JSON every record is read alike."""
+    registry = kafka.registry
+    if registry is None or registry.resolved is None or not kafka.format.is_avro:
+        return WriterSchemas()
+    if context.is_trial:
+        return WriterSchemas().with_submitted(registry.resolved)
+    return met_schemas.schemas_of(source.id, registry, context.layout.schemas(source.id))
 
 
 def _progress(vertex: str, report: Any) -> SourceProgress:
@@ -237,7 +255,7 @@ def _of_format(source: Source) -> dict[str, str]:
 
 
 READERS = (
-    SourceReader(KafkaSource, _read, _progress, _checkpointed, _partitions, kafka_failures.explain),
+    SourceReader(KafkaSource, _read, _progress, _checkpointed, _partitions, met_schemas.explain),
 )
 WRITERS = (
     SinkWriter(

@@ -15,9 +15,11 @@ from jobmanager.core.graph.connectors.kafka import (
     OnError,
 )
 from jobmanager.core.graph.connectors.record_formats import RecordFormat
+from jobmanager.core.graph.connectors.schema_registry import RegistryReference
 from jobmanager.core.graph.inputs import Side
 from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.core.kafka_failures import UNREADABLE
+from taskrunner.core.writer_schemas import WriterSchemas
 from taskrunner.keyed.windows.spec import SIDE, SIDE_ROW
 from taskrunner.spark.connectors import avro_values, record_values
 from taskrunner.spark.connectors.reading import unreadable_metric
@@ -34,6 +36,7 @@ def decoded(
     source: KafkaSource,
     schema: str | None,
     options: Mapping[str, str],
+    writers: WriterSchemas = WriterSchemas(),  # noqa: B008 (it is immutable)
 ) -> DataFrame:
     """The rows in Kafka's records, with the metadata that the source asks for."""
     added = [_metadata(one) for one in source.metadata]
@@ -43,7 +46,7 @@ def decoded(
         return records.select(_raw(wanted).alias(wanted.fieldNames()[0]), *added)
     if source.format.has_changes:
         records = records.where(~record_values.is_tombstone(source.format))
-    value = record_values.decoder(source, schema, options)
+    value = record_values.decoder(vertex, source, schema, options, writers)
     kept = [sql.col(name) for name in ("topic", "partition", "offset", "timestamp", "key")]
     headers = [sql.col("headers")] if Metadata.HEADERS in source.metadata else []
     parsed = records.select("value", *kept, *headers, value.row.alias(ROW))
@@ -63,12 +66,20 @@ def encoded(rows: DataFrame, vertex: str, sink: KafkaSink, own: Mapping[str, Col
         _header(name, sql.col(f"`{name}`").cast("string").cast("binary")) for name in sink.headers
     ]
     value = _value(rows, vertex, sink)
+    if sink.registry is not None:
+        value = sql.concat(sql.lit(bytearray(_header_of(sink.registry))), value)
     key = sql.lit(None) if sink.key is None else sql.col(f"`{sink.key}`").cast("string")
     made = rows.select(key.cast("binary").alias("key"), value.alias("value"), *_named(headers))
     extra = [_header(name, column.cast("binary")) for name, column in own.items()]
     # without any header the array has no type of its own
     all_headers = sql.array(*_columns(made), *extra).cast(_HEADERS)
     return made.select("key", "value", all_headers.alias("headers"))
+
+
+def _header_of(registry: RegistryReference) -> bytes:
+    if registry.resolved is None:
+        raise VertexRefused("the registry was not asked for the schema yet", "registry")
+    return registry.resolved.header
 
 
 def _named(headers: list[Column]) -> list[Column]:

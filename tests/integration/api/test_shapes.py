@@ -32,6 +32,7 @@ from tests.conformance.flink_world import a_world
 from tests.integration.api.test_adoption import adopt
 from tests.integration.api.test_changes import next_attempt, proved, rescale, stopped
 from tests.integration.api.test_state import a_region, complete
+from tests.support.answering_server import an_answering_server
 from tests.support.builders import a_document, a_document_with
 from tests.support.cluster import EVERYONE, Cluster, PlayedRunner
 from tests.support.contract import BrokenContract, check, operations, promised, template_of
@@ -138,6 +139,18 @@ async def _ask_about_the_cluster(cluster: Cluster) -> None:
     for path in ("/v1/tokens", "/v1/whoami", "/v1/audit"):
         await cluster.get(path)
     assert (await cluster.http.delete("/v1/tokens/shapes")).status_code == 200
+    await _ask_about_webhooks(cluster)
+
+
+async def _ask_about_webhooks(cluster: Cluster) -> None:
+    with an_answering_server() as receiver:
+        receiver.of["POST /"] = (200, "taken")
+        rule = {"name": "shapes", "url": receiver.url, "on": ["restart"]}
+        await _post(cluster, "/v1/webhooks", json=rule)
+        await _post(cluster, "/v1/webhooks/shapes/test")
+    await cluster.get("/v1/webhooks")
+    await cluster.get("/v1/webhooks/shapes/deliveries")
+    assert (await cluster.http.delete("/v1/webhooks/shapes")).status_code == 200
 
 
 async def _ask_about_the_job(cluster: Cluster, job: str) -> None:
@@ -147,6 +160,8 @@ async def _ask_about_the_job(cluster: Cluster, job: str) -> None:
     for what in ("/checkpoints/config", "/checkpoints/details/1", "/checkpoints/1", "/history"):
         await cluster.get(f"{about}{what}")
     for what in ("/graph", "/status", "/key-groups", "/samples", "/resource-requirements"):
+        await cluster.get(f"{about}{what}")
+    for what in ("/lag", "/revisions"):
         await cluster.get(f"{about}{what}")
     task = (await cluster.get(about))["vertices"][0]["id"]
     await cluster.get(f"{about}/vertices/{task}/accumulators")

@@ -219,6 +219,24 @@ async def test_an_entry_that_is_read_twice_is_stored_once(
     assert {one["delivery"] for one in before} <= set(keys)
 
 
+async def test_a_webhook_that_is_created_meanwhile_is_told_of_what_others_were_told(
+    cluster: Cluster, receiver: Answers
+) -> None:
+    """While rules are applied, another webhook is stored, with an older beginning."""
+    await created(cluster, receiver)
+    await cluster.running(a_document(name="meanwhile"))
+    async with cluster.database.unit_of_work() as uow:
+        known = await uow.webhooks.all()
+        newest = await uow.history.newest()
+        older = replace(known[0], id=WebhookId(uuid4()), name="new", told_up_to=newest - 1)
+        await uow.webhooks.add(older)
+        await uow.webhooks.advance([one.id for one in known], newest)
+        await uow.commit()
+    await deliver(cluster)
+
+    assert len(await recorded(cluster, "new")) == len(receiver.asked) == 1
+
+
 async def test_the_test_button_shows_what_the_receiver_says(
     cluster: Cluster, receiver: Answers
 ) -> None:

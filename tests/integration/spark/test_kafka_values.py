@@ -9,9 +9,11 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from jobmanager.core.graph.connectors.kafka import KafkaSink, KafkaSource
+from jobmanager.core.graph.connectors.schema_registry import ResolvedSchema, SchemaType
 from jobmanager.core.graph.document_fields import Faults, Fields
 from taskrunner.core import kafka_failures
 from taskrunner.core.invalid_vertex import VertexRefused
+from taskrunner.core.writer_schemas import WriterSchemas
 from taskrunner.keyed.windows.spec import SIDE_ROW
 from taskrunner.spark.connectors import kafka_records
 from taskrunner.spark.run.causes import causes_of
@@ -44,14 +46,19 @@ def records(spark: SparkSession, values: Sequence[bytes | None]) -> DataFrame:
     return spark.createDataFrame(rows, RECORDS)
 
 
-def read(spark: SparkSession, values: Sequence[bytes | None], **fields: Any) -> DataFrame:
+def read(
+    spark: SparkSession,
+    values: Sequence[bytes | None],
+    writers: WriterSchemas = WriterSchemas(),  # noqa: B008 (it is immutable)
+    **fields: Any,
+) -> DataFrame:
     given = {"servers": "a:1", "topic": "bids", **fields}
     faults = Faults()
     reader = Fields(given, faults, "bids")
     source = KafkaSource.read(reader)
     schema = source.read_schema(reader)
     assert faults.found == []
-    return kafka_records.decoded(records(spark, values), "bids", source, schema, {})
+    return kafka_records.decoded(records(spark, values), "bids", source, schema, {}, writers)
 
 
 def a_sink(**fields: Any) -> KafkaSink:
@@ -224,3 +231,59 @@ def test_captured_changes_in_avro(spark: SparkSession) -> None:
         ("c", None, (1, "a")),
         ("d", (1, "a"), None),
     ]
+
+
+def test_values_of_a_registry_are_read_with_the_schema_of_their_writer(
+    spark: SparkSession,
+) -> None:
+    # Given values of two versions of a schema, with their ids before them
+    older = {"type": "record", "name": "B", "fields": [{"name": "n", "type": "long"}]}
+    note = {"name": "note", "type": ["null", "string"], "default": None}
+    newer = {**older, "fields": [*older["fields"], note]}
+    first = ResolvedSchema(7, 1, SchemaType.AVRO, json.dumps(older))
+    second = ResolvedSchema(66051, 2, SchemaType.AVRO, json.dumps(newer), ((7, first.schema),))
+
+    def registry(resolved: ResolvedSchema) -> dict[str, Any]:
+        return {"url": "http://registry", "resolved": resolved.document()}
+
+    narrow = spark.createDataFrame([(1,)], "n BIGINT")
+    wide = spark.createDataFrame([(2, "x")], "n BIGINT, note STRING")
+    sent = [
+        *values(narrow, format="avro", registry=registry(first)),
+        *values(wide, format="avro", registry=registry(second)),
+    ]
+    assert [one[:5] for one in sent] == [b"\x00\x00\x00\x00\x07", b"\x00\x00\x01\x02\x03"]
+
+    # When they are read by either version, then every row is there, and poison is not
+    poison = [b"", b"\x00\x00\x00", b"\x01" + sent[0][1:], sent[1][:6], None]
+    asked = {"format": "avro", "on_error": "skip"}
+    both = WriterSchemas().with_submitted(second)
+    found = read(spark, [*sent, *poison], writers=both, **asked, registry=registry(second))
+    assert [tuple(row) for row in found.collect()] == [(1, None), (2, "x")]
+    found = read(spark, [*sent, *poison], writers=both, **asked, registry=registry(first))
+    assert [tuple(row) for row in found.collect()] == [(1,), (2,)]
+
+    # And an id that nobody knows fails the query, whatever on_error says
+    only_first = WriterSchemas().with_submitted(first)
+    unread = read(spark, sent, writers=only_first, **asked, registry=registry(first))
+    with pytest.raises(Exception, match=kafka_failures.UNKNOWN_SCHEMA) as failed:
+        unread.collect()
+    met = kafka_failures.unknown_schema(causes_of(failed.value))
+    assert met is not None
+    assert (met.vertex, met.offset, met.schema) == ("bids", 1, 66051)
+    # unless the registry was asked, and has no such schema
+    absent = only_first.met(66051).asked(lambda number: None)
+    found = read(spark, sent, writers=absent, **asked, registry=registry(first))
+    assert [tuple(row) for row in found.collect()] == [(1,)]
+
+
+def test_json_of_a_registry_has_its_header(spark: SparkSession) -> None:
+    schema = '{"type": "object", "properties": {"n": {"type": "integer"}}}'
+    resolved = ResolvedSchema(5, 1, SchemaType.JSON, schema)
+    registry = {"url": "http://registry", "resolved": resolved.document()}
+
+    [sent] = values(spark.createDataFrame([(1,)], "n BIGINT"), format="json", registry=registry)
+    assert sent == b'\x00\x00\x00\x00\x05{"n":1}'
+    asked = {"format": "json", "registry": registry, "on_error": "skip"}
+    found = read(spark, [sent, b'{"n":2}', b"\x00\x00\x00\x00\x05{"], **asked)
+    assert [tuple(row) for row in found.collect()] == [(1,)]

@@ -209,3 +209,77 @@ def test_a_replaced_attempt_and_new_partitions_end_the_query(
     with pytest.raises(Superseded):
         job.wait(lambda: not poll(job))
     assert running.regions[0].phase is QueryPhase.FAILED
+
+
+@pytest.mark.parametrize(
+    ("vertices", "expected"),
+    [
+        (
+            [
+                {"id": "more", "op": "flat_map", "inputs": ["rows"], "explode": "array(n, -n)"}
+                | {"as": "m"},
+                {"id": "result", "op": "filter", "inputs": ["more"], "where": "m < 0"},
+            ],
+            {"-1", "-2", "-3", "-4", "-5"},
+        ),
+        (
+            [
+                {"id": "result", "op": "sql", "inputs": ["rows"]}
+                | {"query": "SELECT k, count(*) AS m FROM rows GROUP BY k"},
+            ],
+            {"1", "2"},
+        ),
+        (
+            [
+                {"id": "result", "op": "aggregate", "inputs": ["rows"]}
+                | {"aggregate": {"m": "sum(n)"}},
+            ],
+            {"0", "1", "3", "6", "10", "15"},
+        ),
+        (
+            [
+                {"id": "minute", "op": "map", "inputs": ["rows"]}
+                | {"add": {"minute": "window(ts, '1 minute').start"}},
+                {"id": "result", "op": "aggregate", "inputs": ["minute"], "key": ["minute"]}
+                | {"aggregate": {"m": "max(n)"}},
+            ],
+            {"0", "1", "2", "3", "4", "5"},
+        ),
+        (
+            [
+                {"id": "result", "op": "map", "inputs": ["rows"], "select": {"m": "n"}}
+                | {"parallelism": 1},
+            ],
+            {"0", "1", "2", "3", "4", "5"},
+        ),
+    ],
+    ids=["flat_map", "sql", "without key", "of windows", "rebalanced"],
+)
+def test_operators_of_the_language_run_in_real_time(
+    job: JobUnderTest,
+    broker: Broker,
+    request: pytest.FixtureRequest,
+    vertices: list[dict[str, Any]],
+    expected: set[str],
+) -> None:
+    name = request.node.callspec.id.replace(" ", "-")
+    topic, out = broker.create(f"op-{name}", 1), broker.create(f"op-{name}-out", 1)
+    broker.send(topic, rows(0, 6))
+    given = source(broker, topic, watermark={"column": "ts", "delay": "1s"})
+    job.define(given, *vertices, sink(broker, out, "result"), parallelism=1, **REAL_TIME)
+    job.start()
+    job.wait(lambda: poll(job) and {str(one.json["m"]) for one in broker.records(out)} == expected)
+    job.stop_at_boundary()
+
+
+def test_two_sources_are_united(job: JobUnderTest, broker: Broker) -> None:
+    topics, out = [broker.create(f"half-{n}", 1) for n in range(2)], broker.create("whole", 1)
+    job.partitions[VertexId("other")] = 1
+    other = source(broker, topics[1]) | {"id": "other"}
+    both = {"id": "both", "op": "union", "inputs": ["rows", "other"]}
+    job.define(source(broker, topics[0]), other, both, sink(broker, out, "both"), **REAL_TIME)
+    for n, topic in enumerate(topics):
+        broker.send(topic, rows(5 * n, 5 * n + 5))
+    job.start()
+    job.wait(lambda: poll(job) and numbers(broker, out) == list(range(10)))
+    job.stop_at_boundary()

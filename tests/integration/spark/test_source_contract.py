@@ -27,6 +27,7 @@ class Crash(Exception):
     """The attempt ends here."""
 
 
+# Tests name `source` before `job`, so that the job ends before the server from which it reads.
 @pytest.fixture
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ContractSource]:
     with SOURCES[request.param].opened(tmp_path) as opened:
@@ -54,7 +55,9 @@ def ids_of(*numbers: int) -> list[int]:
 
 
 def wait_until_read(job: JobUnderTest, *numbers: int, path: str = "out") -> None:
-    """Waits until the output has as many rows as these parts, and compares them."""
+    """Waits until the output has as many rows as these parts, and Spark has noted the batch that
+    wrote them; compares the rows.
+    """
     expected = ids_of(*numbers)
 
     def is_there() -> bool:
@@ -63,13 +66,13 @@ def wait_until_read(job: JobUnderTest, *numbers: int, path: str = "out") -> None
         return len(job.output(path)) >= len(expected)
 
     job.wait(is_there)
-    job.wait_for_commit(lambda log, batch: True)
+    job.wait_for_commit(lambda log, batch: batch == log.last_begun())
     assert sorted(row["id"] for row in job.output(path)) == expected
 
 
 @every_source()
 def test_a_batch_that_failed_is_read_again_as_it_was(
-    job: JobUnderTest, source: ContractSource, monkeypatch: pytest.MonkeyPatch
+    source: ContractSource, job: JobUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given an attempt that dies when it has read a batch and written nothing of it
     read: dict[int, list[list[int]]] = {}
@@ -99,7 +102,7 @@ def test_a_batch_that_failed_is_read_again_as_it_was(
 @pytest.mark.long
 @every_source()
 def test_rows_that_come_between_two_attempts_are_read_once(
-    job: JobUnderTest, source: ContractSource
+    source: ContractSource, job: JobUnderTest
 ) -> None:
     feed(source, 0)
     define(job, source).start()
@@ -115,7 +118,7 @@ def test_rows_that_come_between_two_attempts_are_read_once(
 @pytest.mark.long
 @every_source()
 def test_a_restore_reads_again_what_came_after_the_checkpoint(
-    job: JobUnderTest, source: ContractSource
+    source: ContractSource, job: JobUnderTest
 ) -> None:
     feed(source, 0, 1)
     define(job, source).start()
@@ -136,7 +139,7 @@ def test_a_restore_reads_again_what_came_after_the_checkpoint(
 @pytest.mark.long
 @every_source()
 def test_a_job_from_a_savepoint_starts_where_the_savepoint_was_taken(
-    job: JobUnderTest, source: ContractSource
+    source: ContractSource, job: JobUnderTest
 ) -> None:
     feed(source, 0, 1)
     define(job, source).start()
@@ -159,7 +162,7 @@ def test_a_job_from_a_savepoint_starts_where_the_savepoint_was_taken(
 @pytest.mark.long
 @every_source()
 def test_each_row_is_read_once_when_the_runner_is_killed(
-    job: JobUnderTest, source: ContractSource
+    source: ContractSource, job: JobUnderTest
 ) -> None:
     """kill -9 of the driver's process when it has read a batch that no reader sees yet."""
     feed(source, 0, 1, 2)

@@ -8,7 +8,7 @@ with EXPLAIN: none may read more than a small part of these tables.
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -48,6 +48,8 @@ INSERT INTO checkpoints (job_id, number, attempt, kind, status, triggered_at, ex
         manifest, batches, discarded_at)
     SELECT id, k, 1, 'periodic', 'completed', at, at, at, 'm', '{}', at
     FROM made, generate_series(1, 5) AS k;
+INSERT INTO checkpoint_subtasks (job_id, checkpoint, region, vertex, subtask, kind, acked_at)
+    SELECT id, k, 'out', 'bids', 0, 'offsets', at FROM made, generate_series(1, 5) AS k;
 INSERT INTO history (job_id, at, kind, cause, detail)
     SELECT id, at, 'x', 'y', '{}' FROM made, generate_series(1, 10);
 INSERT INTO samples (job_id, region, resolution_s, at, span_ms, input_rows, output_rows, batches,
@@ -163,6 +165,10 @@ async def test_loops_read_only_what_is_live(database: Database) -> None:
             await uow.history.progress()
             await uow.history.newest()
             await uow.history.after(100, 100)
+            await uow.webhooks.all()
+            await uow.deliveries.ready(frozenset(), NOW, 10)
+            lately = datetime.now(UTC) - timedelta(minutes=10)
+            await uow.signal_cursors.ended_after(lately, frozenset(), 200)
         await Sampler(database.unit_of_work, lambda: NOW).run_once()
 
     assert await scanned(database, statements) == {}

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ago, bytes, compact, duration, grouped, moment, plural } from "./format";
+import { ago, bytes, compact, duration, grouped, moment, plural, spanMs } from "./format";
 
 test.each([
   [0, "0 ms"],
@@ -48,4 +48,12 @@ test("a moment of another day has its date", () => {
   const at = new Date(2026, 10, 16, 9, 5, 3);
   expect(moment(at, new Date(2026, 10, 16, 23, 0))).toBe("09:05:03");
   expect(moment(at, new Date(2026, 10, 17, 0, 1))).toBe("2026-11-16 09:05:03");
+});
+
+test("a span goes to its end, or to now, and is never negative", () => {
+  const from = "2026-11-18T10:00:00Z";
+  const now = Date.parse("2026-11-18T10:01:00Z");
+  expect(spanMs(from, "2026-11-18T10:00:02Z", now)).toBe(2000);
+  expect(spanMs(from, null, now)).toBe(60_000);
+  expect(spanMs(from, "2026-11-18T09:59:59Z", now)).toBe(0);
 });

@@ -72,6 +72,11 @@ export function percent(share: number | null | undefined): string {
   return share == null || !Number.isFinite(share) ? NONE : `${Math.round(share * 100)} %`;
 }
 
+/** Milliseconds from one time to another, or until now; never less than none. */
+export function spanMs(from: string, to: string | null, now: number): number {
+  return Math.max(0, (to === null ? now : Date.parse(to)) - Date.parse(from));
+}
+
 function two(value: number): string {
   return String(value).padStart(2, "0");
 }

@@ -1,10 +1,10 @@
-// What changed how a job runs, marked on a bar and on every chart: restarts, rescales, deploys and
-// changes of the leader.
+// What changed how a job runs, marked on a bar and on every chart: restarts, pauses, rescales,
+// deploys and changes of the leader.
 
 import type { HistoryItem } from "../api";
 import { plural } from "./format";
 
-export type MarkKind = "restart" | "failure" | "rescale" | "deploy" | "leader";
+export type MarkKind = "restart" | "failure" | "pause" | "rescale" | "deploy" | "leader";
 
 export interface Mark {
   kind: MarkKind;
@@ -23,6 +23,7 @@ export interface MarkGroup {
 const KINDS: Record<string, [MarkKind, string]> = {
   job_restarting: ["restart", "Restart"],
   job_failed: ["failure", "Failed"],
+  job_paused: ["pause", "Paused"],
   rescale_completed: ["rescale", "Rescaled"],
   rescale_rolled_back: ["rescale", "Rescale rolled back"],
   job_submitted: ["deploy", "Submitted"],
@@ -37,6 +38,7 @@ export const BAR_MS = 72 * 60 * 60_000;
 export const MARK_NAMES: Record<MarkKind, [one: string, many: string]> = {
   restart: ["restart", "restarts"],
   failure: ["failure", "failures"],
+  pause: ["pause", "pauses"],
   rescale: ["rescale", "rescales"],
   deploy: ["deploy", "deploys"],
   leader: ["change of leader", "changes of leader"],
@@ -46,6 +48,7 @@ export const MARK_NAMES: Record<MarkKind, [one: string, many: string]> = {
 export const LETTERS: Record<MarkKind, string> = {
   restart: "R",
   failure: "F",
+  pause: "P",
   rescale: "S",
   deploy: "D",
   leader: "L",
@@ -84,7 +87,7 @@ export function grouped(
 
 /** The kind that a group is shown as: the one that matters most. */
 export function kindOf(group: MarkGroup): MarkKind {
-  const order: MarkKind[] = ["failure", "restart", "rescale", "deploy", "leader"];
+  const order: MarkKind[] = ["failure", "restart", "pause", "rescale", "deploy", "leader"];
   return order.find((kind) => group.marks.some((one) => one.kind === kind))!;
 }
 

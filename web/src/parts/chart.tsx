@@ -109,6 +109,7 @@ function resolved(name: string, element: HTMLElement): string {
 const MARK_COLOURS: Record<MarkKind, string> = {
   restart: "--restarting",
   failure: "--failed",
+  pause: "--cancelling",
   rescale: "--savepoint",
   deploy: "--starting",
   leader: "--cancelled",

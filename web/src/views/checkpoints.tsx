@@ -10,9 +10,9 @@ import {
   type FlinkCheckpoint,
   type Verification,
 } from "../api";
-import { about, setQuery, useBar, useResource } from "../hooks";
+import { about, setQuery, useBar, useNow, useResource } from "../hooks";
 import { command } from "../logic/commands";
-import { bytes, duration, grouped, NONE, plural, shortId } from "../logic/format";
+import { bytes, duration, grouped, NONE, plural, shortId, spanMs } from "../logic/format";
 import {
   Clock,
   Command,
@@ -227,6 +227,7 @@ function Detail({ id, number }: { id: string; number: number }) {
   } | null>(null);
   const [isBusy, setBusy] = useState(false);
   const bar = useBar("operator");
+  const now = useNow();
   const one = found.data;
   if (found.error && !one) return <Problem error={found.error} retry={found.reload} />;
   if (!one) return <Loading what={`checkpoint ${number}`} />;
@@ -259,6 +260,14 @@ function Detail({ id, number }: { id: string; number: number }) {
     })),
   ].sort((a, b) => a.key.localeCompare(b.key, "en", { numeric: true }));
   const total = rows.length;
+  const isOpen = one.status === "in_progress";
+  // of a checkpoint that failed only the acks are known
+  const acks = one.acks.map((ack) => ack.acked_at).sort();
+  const ended = one.completed_at ?? acks.at(-1) ?? one.triggered_at;
+  const whole = Math.max(
+    ...rows.map((row) => spanMs(one.triggered_at, row.acked_at ?? (isOpen ? null : ended), now)),
+    spanMs(one.triggered_at, isOpen ? null : ended, now),
+  );
   return (
     <Section
       title={`Checkpoint ${number}`}
@@ -330,6 +339,7 @@ function Detail({ id, number }: { id: string; number: number }) {
             <th scope="col" class="num">
               After
             </th>
+            <th scope="col">From the barrier to the ack</th>
             <th scope="col">Kind</th>
             <th scope="col" class="num">
               Bytes
@@ -360,6 +370,13 @@ function Detail({ id, number }: { id: string; number: number }) {
                   ? duration(Date.parse(row.acked_at) - Date.parse(one.triggered_at))
                   : NONE}
               </td>
+              <td>
+                <Span
+                  ms={spanMs(one.triggered_at, row.acked_at ?? (isOpen ? null : ended), now)}
+                  of={whole}
+                  kind={row.acked_at ? "acked" : isOpen ? "awaited" : "missing"}
+                />
+              </td>
               <td>{row.kind || NONE}</td>
               <td class="num">{row.kind === "state" ? bytes(row.bytes) : NONE}</td>
               <td class="num">{row.version ?? NONE}</td>
@@ -372,6 +389,15 @@ function Detail({ id, number }: { id: string; number: number }) {
       </Table>
       <Command text={command("checkpoints", shortId(id), number)} />
     </Section>
+  );
+}
+
+/** The time from the barrier to an ack as a bar; the longest span of the checkpoint is the whole. */
+function Span({ ms, of, kind }: { ms: number; of: number; kind: string }) {
+  return (
+    <span class={`span span-${kind}`} aria-hidden="true">
+      <span style={{ width: `${of > 0 ? Math.max(1, (100 * ms) / of).toFixed(1) : 0}%` }} />
+    </span>
   );
 }
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from jobmanager.core.graph import spark_ddl
 from jobmanager.core.graph.avro_schema import AvroRecord
 from jobmanager.core.graph.columns import Columns, in_schema, missing, shared
-from jobmanager.core.graph.connectors import kafka_fields, record_formats
+from jobmanager.core.graph.connectors import kafka_fields, record_formats, schema_registry
 from jobmanager.core.graph.connectors.files import Visibility
 from jobmanager.core.graph.connectors.kafka_fields import StartingPosition, TopicSelection
 from jobmanager.core.graph.connectors.record_formats import RecordFormat
+from jobmanager.core.graph.connectors.schema_registry import RegistryReference
 from jobmanager.core.graph.connectors.sink_connector import SinkConnector
 from jobmanager.core.graph.connectors.source_connector import SourceConnector
 from jobmanager.core.graph.document_fields import Faults, Fields
@@ -58,6 +59,7 @@ class Rewind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class KafkaSource(SourceConnector):
     name: ClassVar[str] = "kafka"
+    secret_fields: ClassVar[tuple[str, ...]] = ("registry",)
     servers: tuple[str, ...]
     subscription: TopicSelection
     format: RecordFormat
@@ -68,12 +70,14 @@ class KafkaSource(SourceConnector):
     group: str | None = None
     """The consumer group to which offsets are committed after each checkpoint."""
     avro: AvroRecord | None = None
-    """The schema of the values, if their format is Avro."""
+    """The schema of the values, if their format is Avro; None: the registry was not asked yet."""
+    registry: RegistryReference | None = None
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
         subscription = kafka_fields.read_subscription(fields)
         kind = fields.choice("format", RecordFormat)
+        registry = schema_registry.read(fields, subscription.subject, is_sink=False)
         return cls(
             kafka_fields.read_servers(fields),
             subscription,
@@ -83,7 +87,8 @@ class KafkaSource(SourceConnector):
             _read_on_error(fields),
             fields.integer("max_rows_per_batch", None, least=1, most=2**53),
             fields.text("group", "") or None,
-            record_formats.read_avro_schema(fields, kind),
+            record_formats.read_avro_schema(fields, kind, registry),
+            registry,
         )
 
     @property
@@ -93,6 +98,8 @@ class KafkaSource(SourceConnector):
     def read_schema(self, fields: Fields) -> str | None:
         if self.format.is_avro:
             return None  # it is not DDL
+        if self.format is RecordFormat.JSON and self.registry is not None:
+            return record_formats.read_json_columns(fields, self.registry)
         if self.format is not RecordFormat.RAW:
             return fields.text("schema")
         schema = fields.text("schema", "value BINARY")
@@ -117,6 +124,8 @@ class KafkaSource(SourceConnector):
 
     def places(self) -> Iterator[tuple[str, str]]:
         yield from kafka_fields.places_of(self.servers)
+        if self.registry is not None:
+            yield from self.registry.places()
 
     def real_time_faults(self, options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if self.max_rows_per_batch is not None:
@@ -162,6 +171,7 @@ class KafkaSource(SourceConnector):
 @dataclass(frozen=True, slots=True)
 class KafkaSink(SinkConnector):
     name: ClassVar[str] = "kafka"
+    secret_fields: ClassVar[tuple[str, ...]] = ("registry",)
     servers: tuple[str, ...]
     topic: str
     format: RecordFormat
@@ -173,11 +183,14 @@ class KafkaSink(SinkConnector):
     visibility: Visibility = Visibility.CHECKPOINT
     rewind: Rewind = Rewind.REFUSE
     avro: AvroRecord | None = None
-    """The schema of the values, if their format is Avro."""
+    """The schema of the values, if their format is Avro; None: the registry was not asked yet."""
+    registry: RegistryReference | None = None
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
         kind = record_formats.read_format(fields)
+        topic = kafka_fields.read_topic(fields)
+        registry = schema_registry.read(fields, f"{topic}-value", is_sink=True)
         promise = fields.choice("guarantee", Guarantee, Guarantee.AT_LEAST_ONCE)
         if promise is Guarantee.AT_LEAST_ONCE:
             for field in ("visibility", "rewind"):
@@ -185,14 +198,15 @@ class KafkaSink(SinkConnector):
                     fields.fault(field, f"{field} is for guarantee: exactly_once")
         return cls(
             kafka_fields.read_servers(fields),
-            kafka_fields.read_topic(fields),
+            topic,
             kind,
             fields.text("key", "") or None,
             fields.names("headers"),
             promise,
             fields.choice("visibility", Visibility, Visibility.CHECKPOINT),
             fields.choice("rewind", Rewind, Rewind.REFUSE),
-            record_formats.read_avro_schema(fields, kind),
+            record_formats.read_avro_schema(fields, kind, registry),
+            registry,
         )
 
     @property
@@ -240,6 +254,8 @@ class KafkaSink(SinkConnector):
 
     def places(self) -> Iterator[tuple[str, str]]:
         yield from kafka_fields.places_of(self.servers)
+        if self.registry is not None:
+            yield from self.registry.places()
 
     def check(self, vertex: "Vertex", graph: "GraphView", faults: Faults) -> None:
         _check_options(vertex, faults)
@@ -265,6 +281,9 @@ class KafkaSink(SinkConnector):
         if self.avro is not None:
             for fault in record_formats.avro_column_faults(self.avro, written):
                 yield "schema", fault
+        elif self.registry is not None:
+            for fault in record_formats.json_column_faults(self.registry, written):
+                yield "registry", fault
 
     def value_columns(self, columns: Columns) -> Columns:
         """The columns that become the value. The key is one of them, except with raw, and with an

@@ -161,6 +161,13 @@ class TopicSelection:
             return "subscribePattern", self.pattern
         return "subscribe", ",".join(self.topics)
 
+    @property
+    def subject(self) -> str | None:
+        """The subject that producers use for the values of the topic by default; None: there are
+        several topics.
+        """
+        return f"{self.topics[0]}-value" if len(self.topics) == 1 else None
+
 
 def read_subscription(fields: Fields) -> TopicSelection:
     """Read one of the fields `topic`, `topics` and `pattern`."""

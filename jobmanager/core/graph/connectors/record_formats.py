@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any
 
-from jobmanager.core.graph import avro_schema
+from jobmanager.core.graph import avro_schema, json_schema
 from jobmanager.core.graph.avro_schema import AvroRecord, InvalidAvroSchema
 from jobmanager.core.graph.columns import Columns, missing
+from jobmanager.core.graph.connectors.schema_registry import RegistryReference, SchemaType
 from jobmanager.core.graph.document_fields import Fields
+from jobmanager.core.graph.json_schema import NoColumns
 
 
 class RecordFormat(StrEnum):
@@ -28,6 +29,14 @@ class RecordFormat(StrEnum):
     @property
     def is_avro(self) -> bool:
         return self in (RecordFormat.AVRO, RecordFormat.DEBEZIUM_AVRO)
+
+    @property
+    def schema_type(self) -> SchemaType | None:
+        """The kind of schemas that a registry has for the format; None: it has none."""
+        if self.is_avro:
+            return SchemaType.AVRO
+        is_json = self in (RecordFormat.JSON, RecordFormat.DEBEZIUM_JSON)
+        return SchemaType.JSON if is_json else None
 
     @property
     def has_changes(self) -> bool:
@@ -57,24 +66,66 @@ def read_format(fields: Fields) -> RecordFormat:
     return found
 
 
-def read_avro_schema(fields: Fields, kind: RecordFormat) -> AvroRecord | None:
-    """Read the field `schema` as an Avro schema; None: the format is not Avro, or the schema is
-    missing or wrong, and that was noted.
+def read_avro_schema(
+    fields: Fields, kind: RecordFormat, registry: RegistryReference | None
+) -> AvroRecord | None:
+    """Read the Avro schema, in the field `schema` or of a registry; None: the format is not Avro,
+    the registry was not asked yet, or the schema is missing or wrong, and that was noted.
     """
+    _check_registry(fields, kind, registry)
     if not kind.is_avro:
         return None
-    given: Any = fields.raw("schema")
+    where, given = "schema", fields.raw("schema")
+    if registry is not None and registry.resolved is not None:
+        where, given = "registry", registry.resolved.schema
+    elif registry is not None and not registry.register:
+        return None
     if given is None:
         fields.fault("schema", "missing: the Avro schema of the records is needed")
         return None
     try:
         found = avro_schema.parse(given)
     except InvalidAvroSchema as error:
-        fields.fault("schema", str(error))
+        fields.fault(where, str(error))
         return None
     if kind.has_changes and (fault := _change_fault(found)):
-        fields.fault("schema", fault)
+        fields.fault(where, fault)
     return found
+
+
+def read_json_columns(fields: Fields, registry: RegistryReference) -> str | None:
+    """Read the columns of JSON values: the field `schema`, or what the registry's schema says;
+    None: the registry was not asked yet.
+    """
+    if fields.has("schema"):
+        return fields.text("schema")
+    if registry.resolved is None:
+        return None
+    try:
+        return json_schema.columns_of(registry.resolved.schema)
+    except NoColumns as error:
+        fields.fault("schema", f"{error}: name the columns in schema, as Spark DDL")
+        return None
+
+
+def _check_registry(fields: Fields, kind: RecordFormat, registry: RegistryReference | None) -> None:
+    if registry is None:
+        return
+    wanted = kind.schema_type
+    if wanted is None:
+        fields.fault("registry", f"format {kind} has no schema registry: leave registry out")
+        return
+    found = registry.resolved
+    if found is not None and found.type is not wanted:
+        fields.fault(
+            "registry",
+            f"schema {found.id} of subject {registry.subject!r} is of type {found.type}, and "
+            f"format {kind} needs {wanted}",
+        )
+    if registry.register and not fields.has("schema"):
+        fields.fault("schema", "missing: the schema that is to be registered is needed")
+    if kind.is_avro and not registry.register and fields.has("schema"):
+        fields.fault("schema", "the registry has the schema: leave schema out")
 
 
 def _change_fault(schema: AvroRecord) -> str | None:
@@ -101,3 +152,23 @@ def avro_column_faults(schema: AvroRecord, columns: Columns) -> Iterator[str]:
             f"the Avro schema needs the field {name!r}, and the input has no such column, only "
             f"{', '.join(columns)}"
         )
+
+
+def json_column_faults(registry: RegistryReference, columns: Columns) -> Iterator[str]:
+    """Why rows with these columns are not as the JSON Schema in the registry says."""
+    if registry.resolved is None:
+        return
+    text = registry.resolved.schema
+    for name in json_schema.needed_properties(text):
+        if name not in columns:
+            yield (
+                f"the JSON Schema needs the property {name!r}, and the input has no such column, "
+                f"only {', '.join(columns)}"
+            )
+    allowed = json_schema.allowed_properties(text)
+    for name in columns:
+        if allowed is not None and name not in allowed:
+            yield (
+                f"the JSON Schema allows no property {name!r}, only {', '.join(allowed)}: drop the "
+                "column in a map before the sink"
+            )
