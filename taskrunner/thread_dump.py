@@ -12,8 +12,8 @@ from taskrunner.spark.session.session import WarmSession
 
 def read_threads(session: WarmSession) -> list[RunnerThread]:
     """Return the threads of Python, and those of the JVM if there is one that answers."""
-    printed = session.printed_threads()
-    of_jvm = thread_texts.of_jvm(printed) if printed is not None else iter(())
+    told = session.jvm_threads()
+    of_jvm = thread_texts.of_jvm(told) if told is not None else iter(())
     return thread_texts.bounded([*_of_python(), *of_jvm])
 
 

@@ -1,6 +1,6 @@
-"""Stacks of threads as texts: the JVM's text in pieces, and all of them within bounds."""
+"""Stacks of threads as texts, within bounds."""
 
-import re
+import json
 from collections.abc import Iterable, Iterator
 
 from jobmanager.protocol.messages import RunnerThread
@@ -9,17 +9,16 @@ _MOST_THREADS = 1_000
 _MOST_OF_ONE = 16 * 1024
 _MOST_OF_ALL = 1024 * 1024
 """Characters."""
-_HEAD = re.compile(r'^"(?P<name>.*?)"(?= |$)')
 
 
-def of_jvm(printed: str) -> Iterator[RunnerThread]:
-    """Return the threads of a JVM, from what `Thread.print` prints: a block for each, which begins
-    with its name in quotes.
-    """
-    for block in re.split(r"\n\s*\n", printed):
-        head = _HEAD.match(block.strip())
-        if head is not None:
-            yield RunnerThread(name=f"jvm: {head['name']}", text=block.strip() + "\n")
+def of_jvm(told: str) -> Iterator[RunnerThread]:
+    """Return the threads of a JVM, from the JSON of Spark's thread dump."""
+    for one in json.loads(told):
+        name = str(one.get("threadName"))
+        stack = (one.get("stackTrace") or {}).get("elems") or ()
+        lines = [f'"{name}" Id={one.get("threadId")} {one.get("threadState")}']
+        lines += [f"    at {str(frame).strip()}" for frame in stack]
+        yield RunnerThread(name=f"jvm: {name}", text="\n".join(lines) + "\n")
 
 
 def bounded(threads: Iterable[RunnerThread]) -> list[RunnerThread]:

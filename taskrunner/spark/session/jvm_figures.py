@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from pyspark import SparkContext
-
 from jobmanager.protocol.messages import CollectorFigures, JvmFigures
 
 
@@ -36,17 +34,12 @@ def read_jvm_figures(jvm: Any) -> JvmFigures:
     )
 
 
-def print_threads(context: SparkContext) -> str:
-    """Return the stacks of all threads, in the words of `jcmd Thread.print`, by one call."""
-    gateway: Any = context._gateway
-    jvm: Any = context._jvm
-    server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
-    name = jvm.javax.management.ObjectName("com.sun.management:type=DiagnosticCommand")
-    arguments = gateway.new_array(jvm.java.lang.Object, 1)
-    arguments[0] = gateway.new_array(jvm.java.lang.String, 0)
-    signature = gateway.new_array(jvm.java.lang.String, 1)
-    signature[0] = "[Ljava.lang.String;"
-    return str(server.invoke(name, "threadPrint", arguments, signature))
+def read_jvm_threads(jvm: Any) -> str:
+    """Return what all threads do, as JSON, by two calls: Spark's own dump for its web pages. The
+    JVM's management beans would need a call for each thread.
+    """
+    mapper = jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
+    return str(mapper.writeValueAsString(jvm.org.apache.spark.util.Utils.getThreadDump()))
 
 
 def _metaspace(beans: Any) -> dict[str, int]:

@@ -18,7 +18,7 @@ from taskrunner.spark.session import (
     java_options,
     state_memory,
 )
-from taskrunner.spark.session.jvm_figures import print_threads, read_jvm_figures
+from taskrunner.spark.session.jvm_figures import read_jvm_figures, read_jvm_threads
 from taskrunner.spark.session.priming import prime
 
 Session = SparkSession
@@ -217,15 +217,15 @@ class WarmSession:
             log.debug("jvm_not_read", reason=f"{type(error).__name__}: {error}")
             return None
 
-    def printed_threads(self) -> str | None:
-        """What the threads of the JVM do; None: there is no JVM, or it does not answer."""
+    def jvm_threads(self) -> str | None:
+        """What the threads of the JVM do, as JSON; None: there is no JVM, or it does not answer."""
         spark = self._spark
         if spark is None:
             return None
         try:
-            return print_threads(spark.sparkContext)
+            return read_jvm_threads(spark.sparkContext._jvm)
         except Exception as error:  # the JVM is ending, or cannot
-            log.debug("threads_not_read", reason=f"{type(error).__name__}: {error}")
+            log.warning("threads_not_read", reason=f"{type(error).__name__}: {error}")
             return None
 
     def close(self) -> None:

@@ -5,37 +5,25 @@ from taskrunner.core.thread_texts import bounded, of_jvm
 from taskrunner.spark.session.session import WarmSession
 from taskrunner.thread_dump import read_threads
 
-PRINTED = """2026-11-18 10:15:42
-Full thread dump OpenJDK 64-Bit Server VM (17.0.12+7 mixed mode):
-
-Threads class SMR info:
-_java_thread_list=0x00007f, length=2, elements={
-0x00007f
-}
-
-"main" #1 prio=5 os_prio=0 cpu=1.2ms elapsed=3.4s tid=0x0 nid=0x1 waiting on condition
-   java.lang.Thread.State: TIMED_WAITING (sleeping)
-\tat java.lang.Thread.sleep(java.base@17.0.12/Native Method)
-
-"stream execution thread for [id = 3f, runId = 9c]" #42 daemon prio=5 runnable
-   java.lang.Thread.State: RUNNABLE
-
-"G1 Conc#0" os_prio=0 cpu=0.1ms elapsed=3.4s tid=0x0 nid=0x2 runnable
-
-JNI global refs: 20, weak refs: 0
-"""
+TOLD = """[
+  {"threadId": 1, "threadName": "main", "threadState": "TIMED_WAITING",
+   "stackTrace": {"elems": ["java.lang.Thread.sleep(Native Method)\\n", "Main.main(Main.java:3)"]},
+   "blockedByLock": "", "holdingLocks": []},
+  {"threadId": 7, "threadName": "stream execution thread for [id = 3f]", "threadState": "RUNNABLE"}
+]"""
 
 
-def test_the_jvms_text_is_cut_into_threads() -> None:
-    found = list(of_jvm(PRINTED))
+def test_sparks_dump_is_cut_into_threads() -> None:
+    first, second = of_jvm(TOLD)
 
-    assert [one.name for one in found] == [
-        "jvm: main",
-        "jvm: stream execution thread for [id = 3f, runId = 9c]",
-        "jvm: G1 Conc#0",
+    assert first.name == "jvm: main"
+    assert first.text.splitlines() == [
+        '"main" Id=1 TIMED_WAITING',
+        "    at java.lang.Thread.sleep(Native Method)",
+        "    at Main.main(Main.java:3)",
     ]
-    assert "java.lang.Thread.sleep" in found[0].text
-    assert "JNI" not in found[2].text
+    assert second.name == "jvm: stream execution thread for [id = 3f]"
+    assert second.text == '"stream execution thread for [id = 3f]" Id=7 RUNNABLE\n'
 
 
 def test_a_long_stack_is_cut_and_too_many_are_left_out() -> None:
