@@ -30,6 +30,7 @@ from schemathesis.schemas import APIOperation
 from jobmanager.core.access.roles import Role
 from jobmanager.core.access.route_rules import RouteRule, rule_for
 from jobmanager.services.access_control import AccessControl
+from jobmanager.services.thread_dumps import ThreadDumps
 from tests.support.builders import a_document
 from tests.support.cluster import EVERYONE, Cluster
 from tests.support.served_cluster import ServedCluster, a_served_cluster
@@ -39,8 +40,8 @@ _STREAMS = ("/v1/events", "/v1/jobs/{jobid}/events", "/v1/jobs/{jobid}/logs")
 """They may go on for ever: only their beginning is looked at."""
 _GRAPHS = ("/v1/jobs", "/v1/jobs/{jobid}/upgrade", "/v1/savepoints/adopt")
 """Routes whose graph may need a greater role than the route."""
-_UNAVAILABLE = ("InspectorUnavailable",)
-"""Nobody plays the inspector here, and 503 is what a server without one answers."""
+_UNAVAILABLE = ("InspectorUnavailable", "has not told its threads")
+"""Nobody plays the inspector or a runner that tells its threads: 503 is the right answer."""
 _WITHIN = 60
 NOBODY = ("nobody", "revoked", "expired")
 
@@ -140,6 +141,9 @@ def world(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     directory: Path = tmp_path_factory.mktemp("fuzz")
     with a_served_cluster(database_url, directory) as served:
         made = World(served)
+        state = served.cluster.app.state
+        impatient = ThreadDumps(timedelta(milliseconds=100))
+        state.context = replace(state.context, thread_dumps=impatient)
         made.ids = served.run(_populate)
         made.tokens = served.run(_guard)
         yield made

@@ -191,7 +191,7 @@ async def test_cancel_tells_the_runner_and_ends_when_it_has_stopped(cluster: Clu
     [cancel] = await runner.directives(after=start["id"])
     await runner.say("cancelled", detail="at the boundary after batch 7")
 
-    assert cancel["body"] == {"kind": "cancel", "grace_ms": 30_000}
+    assert cancel["body"] == {"kind": "cancel", "grace_ms": 30_000, "keep_runner_ms": None}
     assert await cluster.state(job) == "CANCELED"
     again = await cluster.http.patch(f"/v1/jobs/{job}")
     assert again.status_code == 202

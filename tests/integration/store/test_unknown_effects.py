@@ -51,14 +51,14 @@ async def test_an_unknown_effect_stays_and_the_others_are_carried_out(cluster: C
 
 async def test_an_unknown_directive_stays_and_the_runner_gets_the_others(cluster: Cluster) -> None:
     job, runner = await cluster.running(a_document())
-    await write(cluster, job, "runner", "PauseAttempt")
+    await write(cluster, job, "runner", "PaintAttempt")
     await cluster.http.post(f"/v1/jobs/{job}/checkpoints")
 
     told = await runner.directives()
     await runner.directives(after=told[-1]["id"])
 
     assert [one["body"]["kind"] for one in told] == ["run", "barrier"]
-    assert await kinds(cluster, job) == ["PauseAttempt"]
+    assert await kinds(cluster, job) == ["PaintAttempt"]
 
 
 async def test_a_field_that_a_newer_jobmanager_added_to_an_effect_is_ignored(
