@@ -198,7 +198,7 @@ class RegionQuery:
             self.output_rows += self._sink.write(rows, batch)
             self._totals.add(batch)
             if self._tasks is not None:
-                self._tasks.written(batch, rows)
+                self._tasks.written(batch, rows, self.query)
         except BaseException as error:
             self.error = error  # the original Python exception: the JVM returns only its text
             raise

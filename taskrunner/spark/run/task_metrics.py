@@ -187,11 +187,21 @@ def _task(told: Mapping[str, Any]) -> SparkTask:
     )
 
 
-def plan_of_query(query: StreamingQuery) -> SparkPlanNode | None:
-    """Return the plan of the last batch that Spark has planned; None: there is none yet."""
-    execution: Any = query._jsq.streamingQuery()
-    last = execution.lastExecution()
-    return None if last is None else _node(last.executedPlan(), [_MOST_NODES])
+def execution_of_batch(query: StreamingQuery) -> Any:
+    """Return Spark's execution of the batch under way; None: unknown. Called in the batch's thread:
+    there the batch was surely planned, and nobody plans it twice.
+    """
+    try:
+        execution: Any = query._jsq.streamingQuery()
+        return execution.lastExecution()
+    except Exception as error:  # figures must never harm the query
+        log.debug("plan_not_known", reason=f"{type(error).__name__}: {error}"[:200])
+        return None
+
+
+def spark_plan_of(execution: Any) -> SparkPlanNode:
+    """Return the plan of a batch."""
+    return _node(execution.executedPlan(), [_MOST_NODES])
 
 
 def rdd_of_batch(rows: Any) -> int | None:

@@ -15,7 +15,12 @@ from jobmanager.core.progress import SubtaskProgress
 from taskrunner import logs
 from taskrunner.core.spark_stages import roles, stages_of_region, stages_of_spark
 from taskrunner.core.task_meter import BatchWritten, SparkJobRun, TaskMeter
-from taskrunner.spark.run.task_metrics import TaskMetricsReader, plan_of_query, rdd_of_batch
+from taskrunner.spark.run.task_metrics import (
+    TaskMetricsReader,
+    execution_of_batch,
+    rdd_of_batch,
+    spark_plan_of,
+)
 
 _MOST_BATCHES = 256
 """Batches that wait for their figures; older ones are left out."""
@@ -37,10 +42,14 @@ class TaskProgress:
         self._written: deque[BatchWritten] = deque(maxlen=_MOST_BATCHES)
         self._jobs: dict[int, list[SparkJobRun]] = {}
         self._has_failed = False
+        self._planned: Any = None
+        """Spark's execution of a batch, until its plan was read."""
 
-    def written(self, batch: int, rows: Any) -> None:
+    def written(self, batch: int, rows: Any, query: StreamingQuery | None) -> None:
         """Called when the sink has written the batch."""
         rdd = rdd_of_batch(rows)
+        if self._planned is None and query is not None and not self._meter.knows_stages:
+            self._planned = execution_of_batch(query)
         if rdd is not None:
             self._written.append(BatchWritten(batch, rdd, int(time.time() * 1000)))
 
@@ -61,10 +70,11 @@ class TaskProgress:
         if not self._written:
             return
         if not self._meter.knows_stages:
-            plan = plan_of_query(query)
-            if plan is None:
+            if self._planned is None:
                 return
+            plan = spark_plan_of(self._planned)
             self._meter.learn(roles(self._stages, stages_of_spark(plan, self._keyed)))
+            self._planned = None
         found = self._reader.take(str(query.runId))
         for job in found.ended:
             self._jobs.setdefault(job.batch, []).append(job)
