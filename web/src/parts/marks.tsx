@@ -47,15 +47,16 @@ export function HistoryBar({ job }: { job: string }) {
           const said = group.marks
             .map((one) => `${new Date(one.at).toLocaleString()}: ${one.label}`)
             .join("\n");
+          const text = group.marks.length > 1 ? String(group.marks.length) : LETTERS[kind];
           return (
             <li key={group.marks[0]!.at} style={{ left: `${(group.place * 100).toFixed(2)}%` }}>
               <a
                 class={`mark mark-${kind}`}
                 href={link(["jobs", job, "history"])}
                 title={said}
-                aria-label={said}
+                aria-label={`${text}: ${said}`}
               >
-                {group.marks.length > 1 ? group.marks.length : LETTERS[kind]}
+                {text}
               </a>
             </li>
           );
