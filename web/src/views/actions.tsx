@@ -170,7 +170,7 @@ function Pause({ id, close }: ActionProps) {
     >
       <p>
         The batch under way is finished; then nothing runs until the job is resumed. Its state is
-        kept, and its runner for an hour: it continues about a second after you resume it.
+        kept, and its runner for an hour: it continues a second or two after you resume it.
       </p>
     </Confirm>
   );
