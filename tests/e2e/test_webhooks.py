@@ -5,13 +5,14 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
 
 from jobmanager.core.signals.signature import is_genuine
 from jobmanager.services.clock import utc_now
+from tests.support.answering_server import serving
 from tests.support.builders import a_document
 from tests.support.server import a_server, eventually
 
@@ -46,16 +47,11 @@ def a_slow_receiver() -> Iterator[SlowReceiver]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        receiver.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
+    with serving(Handler) as receiver.url:
         try:
             yield receiver
         finally:
             receiver.may_answer.set()
-            server.shutdown()
-            thread.join()
 
 
 @pytest.mark.long

@@ -31,6 +31,19 @@ class Answers:
 
 
 @contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Yields the URL of a server with this handler."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
 def an_answering_server() -> Iterator[Answers]:
     given = Answers()
 
@@ -55,15 +68,8 @@ def an_answering_server() -> Iterator[Answers]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        given.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield given
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Handler) as given.url:
+        yield given
 
 
 def _read(body: bytes) -> Any:

@@ -1,9 +1,8 @@
 """Traces of a job, at a real receiver of OTLP over HTTP."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from sqlalchemy import text
 
 from jobmanager.loops.trace_emitter import TraceEmitter
 from jobmanager.signals.otlp_exporter import OtlpExporter, exporter_from, is_wanted
+from tests.support.answering_server import serving
 from tests.support.builders import a_document
 from tests.support.cluster import EVERYONE, Cluster
 
@@ -58,15 +58,8 @@ def a_collector() -> Iterator[Collector]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        collector.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield collector
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Handler) as collector.url:
+        yield collector
 
 
 @pytest.fixture
