@@ -101,8 +101,10 @@ archive-of-classes:
 	  || echo 'the archive of Spark classes could not be created: the tests take longer'
 
 .PHONY: test
-test: setup jars chromium redis
-	@$(AT_ONCE) lint-python lint-web archive-of-classes
+test:
+	@$(AT_ONCE) $(INSTALLED) debian-packages
+	@$(MAKE) --no-print-directory java chromium redis
+	@$(AT_ONCE) lint-python lint-web jars archive-of-classes
 	@echo '== tests, the fast ones first'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@echo '== ten thousand simulated schedules, and deliberate faults that they must find'
@@ -110,7 +112,7 @@ test: setup jars chromium redis
 	@echo '== tests with Spark, Postgres and servers'
 	@$(BIN)/python -m pytest -q --durations 40 --durations-min 4 $(SLOW_IN_PARALLEL) -m 'not long' $(SLOW_TESTS)
 	@echo '== the dashboard in Chromium'
-	@$(BIN)/python -m pytest -q -m 'not long' $(BROWSER_TESTS)
+	@$(BIN)/python -m pytest -q $(IN_PARALLEL) -m 'not long' $(BROWSER_TESTS)
 	@echo 'make test: lint, types, import rules and all tests passed'
 
 # Needs only what is in .venv.
@@ -157,7 +159,7 @@ simulate: $(INSTALLED)
 lint: setup
 	@$(AT_ONCE) lint-python lint-web
 
-# The parts of `lint`, after `setup`.
+# The parts of `lint`, after the Python packages.
 .PHONY: lint-python lint-web
 lint-python:
 	@echo '== ruff'
@@ -168,7 +170,7 @@ lint-python:
 	@echo '== import-linter'
 	@$(BIN)/lint-imports --no-cache
 
-lint-web:
+lint-web: web
 	@echo '== the dashboard: format, lint, types and unit tests'
 	@$(MAKE) --no-print-directory node
 	@$(BIN)/python web/build.py check-types
@@ -197,6 +199,22 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
 	  --constraint constraints.txt --editable '.[dev]'
 	@touch $@
+
+# What Debian has to bring for the tests, in one go while pip works. Where this is not possible or
+# fails, the targets below find out what is missing, and say so.
+.PHONY: debian-packages
+debian-packages:
+	@test "$$(id -u)" = 0 && command -v apt-get >/dev/null || exit 0; \
+	missing=; \
+	command -v java >/dev/null || test -n "$$JAVA_HOME" || missing="$$missing openjdk-17-jre-headless"; \
+	command -v chromium >/dev/null || missing="$$missing chromium fonts-dejavu-core libatomic1"; \
+	command -v redis-server >/dev/null || command -v redis-check-rdb >/dev/null \
+	  || missing="$$missing redis-tools"; \
+	test -n "$$missing" || exit 0; \
+	echo "== installing by apt:$$missing"; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	apt-get update -qq; \
+	apt-get install -y -qq --no-install-recommends $$missing >/dev/null || true
 
 # Spark needs a full Java runtime, 17 or newer; JAVA_HOME comes before PATH, as in Spark.
 .PHONY: java

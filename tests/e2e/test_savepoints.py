@@ -37,6 +37,8 @@ def files_up_to(directory: Path, batch: int) -> dict[Path, bytes]:
     }
 
 
+# The tour stops with a savepoint, tests/integration/spark forks and restores.
+@pytest.mark.long
 def test_savepoint_fork_stop_and_restore(server: ServerProcess) -> None:
     data = server.directory / "data"
     storage = server.directory / "storage"

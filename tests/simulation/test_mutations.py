@@ -7,7 +7,7 @@ tests.simulation.mutation_table` writes them.
 import pytest
 
 from tests.simulation import schedule
-from tests.simulation.mutation_table import schedules_until_found
+from tests.simulation.mutation_table import found_where_known
 from tests.simulation.mutations import MUTATIONS, Mutation
 
 MOST_SCHEDULES = 4_000
@@ -15,14 +15,14 @@ MOST_SCHEDULES = 4_000
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: one.name)
 def test_a_mutation_is_found(mutation: Mutation) -> None:
-    found = schedules_until_found(mutation, MOST_SCHEDULES)
+    found = found_where_known(mutation, MOST_SCHEDULES)
     assert found is not None, f"not found in {MOST_SCHEDULES} schedules"
 
 
 def test_a_failing_schedule_is_shrunk_and_told() -> None:
     acks_counted = MUTATIONS[0]
     with acks_counted.applied():
-        found = schedules_until_found(acks_counted, MOST_SCHEDULES)
+        found = found_where_known(acks_counted, MOST_SCHEDULES)
         assert found is not None
         failure = schedule.run(found.seed).failure
         assert failure is not None
