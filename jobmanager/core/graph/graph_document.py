@@ -151,9 +151,15 @@ def _execution(fields: Fields) -> Execution:
             "a real_time job has no batches to space out: leave batch_interval out, and set "
             "checkpointing.interval",
         )
+    if style is ExecutionStyle.REAL_TIME and fields.has("target_batch_time"):
+        fields.fault(
+            "target_batch_time",
+            "records pass at once in a real_time job, and no batch is limited: leave it out",
+        )
     interval = fields.duration("batch_interval", "0s", zero=True) or timedelta(0)
+    target = fields.duration("target_batch_time", "20s", zero=True) or timedelta(0)
     fields.done()
-    return Execution(interval, style)
+    return Execution(interval, style, target)
 
 
 # Settings that decide where state is and what a checkpoint holds. If a job could change them,

@@ -66,10 +66,16 @@ class ExecutionStyle(StrEnum):
 class Execution:
     batch_interval: timedelta
     style: ExecutionStyle = ExecutionStyle.MICRO_BATCH
+    target_batch_time: timedelta = timedelta(seconds=20)
+    """How long a batch should take when much input waits. Zero: a batch takes all input."""
 
     @property
     def is_real_time(self) -> bool:
         return self.style is ExecutionStyle.REAL_TIME
+
+    @property
+    def limits_batches(self) -> bool:
+        return not self.is_real_time and self.target_batch_time > timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)

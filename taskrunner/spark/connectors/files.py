@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -13,12 +14,15 @@ from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.snapshots.manifest import Ancestor
+from jobmanager.core.snapshots.storage_uri import local_path
+from taskrunner.core.batch_cap import CapUnit
 from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.sinks.continuation import continue_output
 from taskrunner.sinks.directory import SinkDirectory
 from taskrunner.sinks.staged_files import staged_files, tells_rows
+from taskrunner.snapshots.spark_log import named_files
 from taskrunner.spark.connectors.batch_sink import BatchSink
-from taskrunner.spark.connectors.reading import ReadContext, SourceReader
+from taskrunner.spark.connectors.reading import BatchLimit, ReadContext, SourceReader
 from taskrunner.spark.connectors.row_counts import counted, discard
 from taskrunner.spark.connectors.writing import OutputPlaces, SinkWriter, WriteContext
 
@@ -80,7 +84,28 @@ def _read(source: Source, files: FilesSource, context: ReadContext) -> DataFrame
     options = dict(source.options)
     if files.max_files_per_batch is not None and context.mode is Mode.STREAMING:
         options["maxFilesPerTrigger"] = str(files.max_files_per_batch)
+    if first := context.first_limit(source, files, _LIMIT):
+        options["maxBytesPerTrigger"] = str(first)
     return context.load(files.format, source.schema, options, context.resolve(files.path))
+
+
+def _is_open(source: Source, files: FilesSource) -> bool:
+    return files.max_files_per_batch is None and _OWN_LIMITS.isdisjoint(
+        option.lower() for option in source.options
+    )
+
+
+def _taken(start: Any, end: Any, log: Path) -> int | None:
+    """The bytes of the files that Spark's log names from one offset to the other."""
+    before = -1 if start is None else int(start["logOffset"])
+    taken = 0
+    for number in range(before + 1, int(end["logOffset"]) + 1):
+        entry = log / str(number)
+        if not entry.exists():
+            return None  # it is in a compacted file, with all files that were ever read
+        for uri in named_files(entry.read_text(encoding="utf-8")):
+            taken += local_path(uri).stat().st_size
+    return taken
 
 
 def _check_rows(sink: Sink, files: FilesSink, rows: DataFrame) -> None:
@@ -97,5 +122,8 @@ def _lost_batches(sink: Sink, files: FilesSink, places: OutputPlaces) -> Mapping
     return SinkDirectory(path, places.job, sink.id, nobody, nullcontext).lost_batches()
 
 
-READERS = (SourceReader(FilesSource, _read),)
+_OWN_LIMITS = frozenset(["maxfilespertrigger", "maxbytespertrigger", "latestfirst"])
+"""Options of Spark with which a graph itself says what a batch takes."""
+_LIMIT = BatchLimit(CapUnit.BYTES, _is_open, _taken)
+READERS = (SourceReader(FilesSource, _read, limit=_LIMIT),)
 WRITERS = (SinkWriter(FilesSink, ExactlyOnceFiles, _check_rows, lost_batches=_lost_batches),)

@@ -20,6 +20,7 @@ from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.core.progress import SourceProgress
 from jobmanager.core.snapshots.manifest import Ancestor
 from taskrunner.core import kafka_failures
+from taskrunner.core.batch_cap import CapUnit
 from taskrunner.core.kafka_lag import UnreadRecords, lags, offsets_in
 from taskrunner.core.writer_schemas import WriterSchemas
 from taskrunner.sinks.decided_batches import DecidedBatches
@@ -30,7 +31,7 @@ from taskrunner.spark.connectors import kafka_records, met_schemas
 from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.kafka_admin import KafkaAdmin
 from taskrunner.spark.connectors.kafka_transactions import KafkaTransactions
-from taskrunner.spark.connectors.reading import ReadContext, SourceReader, progress_of
+from taskrunner.spark.connectors.reading import BatchLimit, ReadContext, SourceReader, progress_of
 from taskrunner.spark.connectors.row_counts import counted, counted_before, discard
 from taskrunner.spark.connectors.writing import OutputPlaces, SinkWriter, WriteContext
 
@@ -49,6 +50,8 @@ def _read(source: Source, kafka: KafkaSource, context: ReadContext) -> DataFrame
     }
     if context.mode is Mode.STREAMING and kafka.max_rows_per_batch is not None:
         options["maxOffsetsPerTrigger"] = str(kafka.max_rows_per_batch)
+    if first := context.first_limit(source, kafka, _LIMIT):
+        options["maxOffsetsPerTrigger"] = str(first)
     records = context.load("kafka", None, options)
     return kafka_records.decoded(
         records,
@@ -58,6 +61,19 @@ def _read(source: Source, kafka: KafkaSource, context: ReadContext) -> DataFrame
         _of_format(source),
         _writers(source, kafka, context),
     )
+
+
+def _is_open(source: Source, kafka: KafkaSource) -> bool:
+    return kafka.max_rows_per_batch is None and _OWN_LIMITS.isdisjoint(
+        option.lower() for option in source.options
+    )
+
+
+def _taken(start: Any, end: Any, log: Path) -> int | None:
+    if start is None:
+        return None  # where the first batch began is not in Spark's log of offsets
+    before = offsets_in(start)
+    return sum(max(0, offset - before.get(place, 0)) for place, offset in offsets_in(end).items())
 
 
 def _writers(source: Source, kafka: KafkaSource, context: ReadContext) -> WriterSchemas:
@@ -254,8 +270,19 @@ def _of_format(source: Source) -> dict[str, str]:
     return {name: value for name, value in options if not kafka_fields.is_of_kafka(name)}
 
 
+_OWN_LIMITS = frozenset(["maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay"])
+"""Options of Spark with which a graph itself says what a batch takes."""
+_LIMIT = BatchLimit(CapUnit.ROWS, _is_open, _taken)
 READERS = (
-    SourceReader(KafkaSource, _read, _progress, _checkpointed, _partitions, met_schemas.explain),
+    SourceReader(
+        KafkaSource,
+        _read,
+        _progress,
+        _checkpointed,
+        _partitions,
+        met_schemas.explain,
+        _LIMIT,
+    ),
 )
 WRITERS = (
     SinkWriter(

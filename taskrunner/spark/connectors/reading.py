@@ -16,11 +16,25 @@ from jobmanager.core.graph.connectors.source_connector import SourceConnector
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.graph.sources import Source
 from jobmanager.core.progress import SourceProgress
+from taskrunner.core.batch_cap import BatchCap, CapUnit
 from taskrunner.core.failures import Explain, no_explanation
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.spark.connectors.refreshes import Refreshes
 
 S = TypeVar("S", bound=SourceConnector)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimit(Generic[S]):
+    """How much of a source a batch may take, if the graph does not say so."""
+
+    unit: CapUnit
+    is_open: Callable[[Source, S], bool]
+    """Whether the graph leaves the size of batches open."""
+    taken: Callable[[Any, Any, Path], int | None]
+    """How much a batch took, from the source's offset before the batch (None: it was the first) and
+    after, and the directory in which Spark logs what the source gave. None: it cannot be told.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +57,14 @@ class ReadContext:
     """Spark only analyses the graph, or runs one batch without input: no connection may be needed,
     and references to secrets are not replaced.
     """
+    limits_batches: bool = False
+    """Whether batches of sources whose graph sets no limit have one nevertheless."""
+
+    def first_limit(self, source: Source, connector: S, limit: BatchLimit[S]) -> int | None:
+        """The limit of a stream's first batches; None: there is none."""
+        if self.mode is not Mode.STREAMING or not self.limits_batches:
+            return None
+        return BatchCap.first(limit.unit).most if limit.is_open(source, connector) else None
 
     def load(
         self,
@@ -100,6 +122,8 @@ class SourceReader(Generic[S]):
     """
     explain: Explain = no_explanation
     """What a failure of a query means, if it comes from such a source, and what to do."""
+    limit: BatchLimit[S] | None = None
+    """None: a batch takes all that such a source has."""
 
 
 def _backlog(metrics: Mapping[str, str]) -> int | None:

@@ -110,6 +110,7 @@ class SparkJob:
             places.layout,
             datetime.now(UTC),
             self._refreshes,
+            limits_batches=subject.graph.execution.limits_batches,
         )
         self._writing = WriteContext(
             spark,

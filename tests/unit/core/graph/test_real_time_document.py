@@ -105,7 +105,7 @@ def test_every_fault_is_told_at_once_with_its_vertex() -> None:
         },
         a_sink("hourly", guarantee="exactly_once"),
         a_sink("bids", id="files", connector="files", path="out", servers=None, topic=None),
-        execution={"style": "real_time", "batch_interval": "1s"},
+        execution={"style": "real_time", "batch_interval": "1s", "target_batch_time": "1s"},
         checkpointing={"interval": "2s", "timeout": "1s"},
     )
     del document["vertices"][3]["servers"], document["vertices"][3]["topic"]
@@ -114,6 +114,7 @@ def test_every_fault_is_told_at_once_with_its_vertex() -> None:
 
     for expected in (
         "execution.batch_interval: a real_time job has no batches to space out",
+        "execution.target_batch_time: records pass at once in a real_time job",
         "checkpointing.interval: 2000 ms is too short",
         "checkpointing.timeout: 1000 ms is no longer than the interval",
         "bids.max_rows_per_batch: records pass at once",
