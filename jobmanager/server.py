@@ -27,6 +27,7 @@ import uvicorn
 from fastapi import FastAPI
 from structlog.typing import EventDict
 
+from jobmanager import memory_return
 from jobmanager.api.app import make_app
 from jobmanager.api.context import ApiContext
 from jobmanager.api.forwarding import PATIENCE
@@ -92,6 +93,7 @@ def serve(settings: Settings, announce: Callable[["ServerReady"], None]) -> None
     Raises `CannotStart`.
     """
     processes.hide_memory()
+    memory_return.use_few_heaps()
     secrets = Secrets()
     _configure_logs(secrets)
     try:
@@ -250,6 +252,7 @@ class Server:
         leading = asyncio.create_task(self._leadership.run(stop_leading), name="leadership")
         events = self._start_events(stop_leading)
         events.append(self._start_leftovers(stop_leading))
+        events.append(self._start_memory_return(stop_leading))
         first = await self._access.create_first_admin()
         collect_rarely()
         announce(
@@ -374,6 +377,10 @@ class Server:
         keep, units = self._settings.keep_history, self._database.unit_of_work
         leftovers = Leftovers(units, self._launcher, self._clock, keep)
         return asyncio.create_task(tick("leftovers", leftovers, EVERY_SECONDS, stop))
+
+    def _start_memory_return(self, stop: asyncio.Event) -> asyncio.Task[None]:
+        every = memory_return.EVERY_SECONDS
+        return asyncio.create_task(tick("memory", memory_return.MemoryReturn(), every, stop))
 
     async def _catch_up(self) -> None:
         self._clock.catch_up(await self._database.time(), boot_seconds())
