@@ -83,8 +83,10 @@ CurrentCaller = Annotated[Caller, Depends(_caller)]
 """The caller of the request; only for routes that need a role."""
 
 
-async def _unit_of_work(context: Ctx, caller: CurrentCaller) -> UnitOfWork:
-    return context.units(Actor.CLIENT, caller.name)
+async def _unit_of_work(request: Request, context: Ctx, caller: CurrentCaller) -> UnitOfWork:
+    rule = request.scope.get(RULE)
+    is_read = request.method in ("GET", "HEAD") and rule is not None and not rule[0].is_write
+    return context.units(Actor.CLIENT, caller.name, only_reads=is_read)
 
 
 async def _runners_unit_of_work(context: Ctx) -> UnitOfWork:

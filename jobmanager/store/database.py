@@ -15,12 +15,12 @@ from sqlalchemy.ext.asyncio import (
 
 from jobmanager.core.ids import JobId
 from jobmanager.services.ports.history import Actor
-from jobmanager.store import schema
+from jobmanager.store import idle_connections, schema
 from jobmanager.store.audit import PostgresAudit
 from jobmanager.store.leases import PostgresLeases
 from jobmanager.store.outages import outages_named
 from jobmanager.store.tokens import PostgresTokens
-from jobmanager.store.unit_of_work import Leader, PostgresUnitOfWork
+from jobmanager.store.unit_of_work import Leader, PostgresUnitOfWork, ReadingUnitOfWork
 
 _TIME = """
 SELECT greatest(
@@ -57,6 +57,10 @@ class Database:
         self.sessions: async_sessionmaker[AsyncSession] = async_sessionmaker(
             engine, expire_on_commit=False
         )
+        # Without BEGIN and ROLLBACK, which are two waits for Postgres in every read.
+        self._reading_sessions: async_sessionmaker[AsyncSession] = async_sessionmaker(
+            engine.execution_options(isolation_level="AUTOCOMMIT"), autoflush=False
+        )
         self.leases = PostgresLeases(for_lease)
         self.tokens = PostgresTokens(self.sessions)
         self.audit = PostgresAudit(self.sessions)
@@ -66,8 +70,14 @@ class Database:
         """If set, a unit of work commits only in the term in which it began."""
 
     def unit_of_work(
-        self, actor: Actor = Actor.JOBMANAGER, actor_name: str | None = None
+        self,
+        actor: Actor = Actor.JOBMANAGER,
+        actor_name: str | None = None,
+        *,
+        only_reads: bool = False,
     ) -> PostgresUnitOfWork:
+        if only_reads:
+            return ReadingUnitOfWork(self._reading_sessions)
         return PostgresUnitOfWork(self.sessions, self.on_commit, self.leader, actor, actor_name)
 
     async def migrate(self) -> None:
@@ -121,12 +131,11 @@ def open_database(url: str | URL, waits: Waits = AS_USUAL) -> Database:
 
 
 def _engine(url: URL, size: int, more: int, patience: float, idle: float) -> AsyncEngine:
-    return create_async_engine(
+    engine = create_async_engine(
         url,
         pool_size=size,
         max_overflow=more,
         pool_timeout=patience,
-        pool_pre_ping=True,
         hide_parameters=True,  # what is in a row is in no error, and so in no log
         connect_args={
             "connect_timeout": 5,
@@ -140,3 +149,5 @@ def _engine(url: URL, size: int, more: int, patience: float, idle: float) -> Asy
             "tcp_user_timeout": 10_000,
         },
     )
+    idle_connections.ping(engine.sync_engine)
+    return engine

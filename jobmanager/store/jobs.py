@@ -5,7 +5,19 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, Uuid, and_, cast, func, insert, select, text, tuple_, update
+from sqlalchemy import (
+    Select,
+    Uuid,
+    and_,
+    cast,
+    func,
+    insert,
+    select,
+    text,
+    tuple_,
+    union_all,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
@@ -147,11 +159,9 @@ class PostgresJobs:
             .order_by(JobRow.ended_at.desc())
             .limit(ended)
         )
-        ids = list(await self._session.scalars(live)) + list(await self._session.scalars(newest))
+        ids = func.array(union_all(live, newest.subquery().select()).scalar_subquery())
         rows = await self._session.scalars(
-            select(JobRow)
-            .where(JobRow.id == func.any(cast(ids, ARRAY(Uuid))))
-            .order_by(JobRow.submitted_at)
+            select(JobRow).where(JobRow.id == func.any(ids)).order_by(JobRow.submitted_at)
         )
         return [mapping.stored_job(row) for row in rows]
 

@@ -118,3 +118,10 @@ class PostgresUnitOfWork:
         await self._session.commit()
         if self._outbox.added_for or self._outbox.has_news:
             self._on_commit(self._outbox.added_for)
+
+
+class ReadingUnitOfWork(PostgresUnitOfWork):
+    """Questions without a transaction around them: there is nothing to commit or to roll back."""
+
+    async def commit(self) -> None:
+        raise RuntimeError("a unit of work that only reads was to be committed")

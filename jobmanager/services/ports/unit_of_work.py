@@ -46,5 +46,12 @@ class UnitOfWork(Protocol):
 
 class UnitsOfWork(Protocol):
     def __call__(
-        self, actor: Actor = Actor.JOBMANAGER, actor_name: str | None = None
-    ) -> UnitOfWork: ...
+        self,
+        actor: Actor = Actor.JOBMANAGER,
+        actor_name: str | None = None,
+        *,
+        only_reads: bool = False,
+    ) -> UnitOfWork:
+        """`only_reads`: nothing will be committed, and each question may see a later state than
+        the question before, as in any transaction of Postgres at its default isolation.
+        """
