@@ -21,8 +21,7 @@ SIMULATION_TESTS := $(wildcard tests/simulation)
 IN_PARALLEL := -n 2 --dist loadfile
 SLOW_IN_PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 # The long files first, so that no worker starts a long file at the end.
-SLOW_TESTS := $(wildcard tests/chaos tests/e2e tests/integration)
-BROWSER_TESTS := $(wildcard tests/browser)
+SLOW_TESTS := $(wildcard tests/chaos tests/e2e tests/browser tests/integration)
 # Two targets at once, and what each prints in one piece, where make can do so.
 AT_ONCE := $(MAKE) --no-print-directory -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync)
 
@@ -109,10 +108,8 @@ test:
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@echo '== ten thousand simulated schedules, and deliberate faults that they must find'
 	@$(BIN)/python -m pytest -q -n 2 $(SIMULATION_TESTS)
-	@echo '== tests with Spark, Postgres and servers'
+	@echo '== tests with Spark, Postgres, servers and Chromium'
 	@$(BIN)/python -m pytest -q --durations 40 --durations-min 4 $(SLOW_IN_PARALLEL) -m 'not long' $(SLOW_TESTS)
-	@echo '== the dashboard in Chromium'
-	@$(BIN)/python -m pytest -q $(IN_PARALLEL) -m 'not long' $(BROWSER_TESTS)
 	@echo 'make test: lint, types, import rules and all tests passed'
 
 # Needs only what is in .venv.
@@ -148,7 +145,6 @@ chaos: setup jars chromium redis classes flink-client apicurio
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@$(BIN)/python -m pytest -q tests/integration/api/test_api_fuzz.py
 	@$(BIN)/python -m pytest -q -m long --timeout 1800 $(SLOW_TESTS)
-	@$(BIN)/python -m pytest -q -m long $(BROWSER_TESTS)
 
 # Needs no Java, no Node and no Postgres; see docs/simulation.md.
 .PHONY: simulate

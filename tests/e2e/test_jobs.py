@@ -103,6 +103,7 @@ def test_a_bounded_stream_emits_every_window_and_finishes(server: ServerProcess)
     assert totals == [(f"k{k}", 4 * sum(range(k, 30, 3))) for k in range(3)]
 
 
+@pytest.mark.long
 def test_a_batch_job_gives_the_same_result(server: ServerProcess) -> None:
     source = server.directory / "data" / "input"
     source.mkdir(parents=True)

@@ -83,6 +83,7 @@ def test_a_job_and_its_restart_take_warm_processes(server: ServerProcess) -> Non
     assert set(written) == Bids(RATE, began).windows(ROWS, 2000)
 
 
+@pytest.mark.long
 def test_a_job_with_static_settings_starts_cold_and_says_so(server: ServerProcess) -> None:
     document = {**a_bounded_job("static"), "spark": {"spark.ui.retainedTasks": "10"}}
     document["vertices"][0]["rows"] = 200

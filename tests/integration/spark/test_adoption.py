@@ -123,7 +123,7 @@ def _files(directory: Path) -> dict[str, tuple[int, int]]:
 @pytest.mark.parametrize(
     ("provider", "version", "partitions", "is_rewritten"),
     [
-        (HDFS_BACKED, 1, 5, True),
+        pytest.param(HDFS_BACKED, 1, 5, True, marks=pytest.mark.long),
         pytest.param(ROCKSDB, 1, 2, True, marks=pytest.mark.long),
         pytest.param(ROCKSDB, 2, 5, True, marks=pytest.mark.long),
         (ROCKSDB, 2, 2, False),

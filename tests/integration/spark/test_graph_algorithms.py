@@ -128,11 +128,10 @@ def check_labels(job: JobUnderTest, edges: list[Edge], rounds: int = 3) -> None:
 
 
 CHECKS = [
-    check_page_rank,
     check_shortest_paths,
     *(
         pytest.param(check, marks=pytest.mark.long)
-        for check in (check_components, check_triangles, check_labels)
+        for check in (check_page_rank, check_components, check_triangles, check_labels)
     ),
 ]
 

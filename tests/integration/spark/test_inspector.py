@@ -89,6 +89,7 @@ async def test_an_inspector_that_cannot_start_says_why(tmp_path: Path) -> None:
     await broken.close()
 
 
+@pytest.mark.long
 def test_it_ends_with_its_input_even_while_spark_starts(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "taskrunner.inspector", "--scratch", str(tmp_path)]
     with (tmp_path / "log").open("w") as log:

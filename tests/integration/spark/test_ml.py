@@ -150,6 +150,7 @@ def _square(p: tuple[float, float], q: tuple[float, float]) -> float:
     return (p[0] - q[0]) ** 2 + (p[1] - q[1]) ** 2
 
 
+@pytest.mark.long
 def test_k_means_finds_the_groups_that_lloyd_finds(job: JobUnderTest) -> None:
     dice = random.Random(3)
     rows = [

@@ -158,6 +158,7 @@ def _check_output(job: JobUnderTest, files: int) -> None:
     check_updates_are_seen_once(job)
 
 
+@pytest.mark.long
 def test_a_checkpoint_of_a_restored_attempt_restores_too(job: JobUnderTest) -> None:
     feed(job, 0, 3)
     job.define(files_source(), SUMS, files_sink("sums")).start()

@@ -187,6 +187,7 @@ def test_a_region_that_has_had_no_batch_starts_at_the_new_parallelism(job: JobUn
     assert planned_with(job) == "4"
 
 
+@pytest.mark.long
 def test_the_savepoint_is_as_it_was_and_its_lineage_has_each_job_once(job: JobUnderTest) -> None:
     # Given a job that was started from another's savepoint, and rescaled twice
     feed(job, 0, 1)

@@ -143,6 +143,7 @@ def test_a_superseded_runner_ends_without_a_word(site: Site) -> None:
     assert runner.reports() == [(1, "prepared"), (1, "running")]
 
 
+@pytest.mark.long
 def test_a_graph_that_spark_refuses_is_an_invalid_job(site: Site) -> None:
     runner = site.launch()
     graph = a_graph()

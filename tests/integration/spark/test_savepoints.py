@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from jobmanager.core.ids import AttemptNumber
 from taskrunner import stopping
 from taskrunner.core.restore import FromSavepoint, FromScratch
@@ -84,6 +86,7 @@ def test_a_fork_and_its_parent_go_on_apart(job: JobUnderTest) -> None:
         check_updates_are_seen_once(fork, "fork")
 
 
+@pytest.mark.long
 def test_rows_of_a_table_that_were_read_before_the_savepoint_are_not_read_again(
     job: JobUnderTest,
 ) -> None:

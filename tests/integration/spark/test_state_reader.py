@@ -101,6 +101,7 @@ def test_an_aggregate(job: JobUnderTest) -> None:
     assert not list(questions.savepoint.rglob("pool.lock"))
 
 
+@pytest.mark.long
 def test_a_sliding_window_is_found_by_key_and_by_start(job: JobUnderTest) -> None:
     questions = Questions(
         job, vertex("window", key=["k"], window={"sliding": "20s", "every": "10s"})
@@ -115,6 +116,7 @@ def test_a_sliding_window_is_found_by_key_and_by_start(job: JobUnderTest) -> Non
     check_groups(questions)
 
 
+@pytest.mark.long
 def test_a_session_shows_its_window_and_is_spread_by_its_key(job: JobUnderTest) -> None:
     questions = Questions(job, vertex("window", key=["k"], window={"session": "3s"}))
     assert questions.schema() == (
