@@ -38,7 +38,7 @@ from jobmanager.core.ids import JobManagerId
 from jobmanager.core.life.lease import Term
 from jobmanager.core.redaction import Secrets
 from jobmanager.core.snapshots.layout import INSPECTOR
-from jobmanager.core.snapshots.storage_uri import local_path
+from jobmanager.core.snapshots.storage_uri import fault_of_working_directory, local_path
 from jobmanager.cycle_collection import collect_rarely
 from jobmanager.files.log_stream import LogStream
 from jobmanager.files.open_files import room_for_connections
@@ -107,6 +107,7 @@ async def _serve(
 ) -> None:
     stop = _stop_on_signals()
     myself = JobManagerId(uuid4())
+    _check_names(settings)
     async with AsyncExitStack() as stack:
         await asyncio.to_thread(settings.directory.mkdir, parents=True, exist_ok=True)
         predecessor = stack.enter_context(_only_server(settings, myself))
@@ -407,6 +408,13 @@ class Server:
                     return
             await asyncio.sleep(0.2)
         _log.warning("jobs are still running", waited_seconds=_STOP_JOBS_WITHIN)
+
+
+def _check_names(settings: Settings) -> None:
+    """Raises `CannotStart` if jobs could not keep their state where the settings say."""
+    for directory in (settings.directory, local_path(settings.storage_uri)):
+        if fault := fault_of_working_directory(directory):
+            raise CannotStart(fault)
 
 
 def _check_connectors(settings: Settings) -> None:

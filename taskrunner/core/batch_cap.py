@@ -36,7 +36,7 @@ class _Range:
 
 
 _RANGES = {
-    CapUnit.BYTES: _Range(first=128 * 2**20, least=2**20, most=16 * 2**30),
+    CapUnit.BYTES: _Range(first=2**30, least=2**20, most=16 * 2**30),
     CapUnit.ROWS: _Range(first=1_000_000, least=1_000, most=1_000_000_000),
 }
 

@@ -157,7 +157,9 @@ def test_what_keeps_a_server_from_starting_is_said_in_one_line(
     same_data = refused("--data-dir", str(server.directory))
     same_port = refused("--data-dir", str(tmp_path), "--port", port)
     bad_storage = refused("--data-dir", str(tmp_path), "--storage", "s3a://bucket/x")
+    with_space = refused("--data-dir", str(tmp_path / "my data"))
 
     assert f"another Headgate server runs on {server.directory}" in same_data
     assert "Address already in use" in same_port
     assert "need a file: URI" in bad_storage
+    assert "has ' ' in its name" in with_space

@@ -15,7 +15,7 @@ from jobmanager.api.shapes.flink.vertices import AllSubtaskAccumulators, Attempt
 from jobmanager.core.errors import TaskNotFound
 from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.life.records import StoredAttempt
-from jobmanager.core.plan.job_plan import plan_of
+from jobmanager.core.plan.known_plans import plan_of
 from jobmanager.core.progress import AccumulatorValue, RegionProgress
 from jobmanager.services.ports.unit_of_work import UnitOfWork
 

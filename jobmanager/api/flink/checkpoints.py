@@ -22,7 +22,8 @@ from jobmanager.core.errors import TaskNotFound
 from jobmanager.core.ids import CheckpointNumber
 from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.records import StoredAttempt, StoredCheckpoint, StoredJob
-from jobmanager.core.plan.job_plan import Task, plan_of
+from jobmanager.core.plan.job_plan import Task
+from jobmanager.core.plan.known_plans import plan_of
 from jobmanager.core.snapshots import layout
 from jobmanager.core.snapshots.storage_uri import below
 from jobmanager.protocol.progress_json import restored_to_json

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from jobmanager.core.ids import JobId
 from jobmanager.core.life.records import StoredJob
-from jobmanager.core.plan.job_plan import plan_of
+from jobmanager.core.plan.known_plans import plan_of
 from jobmanager.services.ports.runners import Runner
 from jobmanager.services.ports.unit_of_work import UnitOfWork
 

@@ -24,7 +24,8 @@ from jobmanager.api.shapes.flink.plans import JobPlanResponse
 from jobmanager.api.status import meta_shape
 from jobmanager.core.errors import UnsupportedRequest
 from jobmanager.core.life.records import StoredAttempt, StoredJob
-from jobmanager.core.plan.job_plan import Task, plan_of
+from jobmanager.core.plan.job_plan import Task
+from jobmanager.core.plan.known_plans import plan_of
 from jobmanager.core.task_figures import task_figures
 from jobmanager.services import analyses, jobs
 

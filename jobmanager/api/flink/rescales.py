@@ -22,7 +22,7 @@ from jobmanager.api.shapes.flink.rescales import (
 from jobmanager.core.errors import OperationNotFound
 from jobmanager.core.life.operation import OperationKind, OperationPhase, OperationStatus
 from jobmanager.core.life.records import StoredJob, StoredOperation
-from jobmanager.core.plan.job_plan import plan_of
+from jobmanager.core.plan.known_plans import plan_of
 from jobmanager.services.ports.unit_of_work import UnitOfWork
 
 router = APIRouter(tags=[FLINK])

@@ -20,7 +20,8 @@ from jobmanager.core.graph.parallelism import nearest_parallelism
 from jobmanager.core.ids import OperationId
 from jobmanager.core.life.operation import OperationStatus
 from jobmanager.core.life.records import StoredJob
-from jobmanager.core.plan.job_plan import Task, plan_of
+from jobmanager.core.plan.job_plan import Task
+from jobmanager.core.plan.known_plans import plan_of
 from jobmanager.services import changes
 from jobmanager.services.ports.history import Actor
 

@@ -11,7 +11,8 @@ from jobmanager.api.flink.times import millis
 from jobmanager.core.errors import TaskNotFound
 from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.core.life.records import StoredAttempt, StoredJob
-from jobmanager.core.plan.job_plan import Plan, Task, plan_of
+from jobmanager.core.plan.job_plan import Plan, Task
+from jobmanager.core.plan.known_plans import plan_of
 from jobmanager.core.task_figures import TaskFigures, percentiles, subtask_figures, task_figures
 from jobmanager.services.ports.runners import Runner
 from jobmanager.services.ports.unit_of_work import UnitOfWork

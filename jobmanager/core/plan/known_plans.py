@@ -10,7 +10,7 @@ from typing import TypeVar
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import RegionId, SubtaskRef
 from jobmanager.core.plan import job_plan
-from jobmanager.core.plan.job_plan import SnapshotKind
+from jobmanager.core.plan.job_plan import Plan, SnapshotKind
 
 _MOST = 4096
 Known = TypeVar("Known")
@@ -30,8 +30,13 @@ class _KnownPlans(dict[tuple[int, int], tuple[JobGraph, Known]]):
         return computed
 
 
+_plans: _KnownPlans[Plan] = _KnownPlans()
 _awaited: _KnownPlans[Mapping[SubtaskRef, SnapshotKind]] = _KnownPlans()
 _regions: _KnownPlans[frozenset[RegionId]] = _KnownPlans()
+
+
+def plan_of(graph: JobGraph, parallelism: int) -> Plan:
+    return _plans.find(graph, parallelism, lambda: job_plan.plan_of(graph, parallelism))
 
 
 def awaited(graph: JobGraph, parallelism: int) -> Mapping[SubtaskRef, SnapshotKind]:

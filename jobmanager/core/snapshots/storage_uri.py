@@ -13,6 +13,10 @@ _CHAINED = "::"
 """Schemes with which fsspec puts one file system on another: a cached copy is not durable."""
 
 
+_ESCAPED = re.compile(r'[\s%#?"<>^`{|}\[\]\\]')
+"""Characters that Hadoop writes as %20 and so on, and Spark's tools for state do not read back."""
+
+
 class UnsupportedStorage(ValueError):
     """The storage is of a kind that cannot be used."""
 
@@ -27,6 +31,17 @@ def local_path(uri: str) -> Path:
     raise UnsupportedStorage(
         f"storage {uri!r} cannot be used: Spark's working directories need a file: URI, "
         "such as file:///var/lib/headgate"
+    )
+
+
+def fault_of_working_directory(path: Path) -> str | None:
+    """Return why Spark cannot keep state in the directory; None: it can."""
+    found = _ESCAPED.search(str(path))
+    if found is None:
+        return None
+    return (
+        f"{path} has {found[0]!r} in its name, and Spark's tools for state cannot read such "
+        "directories: choose another path (sources and sinks may be in such directories)"
     )
 
 

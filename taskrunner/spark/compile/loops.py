@@ -23,6 +23,7 @@ from jobmanager.core.progress import LoopProgress
 from taskrunner import logs
 from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.frames import column
+from taskrunner.spark.session.hadoop_path import hadoop_path
 
 CUT_EVERY = 10
 """Every so many rounds the result is written to files."""
@@ -194,7 +195,7 @@ class RunningLoops:
         earlier = list(directory.glob("round-*"))
         read: list[DataFrame] = []
         for position, frame in enumerate(state):
-            place = (directory / f"round-{number}" / str(position)).as_uri()
+            place = hadoop_path(directory / f"round-{number}" / str(position))
             frame.write.mode("overwrite").parquet(place)
             read.append(frame.sparkSession.read.schema(frame.schema).parquet(place))
         for one in earlier:

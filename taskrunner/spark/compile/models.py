@@ -27,6 +27,7 @@ from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.core.model_metadata import class_fault
 from taskrunner.sinks.directory import Guard
 from taskrunner.snapshots import durable
+from taskrunner.spark.session.hadoop_path import hadoop_path
 
 CURRENT = "CURRENT"
 _METADATA = re.compile(r"part-\d+(-[\w-]+)?(\.txt)?")
@@ -84,7 +85,7 @@ class SeenModels:
                 vertex, f"there is no saved model at {place}: save one there in batch mode", "model"
             )
         check_classes(vertex, version)
-        return PipelineModel.load(version.as_uri())
+        return PipelineModel.load(hadoop_path(version))
 
     def fitted(self, vertex: Ml, pipeline: Pipeline, rows: DataFrame) -> PipelineModel | None:
         return None
@@ -110,14 +111,14 @@ class JobModels:
         if place is not None and (place / version).is_dir():
             # an earlier attempt saved the same model, but maybe did not make it current
             self._make_current(place, version)
-            return PipelineModel.load((place / version).as_uri())
+            return PipelineModel.load(hadoop_path(place / version))
         if place is not None:
             _check_place(vertex.id, place)
         is_kept = rows.storageLevel.useMemory
         try:
             # ALS writes checkpoints here: otherwise twenty rounds overflow the stack
             durable.make_directory(self.scratch)
-            rows.sparkSession.sparkContext.setCheckpointDir(self.scratch.as_uri())
+            rows.sparkSession.sparkContext.setCheckpointDir(hadoop_path(self.scratch))
             # ALS reads the rows again and again
             model = pipeline.fit(rows if is_kept else rows.persist())
         except PySparkException as error:
@@ -133,7 +134,7 @@ class JobModels:
         durable.make_directory(place)
         draft = place / f".{version}-{uuid4().hex}"
         try:
-            model.write().save(draft.as_uri())
+            model.write().save(hadoop_path(draft))
             durable.sync_all((one for one in draft.rglob("*") if one.is_file()), inside=draft)
             with self.guard():
                 draft.rename(place / version)

@@ -25,6 +25,7 @@ from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.reading import BatchLimit, ReadContext, SourceReader
 from taskrunner.spark.connectors.row_counts import counted, discard
 from taskrunner.spark.connectors.writing import OutputPlaces, SinkWriter, WriteContext
+from taskrunner.spark.session.hadoop_path import hadoop_path
 
 
 class ExactlyOnceFiles(BatchSink):
@@ -73,7 +74,7 @@ class ExactlyOnceFiles(BatchSink):
         writer = observed.write.format(self._files.format).options(**self._sink.options)
         if self._files.partition_by:
             writer = writer.partitionBy(*self._files.partition_by)
-        writer.save(staged.as_uri())
+        writer.save(hadoop_path(staged))
         count = count_of()
         files = staged_files(staged, self._files.format)
         self._directory.commit(batch, staged, count, files, self.holds_output)

@@ -34,6 +34,7 @@ from taskrunner.spark.connectors.kafka_transactions import KafkaTransactions
 from taskrunner.spark.connectors.reading import BatchLimit, ReadContext, SourceReader, progress_of
 from taskrunner.spark.connectors.row_counts import counted, counted_before, discard
 from taskrunner.spark.connectors.writing import OutputPlaces, SinkWriter, WriteContext
+from taskrunner.spark.session.hadoop_path import hadoop_path
 
 _unread: dict[str, UnreadRecords] = {}
 """Source to what was measured at the last checkpoint. A runner has one job at a time."""
@@ -208,7 +209,7 @@ class KafkaTransactionalBatches(BatchSink):
         observed, count_of = counted(rows, by_partition=False)
         records = kafka_records.encoded(observed, self._sink.id, self._kafka, {})
         nulls = {"partition": sql.lit(None).cast("int"), "timestamp": sql.lit(None).cast("long")}
-        records.withColumns(nulls).write.parquet(staged.as_uri())
+        records.withColumns(nulls).write.parquet(hadoop_path(staged))
         count = count_of()
         files = staged_files(staged, FileFormat.PARQUET)
         self._output.decide(batch, staged, count, files)

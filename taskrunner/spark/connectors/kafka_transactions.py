@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from taskrunner import logs
+from taskrunner.spark.session.hadoop_path import hadoop_path
 
 STAGED = "key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, "
 STAGED += "partition INT, timestamp BIGINT"
@@ -108,7 +109,7 @@ class KafkaTransactions:
             self._calls = kafka_calls(self._spark)
         self._producer.beginTransaction()
         if files:
-            staged = self._spark.read.schema(STAGED).parquet(*(one.as_uri() for one in files))
+            staged = self._spark.read.schema(STAGED).parquet(*(hadoop_path(one) for one in files))
             rows: Any = staged._jdf.toLocalIterator()
             self._calls.send(self._producer, self._topic, rows)
         group = self._jvm.org.apache.kafka.clients.consumer.ConsumerGroupMetadata(self._name)

@@ -20,6 +20,7 @@ from taskrunner.core.batch_cap import BatchCap, CapUnit
 from taskrunner.core.failures import Explain, no_explanation
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.spark.connectors.refreshes import Refreshes
+from taskrunner.spark.session.hadoop_path import hadoop_path
 
 S = TypeVar("S", bound=SourceConnector)
 
@@ -74,7 +75,7 @@ class ReadContext:
         path: Path | None = None,
     ) -> DataFrame:
         """The rows of one of Spark's data sources, as a stream or all at once."""
-        uri = None if path is None else path.as_uri()
+        uri = None if path is None else hadoop_path(path)
         if self.mode is Mode.STREAMING:
             stream = self.spark.readStream.format(spark_format).options(**options)
             return (stream.schema(schema) if schema else stream).load(uri)

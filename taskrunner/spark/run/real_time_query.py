@@ -28,6 +28,7 @@ from taskrunner import logs
 from taskrunner.snapshots.real_time_log import RealTimeLog
 from taskrunner.spark.connectors.refreshes import Refreshes
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
+from taskrunner.spark.session.hadoop_path import hadoop_path
 
 _NO_ASYNC_LOG = ("asyncProgressTrackingEnabled", "false")
 """Spark would write the log of a stateless query behind its own back: a stop at a boundary could
@@ -79,7 +80,7 @@ class RealTimeQuery(RegionQuery):
             self._writer(self._rows)
             .queryName(f"{self.id}-{uuid4().hex[:8]}")
             .outputMode(self.region.output_mode)
-            .option("checkpointLocation", self.log.directory.as_uri())
+            .option("checkpointLocation", hadoop_path(self.log.directory))
             .option(name, value)
             .trigger(realTime=interval)  # type: ignore[call-overload]  # PySpark forgot to type it
             .start()

@@ -37,6 +37,7 @@ from taskrunner.spark.run.batch_caps import BatchCaps
 from taskrunner.spark.run.input_files import InputFiles
 from taskrunner.spark.run.progress import ProgressMeter
 from taskrunner.spark.run.task_progress import TaskProgress
+from taskrunner.spark.session.hadoop_path import hadoop_path
 
 _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 _POLL_SECONDS = 0.02
@@ -106,7 +107,7 @@ class RegionQuery:
         writer = (
             self._rows.writeStream.queryName(f"{self.id}-{uuid4().hex[:8]}")
             .outputMode(self.region.output_mode)
-            .option("checkpointLocation", self.log.directory.as_uri())
+            .option("checkpointLocation", hadoop_path(self.log.directory))
             .foreachBatch(self._take_batch)
         )
         interval = milliseconds(self._batch_interval)

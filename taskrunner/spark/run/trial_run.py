@@ -18,6 +18,7 @@ from taskrunner.spark.connectors.reading import ReadContext
 from taskrunner.spark.connectors.refreshes import Refreshes
 from taskrunner.spark.run.job_paths import JobPaths
 from taskrunner.spark.scripts.script_program import scripts_of
+from taskrunner.spark.session.hadoop_path import hadoop_path
 from taskrunner.spark.session.session import WITH_RESTRICTED_PATHS
 
 
@@ -111,7 +112,7 @@ def run_one_batch(region: Region, rows: DataFrame, directory: Path) -> None:
     query = (
         rows.writeStream.format("noop")
         .outputMode(region.output_mode)
-        .option("checkpointLocation", directory.as_uri())
+        .option("checkpointLocation", hadoop_path(directory))
         .trigger(once=True)
         .start()
     )

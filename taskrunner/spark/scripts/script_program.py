@@ -33,6 +33,7 @@ from taskrunner.spark.scripts.script_writer import (
     RecordedWriter,
     ScriptWaits,
 )
+from taskrunner.spark.session.hadoop_path import hadoop_path
 
 log = logs.get("script")
 Queries = Mapping[str, RecordedWriter]
@@ -204,7 +205,7 @@ def _work_in(spark: SparkSession, directory: Path) -> None:
     jvm: Any = spark._jvm
     files = jvm.org.apache.hadoop.fs
     local = files.FileSystem.getLocal(spark.sparkContext._jsc.hadoopConfiguration())
-    place = files.Path(directory.as_uri())
+    place = files.Path(hadoop_path(directory))
     local.setWorkingDirectory(place)
     files.FileSystem.get(
         place.toUri(), spark.sparkContext._jsc.hadoopConfiguration()

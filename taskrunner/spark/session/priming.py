@@ -13,6 +13,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
+from taskrunner.spark.session.hadoop_path import hadoop_path
+
 _BATCHES = 3
 _ROWS = 200
 
@@ -41,7 +43,7 @@ def _run_query(spark: SparkSession, directory: Path) -> None:
         spark.readStream.format("json")
         .schema("k BIGINT, v BIGINT, ts TIMESTAMP")
         .option("maxFilesPerTrigger", 1)
-        .load((directory / "in").as_uri())
+        .load(hadoop_path(directory / "in"))
         .withWatermark("ts", "1 second")
     )
     window = sql.window("ts", "10 seconds")
@@ -49,11 +51,11 @@ def _run_query(spark: SparkSession, directory: Path) -> None:
 
     def write(batch: DataFrame, number: int) -> None:
         renamed = batch.toDF("w", "k", "n", "total", "top").select("k", "w.start", "n", "total")
-        renamed.write.mode("overwrite").parquet((directory / "out" / str(number)).as_uri())
+        renamed.write.mode("overwrite").parquet(hadoop_path(directory / "out" / str(number)))
 
     query = (
         sums.writeStream.outputMode("append")
-        .option("checkpointLocation", (directory / "checkpoint").as_uri())
+        .option("checkpointLocation", hadoop_path(directory / "checkpoint"))
         .foreachBatch(write)
         .trigger(availableNow=True)
         .start()

@@ -19,6 +19,7 @@ from taskrunner.core.state_names import NamedState
 from taskrunner.core.state_view import Column, StateView
 from taskrunner.keyed import readable_state
 from taskrunner.keyed.readable_state import KeyContents
+from taskrunner.spark.session.hadoop_path import hadoop_path
 from taskrunner.spark.state.state_reader import FoundRow, GroupCount, Page
 
 _GROUPS_AT_ONCE = 64
@@ -140,7 +141,7 @@ class GroupReader:
     @cached_property
     def _rows(self) -> DataFrame:
         reader = self._spark.read.format("statestore").options(**self._state.options)
-        return reader.option("batchId", self._batch).load(self._directory.as_uri())
+        return reader.option("batchId", self._batch).load(hadoop_path(self._directory))
 
 
 def _first(kind: Any) -> str:

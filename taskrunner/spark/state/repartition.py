@@ -24,6 +24,7 @@ from jobmanager.core.plan.key_groups import Layout, subtasks
 from taskrunner.snapshots import operator_names, spark_state
 from taskrunner.snapshots.restore_source import RestoreRefused
 from taskrunner.snapshots.spark_log import SparkLog
+from taskrunner.spark.session.hadoop_path import hadoop_path
 
 
 class RepartitionFailed(Exception):
@@ -64,7 +65,7 @@ def _rewrite(spark: SparkSession, directory: Path, parallelism: int) -> None:
             "job with the parallelism that its restore point was written with"
         ) from error
     try:
-        rewrite(directory.as_uri(), parallelism)
+        rewrite(hadoop_path(directory), parallelism)
     except (PySparkException, Py4JError) as error:
         raise RepartitionFailed(
             f"Spark could not rewrite the state for parallelism {parallelism}"

@@ -23,6 +23,7 @@ from taskrunner.core import state_key
 from taskrunner.core.state_key import InvalidKey, Key
 from taskrunner.core.state_names import NamedState, Store, named_states
 from taskrunner.core.state_view import Column, Field, StateView, view_of
+from taskrunner.spark.session.hadoop_path import hadoop_path
 
 _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
 _AT_ONCE = 2
@@ -61,7 +62,7 @@ def states_of(
     spark: SparkSession, directory: Path, keyed: tuple[VertexId, ...]
 ) -> list[NamedState]:
     """The states in a directory that does not change, given the keyed vertex of each operator."""
-    found = spark.read.format("state-metadata").load(directory.as_uri()).collect()
+    found = spark.read.format("state-metadata").load(hadoop_path(directory)).collect()
     stores = [
         Store(
             row["operatorId"],
@@ -231,7 +232,7 @@ class StateReader:
 
     def _load(self, options: Any) -> DataFrame:
         reader = self._spark.read.format("statestore").options(**options)
-        return reader.option("batchId", self._batch).load(self._directory.as_uri())
+        return reader.option("batchId", self._batch).load(hadoop_path(self._directory))
 
 
 def _chunks(ahead: Sequence[int]) -> Iterator[Sequence[int]]:

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from taskrunner.core import spark_messages
 from taskrunner.snapshots import foreign as foreign_checkpoints
 from taskrunner.snapshots.foreign import ROCKSDB, Foreign, ForeignCheckpointRefused
+from taskrunner.spark.session.hadoop_path import hadoop_path
 
 _FORMAT_VERSION = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
@@ -50,7 +51,7 @@ def _store_settings(spark: SparkSession, foreign: Foreign) -> Any:
     if not foreign.has_state_ids:
         session.conf.set(_FORMAT_VERSION, "1")
     reader = session.read.format("statestore").option("operatorId", foreign.operators[0])
-    rows = reader.option("batchId", foreign.batch).load(foreign.directory.as_uri())
+    rows = reader.option("batchId", foreign.batch).load(hadoop_path(foreign.directory))
     table = rows._jdf.queryExecution().analyzed().table()
     return _field(table, "stateConf").get(table)
 
@@ -68,9 +69,9 @@ def _run(
         session,
         foreign.batch,
         foreign.batch,
-        target.as_uri(),
+        hadoop_path(target),
         session.sessionState().newHadoopConf(),
-        some(foreign.directory.as_uri()),
+        some(hadoop_path(foreign.directory)),
         some(transform),
         some(None),
     )
