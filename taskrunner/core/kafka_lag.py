@@ -27,6 +27,14 @@ def _offsets(parsed: Mapping[str, Any]) -> Iterator[tuple[Place, int]]:
                 yield (str(topic), int(partition)), int(offset)
 
 
+def records_between(start: Any, end: Any) -> int:
+    """How many records there are at most between two offsets of Spark. A partition that only the
+    second names is new, and begins at 0.
+    """
+    before = offsets_in(start)
+    return sum(max(0, offset - before.get(place, 0)) for place, offset in offsets_in(end).items())
+
+
 @dataclass(slots=True)
 class UnreadRecords:
     """When the first records that were not read were written, as last measured."""

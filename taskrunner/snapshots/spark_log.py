@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from jobmanager.core.snapshots.storage_uri import local_path
 from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.snapshots import durable
 
@@ -153,6 +154,20 @@ def _replace(path: Path, lines: Sequence[str]) -> None:
 
 def _compact(document: Any) -> str:
     return json.dumps(document, separators=(",", ":"))
+
+
+def bytes_of_entries(source_log: Path, first: int, last: int) -> int | None:
+    """The size of the files that entries `first` to `last` of a `files` source's log name; None: an
+    entry is in a compacted file, which names all files that were ever read.
+    """
+    size = 0
+    for number in range(first, last + 1):
+        entry = source_log / str(number)
+        if not entry.exists():
+            return None
+        files = named_files(entry.read_text(encoding="utf-8"))
+        size += sum(local_path(uri).stat().st_size for uri in files)
+    return size
 
 
 def named_files(source_log: str) -> Iterator[str]:

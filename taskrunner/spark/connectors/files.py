@@ -14,13 +14,12 @@ from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.snapshots.manifest import Ancestor
-from jobmanager.core.snapshots.storage_uri import local_path
 from taskrunner.core.batch_cap import CapUnit
 from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.sinks.continuation import continue_output
 from taskrunner.sinks.directory import SinkDirectory
 from taskrunner.sinks.staged_files import staged_files, tells_rows
-from taskrunner.snapshots.spark_log import named_files
+from taskrunner.snapshots.spark_log import bytes_of_entries
 from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.reading import BatchLimit, ReadContext, SourceReader
 from taskrunner.spark.connectors.row_counts import counted, discard
@@ -97,16 +96,8 @@ def _is_open(source: Source, files: FilesSource) -> bool:
 
 
 def _taken(start: Any, end: Any, log: Path) -> int | None:
-    """The bytes of the files that Spark's log names from one offset to the other."""
     before = -1 if start is None else int(start["logOffset"])
-    taken = 0
-    for number in range(before + 1, int(end["logOffset"]) + 1):
-        entry = log / str(number)
-        if not entry.exists():
-            return None  # it is in a compacted file, with all files that were ever read
-        for uri in named_files(entry.read_text(encoding="utf-8")):
-            taken += local_path(uri).stat().st_size
-    return taken
+    return bytes_of_entries(log, before + 1, int(end["logOffset"]))
 
 
 def _check_rows(sink: Sink, files: FilesSink, rows: DataFrame) -> None:

@@ -21,7 +21,7 @@ from jobmanager.core.progress import SourceProgress
 from jobmanager.core.snapshots.manifest import Ancestor
 from taskrunner.core import kafka_failures
 from taskrunner.core.batch_cap import CapUnit
-from taskrunner.core.kafka_lag import UnreadRecords, lags, offsets_in
+from taskrunner.core.kafka_lag import UnreadRecords, lags, offsets_in, records_between
 from taskrunner.core.writer_schemas import WriterSchemas
 from taskrunner.sinks.decided_batches import DecidedBatches
 from taskrunner.sinks.directory import Guard
@@ -71,10 +71,8 @@ def _is_open(source: Source, kafka: KafkaSource) -> bool:
 
 
 def _taken(start: Any, end: Any, log: Path) -> int | None:
-    if start is None:
-        return None  # where the first batch began is not in Spark's log of offsets
-    before = offsets_in(start)
-    return sum(max(0, offset - before.get(place, 0)) for place, offset in offsets_in(end).items())
+    # Where the first batch began is not in Spark's log of offsets.
+    return None if start is None else records_between(start, end)
 
 
 def _writers(source: Source, kafka: KafkaSource, context: ReadContext) -> WriterSchemas:

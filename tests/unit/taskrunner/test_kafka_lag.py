@@ -3,7 +3,7 @@
 import pytest
 
 from jobmanager.core.progress import PartitionLag
-from taskrunner.core.kafka_lag import UnreadRecords, lags, offsets_in
+from taskrunner.core.kafka_lag import UnreadRecords, lags, offsets_in, records_between
 
 NOW = 1_000_000
 
@@ -52,3 +52,13 @@ def test_a_record_that_is_dated_in_the_future_is_not_behind() -> None:
     unread.measured({("bids", 0): 0}, {("bids", 0): NOW + 5000})
 
     assert lags({("bids", 0): 0}, {("bids", 0): 1}, unread, NOW)[0].seconds == 0.0
+
+
+def test_records_of_a_batch_are_counted_over_all_partitions_new_ones_included() -> None:
+    start, end = {"bids": {"0": 5, "1": 7}}, {"bids": {"0": 9, "1": 7, "2": 3}}
+
+    assert records_between(start, end) == 4 + 0 + 3
+
+
+def test_a_topic_that_was_made_anew_counts_nothing_backwards() -> None:
+    assert records_between({"bids": {"0": 500}}, {"bids": {"0": 2}}) == 0
