@@ -86,7 +86,7 @@ def test_a_job_outlives_its_machine(servers: list[ServerProcess], s3: S3, direct
     here.until_state(job, "running", within=START)
     for number in (1, 2, 3):
         eventually(lambda: read_windows(output), within=60)
-        assert here.http.post(f"/v1/jobs/{job}/checkpoints").json() == {"number": number}
+        assert here.http.post(f"/v1/jobs/{job}/checkpoints").json()["number"] == number
         here.until_checkpoint(job, number)
     eventually(lambda: only_what_is_named(s3, job), within=30, explain=lambda: str(s3.keys("")))
     assert not (storage / "pool").exists()
