@@ -123,7 +123,7 @@ def test_an_admin_creates_a_webhook_and_tests_it(closed: GuardedServer, page: Pa
         receiver.of["POST /hook"] = [(200, "thanks"), (500, "broken")]
         page.get_by_role("link", name="Webhooks").click()
         page.get_by_role("button", name="Create a webhook").click()
-        page.get_by_label("Name").fill("ops")
+        page.get_by_label("Name", exact=True).fill("ops")
         page.get_by_label("URL of the receiver").fill(f"{receiver.url}/hook")
         page.get_by_role("button", name="Create", exact=True).click()
         key = page.locator(".told-once .mono").inner_text()
