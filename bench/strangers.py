@@ -24,6 +24,7 @@ import httpx
 import psutil
 
 from bench.support import a_server, table
+from jobmanager.memory_return import EVERY_SECONDS
 
 _MIB = 2**20
 _GIB = 2**30
@@ -72,6 +73,12 @@ class Attack:
 
 async def _nobody(attack: Attack) -> str:
     await asyncio.sleep(attack.seconds)
+    return ""
+
+
+async def _nobody_for_a_while(attack: Attack) -> str:
+    """Until the server has looked twice whether it can give memory back."""
+    await asyncio.sleep(2 * EVERY_SECONDS + 5)
     return ""
 
 
@@ -164,6 +171,10 @@ _KINDS: dict[str, Strangers] = {
     "silent connections, again": _silent,
     "bodies that never come, again": _missing_bodies,
     "graphs of 1 GiB, again": _upload(*_GRAPH, told=False),
+    "silent connections, a third time": _silent,
+    "bodies that never come, a third time": _missing_bodies,
+    "graphs of 1 GiB, a third time": _upload(*_GRAPH, told=False),
+    "nobody, afterwards": _nobody_for_a_while,
 }
 
 
