@@ -3,8 +3,8 @@
     python -m bench.reads [--jobs 5] [--requests 500]
 
 A server of its own with some jobs that have ended; each of them starts a process first, so take
-few. One client asks on one connection, for each
-route in turn. CPU time is less noisy than time: compare it on a machine that has other work, too.
+few. One client asks on one connection, for each route in turn. CPU time is less noisy than time:
+compare it on a machine that has other work, too.
 """
 
 import argparse
