@@ -89,12 +89,6 @@ def _read(source: Source, files: FilesSource, context: ReadContext) -> DataFrame
     return context.load(files.format, source.schema, options, context.resolve(files.path))
 
 
-def _is_open(source: Source, files: FilesSource) -> bool:
-    return files.max_files_per_batch is None and _OWN_LIMITS.isdisjoint(
-        option.lower() for option in source.options
-    )
-
-
 def _taken(start: Any, end: Any, log: Path) -> int | None:
     before = -1 if start is None else int(start["logOffset"])
     return bytes_of_entries(log, before + 1, int(end["logOffset"]))
@@ -114,8 +108,11 @@ def _lost_batches(sink: Sink, files: FilesSink, places: OutputPlaces) -> Mapping
     return SinkDirectory(path, places.job, sink.id, nobody, nullcontext).lost_batches()
 
 
-_OWN_LIMITS = frozenset(["maxfilespertrigger", "maxbytespertrigger", "latestfirst"])
-"""Options of Spark with which a graph itself says what a batch takes."""
-_LIMIT = BatchLimit(CapUnit.BYTES, _is_open, _taken)
+_LIMIT: BatchLimit[FilesSource] = BatchLimit(
+    CapUnit.BYTES,
+    lambda files: files.max_files_per_batch is not None,
+    frozenset(["maxfilespertrigger", "maxbytespertrigger", "latestfirst"]),
+    _taken,
+)
 READERS = (SourceReader(FilesSource, _read, limit=_LIMIT),)
 WRITERS = (SinkWriter(FilesSink, ExactlyOnceFiles, _check_rows, lost_batches=_lost_batches),)

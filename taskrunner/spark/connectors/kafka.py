@@ -64,12 +64,6 @@ def _read(source: Source, kafka: KafkaSource, context: ReadContext) -> DataFrame
     )
 
 
-def _is_open(source: Source, kafka: KafkaSource) -> bool:
-    return kafka.max_rows_per_batch is None and _OWN_LIMITS.isdisjoint(
-        option.lower() for option in source.options
-    )
-
-
 def _taken(start: Any, end: Any, log: Path) -> int | None:
     # Where the first batch began is not in Spark's log of offsets.
     return None if start is None else records_between(start, end)
@@ -269,9 +263,12 @@ def _of_format(source: Source) -> dict[str, str]:
     return {name: value for name, value in options if not kafka_fields.is_of_kafka(name)}
 
 
-_OWN_LIMITS = frozenset(["maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay"])
-"""Options of Spark with which a graph itself says what a batch takes."""
-_LIMIT = BatchLimit(CapUnit.ROWS, _is_open, _taken)
+_LIMIT: BatchLimit[KafkaSource] = BatchLimit(
+    CapUnit.ROWS,
+    lambda kafka: kafka.max_rows_per_batch is not None,
+    frozenset(["maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay"]),
+    _taken,
+)
 READERS = (
     SourceReader(
         KafkaSource,

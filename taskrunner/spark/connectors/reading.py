@@ -30,12 +30,19 @@ class BatchLimit(Generic[S]):
     """How much of a source a batch may take, if the graph does not say so."""
 
     unit: CapUnit
-    is_open: Callable[[Source, S], bool]
-    """Whether the graph leaves the size of batches open."""
+    is_set: Callable[[S], bool]
+    """Whether a field of the source says how much a batch takes."""
+    options: frozenset[str]
+    """Options of Spark, in lower case, with which a graph can say so, too."""
     taken: Callable[[Any, Any, Path], int | None]
     """How much a batch took, from the source's offset before the batch (None: it was the first) and
     after, and the directory in which Spark logs what the source gave. None: it cannot be told.
     """
+
+    def is_open(self, source: Source, connector: S) -> bool:
+        """Whether the graph leaves the size of batches open."""
+        named = (option.lower() for option in source.options)
+        return not self.is_set(connector) and self.options.isdisjoint(named)
 
 
 @dataclass(frozen=True, slots=True)
