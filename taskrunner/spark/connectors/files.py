@@ -14,14 +14,14 @@ from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.snapshots.manifest import Ancestor
-from taskrunner.core.batch_cap import CapUnit
+from taskrunner.core.batch_limit import LimitUnit
 from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.sinks.continuation import continue_output
 from taskrunner.sinks.directory import SinkDirectory
 from taskrunner.sinks.staged_files import staged_files, tells_rows
 from taskrunner.snapshots.spark_log import bytes_of_entries
 from taskrunner.spark.connectors.batch_sink import BatchSink
-from taskrunner.spark.connectors.reading import BatchLimit, ReadContext, SourceReader
+from taskrunner.spark.connectors.reading import BatchSizing, ReadContext, SourceReader
 from taskrunner.spark.connectors.row_counts import counted, discard
 from taskrunner.spark.connectors.writing import OutputPlaces, SinkWriter, WriteContext
 from taskrunner.spark.session.hadoop_path import hadoop_path
@@ -84,7 +84,7 @@ def _read(source: Source, files: FilesSource, context: ReadContext) -> DataFrame
     options = dict(source.options)
     if files.max_files_per_batch is not None and context.mode is Mode.STREAMING:
         options["maxFilesPerTrigger"] = str(files.max_files_per_batch)
-    if first := context.first_limit(source, files, _LIMIT):
+    if first := context.first_limit(source, files, _SIZING):
         options["maxBytesPerTrigger"] = str(first)
     return context.load(files.format, source.schema, options, context.resolve(files.path))
 
@@ -108,11 +108,11 @@ def _lost_batches(sink: Sink, files: FilesSink, places: OutputPlaces) -> Mapping
     return SinkDirectory(path, places.job, sink.id, nobody, nullcontext).lost_batches()
 
 
-_LIMIT: BatchLimit[FilesSource] = BatchLimit(
-    CapUnit.BYTES,
+_SIZING: BatchSizing[FilesSource] = BatchSizing(
+    LimitUnit.BYTES,
     lambda files: files.max_files_per_batch is not None,
     frozenset(["maxfilespertrigger", "maxbytespertrigger", "latestfirst"]),
     _taken,
 )
-READERS = (SourceReader(FilesSource, _read, limit=_LIMIT),)
+READERS = (SourceReader(FilesSource, _read, sizing=_SIZING),)
 WRITERS = (SinkWriter(FilesSink, ExactlyOnceFiles, _check_rows, lost_batches=_lost_batches),)

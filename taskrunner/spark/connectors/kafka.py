@@ -20,7 +20,7 @@ from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.core.progress import SourceProgress
 from jobmanager.core.snapshots.manifest import Ancestor
 from taskrunner.core import kafka_failures
-from taskrunner.core.batch_cap import CapUnit
+from taskrunner.core.batch_limit import LimitUnit
 from taskrunner.core.kafka_lag import UnreadRecords, lags, offsets_in, records_between
 from taskrunner.core.writer_schemas import WriterSchemas
 from taskrunner.sinks.decided_batches import DecidedBatches
@@ -31,7 +31,7 @@ from taskrunner.spark.connectors import kafka_records, met_schemas
 from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.kafka_admin import KafkaAdmin
 from taskrunner.spark.connectors.kafka_transactions import KafkaTransactions
-from taskrunner.spark.connectors.reading import BatchLimit, ReadContext, SourceReader, progress_of
+from taskrunner.spark.connectors.reading import BatchSizing, ReadContext, SourceReader, progress_of
 from taskrunner.spark.connectors.row_counts import counted, counted_before, discard
 from taskrunner.spark.connectors.writing import OutputPlaces, SinkWriter, WriteContext
 from taskrunner.spark.session.hadoop_path import hadoop_path
@@ -51,7 +51,7 @@ def _read(source: Source, kafka: KafkaSource, context: ReadContext) -> DataFrame
     }
     if context.mode is Mode.STREAMING and kafka.max_rows_per_batch is not None:
         options["maxOffsetsPerTrigger"] = str(kafka.max_rows_per_batch)
-    if first := context.first_limit(source, kafka, _LIMIT):
+    if first := context.first_limit(source, kafka, _SIZING):
         options["maxOffsetsPerTrigger"] = str(first)
     records = context.load("kafka", None, options)
     return kafka_records.decoded(
@@ -263,8 +263,8 @@ def _of_format(source: Source) -> dict[str, str]:
     return {name: value for name, value in options if not kafka_fields.is_of_kafka(name)}
 
 
-_LIMIT: BatchLimit[KafkaSource] = BatchLimit(
-    CapUnit.ROWS,
+_SIZING: BatchSizing[KafkaSource] = BatchSizing(
+    LimitUnit.ROWS,
     lambda kafka: kafka.max_rows_per_batch is not None,
     frozenset(["maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay"]),
     _taken,
@@ -277,7 +277,7 @@ READERS = (
         _checkpointed,
         _partitions,
         met_schemas.explain,
-        _LIMIT,
+        _SIZING,
     ),
 )
 WRITERS = (

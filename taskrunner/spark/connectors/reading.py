@@ -16,7 +16,7 @@ from jobmanager.core.graph.connectors.source_connector import SourceConnector
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.graph.sources import Source
 from jobmanager.core.progress import SourceProgress
-from taskrunner.core.batch_cap import BatchCap, CapUnit
+from taskrunner.core.batch_limit import BatchLimit, LimitUnit
 from taskrunner.core.failures import Explain, no_explanation
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.spark.connectors.refreshes import Refreshes
@@ -26,10 +26,10 @@ S = TypeVar("S", bound=SourceConnector)
 
 
 @dataclass(frozen=True, slots=True)
-class BatchLimit(Generic[S]):
+class BatchSizing(Generic[S]):
     """How much of a source a batch may take, if the graph does not say so."""
 
-    unit: CapUnit
+    unit: LimitUnit
     is_set: Callable[[S], bool]
     """Whether a field of the source says how much a batch takes."""
     options: frozenset[str]
@@ -68,11 +68,11 @@ class ReadContext:
     limits_batches: bool = False
     """Whether batches of sources whose graph sets no limit have one nevertheless."""
 
-    def first_limit(self, source: Source, connector: S, limit: BatchLimit[S]) -> int | None:
+    def first_limit(self, source: Source, connector: S, sizing: BatchSizing[S]) -> int | None:
         """The limit of a stream's first batches; None: there is none."""
         if self.mode is not Mode.STREAMING or not self.limits_batches:
             return None
-        return BatchCap.first(limit.unit).most if limit.is_open(source, connector) else None
+        return BatchLimit.first(sizing.unit).most if sizing.is_open(source, connector) else None
 
     def load(
         self,
@@ -130,7 +130,7 @@ class SourceReader(Generic[S]):
     """
     explain: Explain = no_explanation
     """What a failure of a query means, if it comes from such a source, and what to do."""
-    limit: BatchLimit[S] | None = None
+    sizing: BatchSizing[S] | None = None
     """None: a batch takes all that such a source has."""
 
 

@@ -33,7 +33,7 @@ from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.spark.compile.accumulators import Totals
 from taskrunner.spark.connectors.batch_sink import BatchWriter
 from taskrunner.spark.connectors.refreshes import Refreshes
-from taskrunner.spark.run.batch_caps import BatchCaps
+from taskrunner.spark.run.batch_limits import BatchLimits
 from taskrunner.spark.run.input_files import InputFiles
 from taskrunner.spark.run.progress import ProgressMeter
 from taskrunner.spark.run.task_progress import TaskProgress
@@ -91,7 +91,7 @@ class RegionQuery:
         self._waits = any(one.waits_for_time for one in vertices)
         self._has_clock = any(one.goes_by_the_clock for one in vertices)
         self._totals = Totals(spark, region.id, spark_checkpoint_dir)
-        self._caps = BatchCaps(spark, graph, region.id, self.log)
+        self._limits = BatchLimits(spark, graph, region.id, self.log)
         self._script = next((one for one in vertices if isinstance(one, Script)), None)
         self._is_last = False
         """Whether the batch under way is to be the last."""
@@ -121,7 +121,7 @@ class RegionQuery:
         elif interval:
             writer = writer.trigger(processingTime=f"{interval} milliseconds")
         self._is_last = False
-        self._caps.started()
+        self._limits.started()
         self._totals.begin()
         if self.query is None:
             self._totals.restore(self.log.last_committed())
@@ -204,7 +204,7 @@ class RegionQuery:
             self._totals.add(batch)
             if self._tasks is not None:
                 self._tasks.written(batch, rows, self.query)
-            self._caps.adapt(self.query, batch, timedelta(seconds=time.monotonic() - began))
+            self._limits.adapt(self.query, batch, timedelta(seconds=time.monotonic() - began))
         except BaseException as error:
             self.error = error  # the original Python exception: the JVM returns only its text
             raise

@@ -23,7 +23,7 @@ _FULL = 0.5
 records are divided among the partitions."""
 
 
-class CapUnit(StrEnum):
+class LimitUnit(StrEnum):
     BYTES = "bytes"
     ROWS = "rows"
 
@@ -36,20 +36,20 @@ class _Range:
 
 
 _RANGES = {
-    CapUnit.BYTES: _Range(first=2**30, least=2**20, most=16 * 2**30),
-    CapUnit.ROWS: _Range(first=1_000_000, least=1_000, most=1_000_000_000),
+    LimitUnit.BYTES: _Range(first=2**30, least=2**20, most=16 * 2**30),
+    LimitUnit.ROWS: _Range(first=1_000_000, least=1_000, most=1_000_000_000),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class BatchCap:
+class BatchLimit:
     """The limit of one source's share of a batch."""
 
-    unit: CapUnit
+    unit: LimitUnit
     most: int
 
     @classmethod
-    def first(cls, unit: CapUnit) -> Self:
+    def first(cls, unit: LimitUnit) -> Self:
         """The limit that a query starts with."""
         return cls(unit, _RANGES[unit].first)
 

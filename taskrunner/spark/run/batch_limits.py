@@ -18,9 +18,9 @@ from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan import spark_order
 from taskrunner import logs
-from taskrunner.core.batch_cap import BatchCap, CapUnit
+from taskrunner.core.batch_limit import BatchLimit, LimitUnit
 from taskrunner.snapshots.spark_log import SparkLog
-from taskrunner.spark.connectors.reading import BatchLimit
+from taskrunner.spark.connectors.reading import BatchSizing
 from taskrunner.spark.connectors.registry import READERS
 
 _log = logs.get("batches")
@@ -31,11 +31,11 @@ class _LimitedSource:
     vertex: VertexId
     number: int
     """Spark's number of the source: its line in the files of `offsets`."""
-    limit: BatchLimit[Any]
-    cap: BatchCap
+    sizing: BatchSizing[Any]
+    limit: BatchLimit
 
 
-class BatchCaps:
+class BatchLimits:
     """The limits of one query's sources, of those whose graph leaves the size of batches open."""
 
     def __init__(
@@ -51,7 +51,7 @@ class BatchCaps:
         """A query starts, with the first limits again."""
         self._is_first = True
         for one in self._sources:
-            one.cap = BatchCap.first(one.limit.unit)
+            one.limit = BatchLimit.first(one.sizing.unit)
 
     def adapt(self, query: StreamingQuery | None, batch: int, took: timedelta) -> None:
         """Called in the query's own thread, when a batch has been written."""
@@ -59,21 +59,21 @@ class BatchCaps:
         changed = {}
         for one in self._sources:
             taken = self._taken(one, batch)
-            if is_first and not one.cap.is_reached_by(taken):
+            if is_first and not one.limit.is_reached_by(taken):
                 continue  # it took long because the JVM is new
-            cap = one.cap.after(taken, took, self._target)
-            if cap != one.cap:
+            limit = one.limit.after(taken, took, self._target)
+            if limit != one.limit:
                 _log.info(
                     "limit of batches changed",
                     source=one.vertex,
-                    unit=one.cap.unit,
-                    before=one.cap.most,
-                    now=cap.most,
+                    unit=one.limit.unit,
+                    before=one.limit.most,
+                    now=limit.most,
                     batch=batch,
                     taken=taken,
                     seconds=round(took.total_seconds(), 1),
                 )
-                one.cap = changed[one.number] = cap
+                one.limit = changed[one.number] = limit
         if changed and query is not None and not self._apply(query, changed):
             _log.warning("this Spark has no way to change the limit of batches: it stays")
             self._sources = []
@@ -84,25 +84,29 @@ class BatchCaps:
             end = self._log.offsets(batch).offsets[source.number]
             start = self._log.offsets(batch - 1).offsets[source.number] if batch else None
             place = self._log.directory / "sources" / str(source.number)
-            return 0 if end is None or end == start else source.limit.taken(start, end, place)
+            return 0 if end is None or end == start else source.sizing.taken(start, end, place)
         except (OSError, ValueError):
             return None  # an old batch was deleted, or an input file
 
-    def _apply(self, query: StreamingQuery, changed: dict[int, BatchCap]) -> bool:
+    def _apply(self, query: StreamingQuery, changed: dict[int, BatchLimit]) -> bool:
         try:
             execution: Any = query._jsq.streamingQuery()
             streams, limits = execution.sources(), execution.uniqueSources()
-            for number, cap in changed.items():
-                limits = limits.updated(streams.apply(number), self._read_limit(cap))
+            for number, limit in changed.items():
+                limits = limits.updated(streams.apply(number), self._read_limit(limit))
             getattr(execution, "uniqueSources_$eq")(limits)
         except (Py4JError, AttributeError, TypeError):
             return False
         return True
 
-    def _read_limit(self, cap: BatchCap) -> Any:
+    def _read_limit(self, limit: BatchLimit) -> Any:
         jvm: Any = self._spark._jvm
         limits = jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit
-        return limits.maxBytes(cap.most) if cap.unit is CapUnit.BYTES else limits.maxRows(cap.most)
+        return (
+            limits.maxBytes(limit.most)
+            if limit.unit is LimitUnit.BYTES
+            else limits.maxRows(limit.most)
+        )
 
 
 def _limited(graph: JobGraph, region: RegionId) -> list[_LimitedSource]:
@@ -110,7 +114,7 @@ def _limited(graph: JobGraph, region: RegionId) -> list[_LimitedSource]:
     for number, vertex in enumerate(spark_order.sources(graph, VertexId(region))):
         source = graph.vertex(vertex)
         assert isinstance(source, Source)
-        limit = READERS[type(source.connector)].limit
-        if limit is not None and limit.is_open(source, source.connector):
-            found.append(_LimitedSource(vertex, number, limit, BatchCap.first(limit.unit)))
+        sizing = READERS[type(source.connector)].sizing
+        if sizing is not None and sizing.is_open(source, source.connector):
+            found.append(_LimitedSource(vertex, number, sizing, BatchLimit.first(sizing.unit)))
     return found

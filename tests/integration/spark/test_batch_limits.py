@@ -4,19 +4,19 @@ from typing import Any
 
 import pytest
 
-from taskrunner.core import batch_cap
-from taskrunner.core.batch_cap import CapUnit
+from taskrunner.core import batch_limit
+from taskrunner.core.batch_limit import LimitUnit
 from tests.integration.spark.fed_files import ALL_ROWS, FILES, feed, files_source
 from tests.integration.spark.jobs import JobUnderTest, files_sink
 
 
 @pytest.fixture(autouse=True)
-def small_caps(job: JobUnderTest, monkeypatch: pytest.MonkeyPatch) -> None:
+def small_limits(job: JobUnderTest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A backlog of all files, and limits that fit: the first is one and a half files."""
     feed(job, 0, FILES - 1)
     size = (job.root / "in" / "000.json").stat().st_size
-    small = batch_cap._Range(first=size * 3 // 2, least=size * 3 // 2, most=2**30)
-    monkeypatch.setitem(batch_cap._RANGES, CapUnit.BYTES, small)
+    small = batch_limit._Range(first=size * 3 // 2, least=size * 3 // 2, most=2**30)
+    monkeypatch.setitem(batch_limit._RANGES, LimitUnit.BYTES, small)
 
 
 def files_by_batch(job: JobUnderTest) -> list[int]:
