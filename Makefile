@@ -20,6 +20,8 @@ SIMULATION_TESTS := $(wildcard tests/simulation)
 # Most of the time tests wait for Spark. Tests that share a session or a server are in one file.
 IN_PARALLEL := -n 2 --dist loadfile
 SLOW_IN_PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
+# A long test kills processes and waits for what follows: two at once leave each a core.
+LONG_IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 # The long files first, so that no worker starts a long file at the end.
 SLOW_TESTS := $(wildcard tests/chaos tests/e2e tests/browser tests/integration)
 # Two targets at once, and what each prints in one piece, where make can do so.
@@ -144,7 +146,9 @@ chaos: setup jars chromium redis classes flink-client apicurio
 	@echo '== property tests and the fuzzer, with new random examples'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@$(BIN)/python -m pytest -q tests/integration/api/test_api_fuzz.py
-	@$(BIN)/python -m pytest -q -m long --timeout 1800 $(SLOW_TESTS)
+	@echo '== kills, failovers and random faults; connectors and operators against other readers'
+	@$(BIN)/python -m pytest -q --durations 40 --durations-min 20 $(LONG_IN_PARALLEL) -m long --timeout 1800 $(SLOW_TESTS)
+	@echo 'make chaos: all long tests passed'
 
 # Needs no Java, no Node and no Postgres; see docs/simulation.md.
 .PHONY: simulate
