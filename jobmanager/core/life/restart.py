@@ -54,10 +54,17 @@ def decide(
             in_a_row = _in_a_row(failed_at, strategy.reset_after)
             if strategy.max_attempts is not None and in_a_row > strategy.max_attempts:
                 return GiveUp(f"failed again after {strategy.max_attempts} restarts in a row")
-            doublings = min(in_a_row - 1, _MOST_DOUBLINGS)
-            return RestartAfter(min(strategy.initial_delay * 2**doublings, strategy.max_delay))
+            return RestartAfter(_doubled(strategy, min(in_a_row - 1, _MOST_DOUBLINGS)))
         case _:
             assert_never(strategy)
+
+
+def _doubled(strategy: ExponentialDelay, times: int) -> timedelta:
+    factor = 1 << times
+    # Compared by division: the product can be longer than a timedelta holds.
+    if strategy.initial_delay > strategy.max_delay // factor:
+        return strategy.max_delay
+    return strategy.initial_delay * factor
 
 
 def remembered(strategy: RestartStrategy, failed_at: Sequence[datetime]) -> Sequence[datetime]:

@@ -29,6 +29,14 @@ def test_exponential_delay_doubles_up_to_its_maximum(failures: int, delay: int) 
     assert decision == RestartAfter(timedelta(seconds=delay))
 
 
+def test_a_long_delay_doubles_up_to_a_very_long_limit() -> None:
+    limit = timedelta(days=400_000)
+    strategy = ExponentialDelay(timedelta(seconds=79), limit, timedelta(hours=1), None)
+
+    assert decide(strategy, [after(0), after(0.1)]) == RestartAfter(timedelta(seconds=158))
+    assert decide(strategy, [after(n / 10) for n in range(60)]) == RestartAfter(limit)
+
+
 def test_exponential_delay_begins_again_after_a_quiet_time() -> None:
     strategy = ExponentialDelay(ONE_SECOND, MINUTE, reset_after=MINUTE, max_attempts=None)
 
