@@ -24,6 +24,7 @@ SLOW_IN_PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 LONG_IN_PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 # The long files first, so that no worker starts a long file at the end.
 SLOW_TESTS := $(wildcard tests/chaos tests/e2e tests/browser tests/integration)
+FUZZER := tests/integration/api/test_api_fuzz.py
 # Two targets at once, and what each prints in one piece, where make can do so.
 AT_ONCE := $(MAKE) --no-print-directory -j 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync)
 
@@ -145,9 +146,9 @@ chaos: export HEADGATE_NEW_EXAMPLES = 1
 chaos: setup jars chromium redis classes flink-client apicurio
 	@echo '== property tests and the fuzzer, with new random examples'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
-	@$(BIN)/python -m pytest -q tests/integration/api/test_api_fuzz.py
+	@$(BIN)/python -m pytest -q $(FUZZER)
 	@echo '== kills, failovers and random faults; connectors and operators against other readers'
-	@$(BIN)/python -m pytest -q --durations 40 --durations-min 20 $(LONG_IN_PARALLEL) -m long --timeout 1800 $(SLOW_TESTS)
+	@$(BIN)/python -m pytest -q --durations 40 --durations-min 20 $(LONG_IN_PARALLEL) -m long --timeout 1800 --ignore $(FUZZER) $(SLOW_TESTS)
 	@echo 'make chaos: all long tests passed'
 
 # Needs no Java, no Node and no Postgres; see docs/simulation.md.
