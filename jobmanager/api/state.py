@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 
+from jobmanager.api import path_parameters
 from jobmanager.api.context import Ctx, JobIdPath, hex_id
 from jobmanager.api.shapes.state import (
     ColumnResponse,
@@ -29,6 +30,7 @@ from jobmanager.services.state import (
     StateSnapshot,
 )
 
+path_parameters.register()
 router = APIRouter(tags=["state"])
 
 

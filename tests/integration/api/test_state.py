@@ -123,6 +123,18 @@ async def test_the_states_of_the_last_completed_checkpoint(cluster: Cluster) -> 
     assert question.place.graph == a_document()
 
 
+async def test_a_key_may_have_a_line_end_in_it(cluster: Cluster) -> None:
+    job, runner = await cluster.running(a_document())
+    await complete(cluster, job, runner)
+    cluster.inspector.answers = [rows(a_row())]
+
+    await cluster.get(f"/v1/jobs/{job}/state/revenue/default/{quote('two' + chr(10) + 'lines')}")
+
+    [question] = cluster.inspector.asked
+    assert isinstance(question, ReadRows)
+    assert question.key == "two\nlines"
+
+
 async def test_a_key_with_one_row_is_at_the_top_and_one_with_several_is_a_list(
     cluster: Cluster,
 ) -> None:
