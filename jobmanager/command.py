@@ -20,6 +20,7 @@ import jobmanager.client.context_commands
 import jobmanager.client.gc_command
 import jobmanager.client.open_command
 import jobmanager.client.pause_commands
+import jobmanager.client.rows_command
 import jobmanager.client.savepoint_commands
 import jobmanager.client.script_command
 import jobmanager.client.sql_command

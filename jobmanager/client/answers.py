@@ -1412,6 +1412,22 @@ class SamplesResponse(TypedDict):
     regions: list[SeriesResponse]
 
 
+class SinkColumnResponse(TypedDict):
+    name: str
+    type: str
+    """In Spark's DDL."""
+
+
+class SinkRowsResponse(TypedDict):
+    vertex: str
+    origin: str
+    """What was read: batches, a version of a table, the ends of a topic's partitions."""
+    columns: list[SinkColumnResponse]
+    """Empty: the job has not written any rows yet."""
+    rows: list[dict[str, Any]]
+    """Rows of the newest output, in no particular order. Long texts are cut off."""
+
+
 class ColumnResponse(TypedDict):
     name: str
     type: str

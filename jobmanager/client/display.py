@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from jobmanager.client import answers
 
@@ -340,6 +341,14 @@ def short(value: object) -> str:
 
 def _or_dash(value: object) -> str:
     return "-" if value is None else str(value)
+
+
+def folding_table(*columns: str | Text) -> Table:
+    """For values of any length, which are shown whole."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
 
 
 def _table(*columns: str) -> Table:

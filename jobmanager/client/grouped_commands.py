@@ -9,7 +9,7 @@ from jobmanager.client.cli import app
 
 VERBS = (
     *("submit", "list", "show", "wait", "logs", "open"),
-    *("checkpoint", "checkpoints", "savepoint", "state"),
+    *("checkpoint", "checkpoints", "savepoint", "state", "rows"),
     *("pause", "resume", "rescale", "plan", "upgrade", "stop", "cancel"),
     *("apply", "diff"),
 )

@@ -1313,6 +1313,27 @@ def get_job_savepoint(
     )
 
 
+def get_job_sink_rows(
+    job_id: str,
+    vertex: str,
+    *,
+    limit: int | None = None,
+) -> ApiCall[answers.SinkRowsResponse]:
+    """The newest rows of a sink. For sinks with the connectors `files`, `delta` and `kafka` that
+    need no secret. The job may be running or have ended.
+    """
+    return ApiCall(
+        method="GET",
+        path=f"/v1/jobs/{part(job_id)}/sinks/{part(vertex)}/rows",
+        params=texts(
+            {
+                "limit": limit,
+            }
+        ),
+        is_repeatable=True,
+    )
+
+
 def get_job_states(
     job_id: str,
 ) -> ApiCall[answers.StateList]:
@@ -2369,6 +2390,7 @@ class ApiOperations:
     get_job_samples = Method(get_job_samples)
     trigger_savepoint = Method(trigger_savepoint)
     get_job_savepoint = Method(get_job_savepoint)
+    get_job_sink_rows = Method(get_job_sink_rows)
     get_job_states = Method(get_job_states)
     get_job_state_rows = Method(get_job_state_rows)
     get_job_state_key_groups = Method(get_job_state_key_groups)
@@ -2522,6 +2544,7 @@ class AsyncApiOperations:
     get_job_samples = AsyncMethod(get_job_samples)
     trigger_savepoint = AsyncMethod(trigger_savepoint)
     get_job_savepoint = AsyncMethod(get_job_savepoint)
+    get_job_sink_rows = AsyncMethod(get_job_sink_rows)
     get_job_states = AsyncMethod(get_job_states)
     get_job_state_rows = AsyncMethod(get_job_state_rows)
     get_job_state_key_groups = AsyncMethod(get_job_state_key_groups)

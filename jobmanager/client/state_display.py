@@ -29,7 +29,7 @@ def source(found: Source) -> str:
 
 
 def states(listed: Sequence[answers.StateResponse]) -> Table:
-    table = _table("VERTEX", "NAME", "REGION", "SUBTASKS", "KEY", "VALUE")
+    table = display.folding_table("VERTEX", "NAME", "REGION", "SUBTASKS", "KEY", "VALUE")
     for one in listed:
         table.add_row(
             one["vertex"],
@@ -45,12 +45,12 @@ def states(listed: Sequence[answers.StateResponse]) -> Table:
 def rows(listed: Sequence[answers.RowResponse]) -> Table:
     keys = list(listed[0]["key"]) if listed else []
     values = list(listed[0]["value"]) if listed else []
-    table = _table(*(Text(name) for name in keys + values), "KEY GROUP", "SUBTASK")
+    table = display.folding_table(*(Text(name) for name in keys + values), "KEY GROUP", "SUBTASK")
     for one in listed:
         table.add_row(
-            *(_cell(one["key"][name]) for name in keys),
-            *(_cell(one["value"][name]) for name in values),
-            _cell(one["key_group"]),
+            *(cell(one["key"][name]) for name in keys),
+            *(cell(one["value"][name]) for name in values),
+            cell(one["key_group"]),
             str(one["subtask"]),
         )
     return table
@@ -60,11 +60,11 @@ def histogram(found: answers.KeyGroupHistogram) -> Table:
     """Show the largest groups, each with a bar."""
     groups = sorted(found["groups"], key=lambda one: one["rows"], reverse=True)
     most = groups[0]["rows"] if groups else 1
-    table = _table("KEY GROUP", "SUBTASK", "ROWS", "BYTES", "")
+    table = display.folding_table("KEY GROUP", "SUBTASK", "ROWS", "BYTES", "")
     for one in groups[:_MOST_GROUPS]:
         bar = "█" * max(1, round(_BAR * one["rows"] / most))
         table.add_row(
-            _cell(one["key_group"]),
+            cell(one["key_group"]),
             str(one["subtask"]),
             str(one["rows"]),
             display.size(one["bytes"]),
@@ -84,15 +84,8 @@ def balance(found: answers.KeyGroupHistogram) -> str:
     return "; ".join(parts)
 
 
-def _cell(value: Any) -> Text:
+def cell(value: Any) -> Text:
     """Format a value literally: text is not read as markup."""
     if value is None:
         return Text("null", style="dim")
     return Text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-
-
-def _table(*columns: str | Text) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table

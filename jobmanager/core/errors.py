@@ -3,7 +3,7 @@
     DomainError
       NotFound
         JobNotFound, CheckpointNotFound, SavepointNotFound, OperationNotFound,
-        RunnerNotFound, LogNotFound, TaskNotFound, StateNotFound,
+        RunnerNotFound, LogNotFound, TaskNotFound, StateNotFound, SinkNotFound,
         ArtifactNotFound, TokenNotFound, JarNotFound, DataSetNotFound, WebhookNotFound
       Conflict
         JobNotRunning, JobHasEnded, NothingToVerify, IdempotencyKeyReused, SavepointInUse,
@@ -11,8 +11,8 @@
         TokenNameTaken, JobIdTaken, WebhookNameTaken
       Rejected
         InvalidJobGraph, UnsupportedRequest, UnusableRestorePoint (StateDoesNotFit), UpgradeRefused,
-        InvalidStateKey, UnreadableState, NotAdoptable, InvalidArtifact, ArtifactTooLarge,
-        ArtifactStoreFull,
+        InvalidStateKey, UnreadableState, UnreadableOutput, NotAdoptable, InvalidArtifact,
+        ArtifactTooLarge, ArtifactStoreFull,
         UnusableScript, PathNotAllowed, InvalidToken, InvalidLabels, InvalidWebhook
       Malformed
         MalformedRequest, BodyTooLarge, BodyTooSlow, HeadTooLarge, HeadTooSlow,
@@ -74,6 +74,10 @@ class TaskNotFound(NotFound):
 
 class StateNotFound(NotFound):
     title = "No such state"
+
+
+class SinkNotFound(NotFound):
+    title = "No such sink"
 
 
 class ArtifactNotFound(NotFound):
@@ -178,6 +182,10 @@ class InvalidStateKey(Rejected):
 
 class UnreadableState(Rejected):
     title = "The state cannot be read"
+
+
+class UnreadableOutput(Rejected):
+    title = "The rows of the sink cannot be read"
 
 
 class NotAdoptable(Rejected):

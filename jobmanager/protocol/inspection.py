@@ -1,7 +1,7 @@
 """The protocol between a JobManager and its inspector: each message is a line of JSON.
 
 The inspector is a child process with a small Spark session of its own. It reads the state in
-checkpoints and savepoints, which the JobManager cannot do without Spark.
+checkpoints and savepoints and the rows of sinks, which the JobManager cannot do without Spark.
 
     JobManager ── Question ──▶ standard input      one at a time, each with its id
     standard output ── Answer ──▶ JobManager       the same id; first `InspectorReady`, id 0
@@ -18,6 +18,7 @@ from jobmanager.protocol.messages import Message, PathRoots
 
 MOST_ROWS = 1000
 """The most rows in one answer."""
+MOST_SINK_ROWS = 100
 
 
 class Place(Message):
@@ -123,6 +124,23 @@ class AdoptCheckpoint(Message):
     """What the graph may name; None: anything."""
 
 
+class ReadSinkRows(Message):
+    """Read the newest rows that a job has written to a sink."""
+
+    kind: Literal["read_sink_rows"] = "read_sink_rows"
+    graph: dict[str, Any]
+    job: UUID
+    vertex: str
+    limit: int = Field(20, ge=1, le=MOST_SINK_ROWS)
+    parallelism: int
+    data_root: str
+    """What relative paths in the graph are relative to."""
+    storage: str | None = None
+    """Where the graph's artifacts are, a file: URI."""
+    allowed_paths: PathRoots | None = None
+    """What the graph may name; None: anything."""
+
+
 class DescribeScript(Message):
     """Run a script up to where it waits for its queries, and describe them. No query is started."""
 
@@ -146,6 +164,7 @@ QuestionBody = Annotated[
     | TryGraph
     | AnalyseGraph
     | AdoptCheckpoint
+    | ReadSinkRows
     | DescribeScript,
     Field(discriminator="kind"),
 ]
@@ -293,6 +312,21 @@ class Adopted(Message):
     """Whether the state was rewritten; False: it already had the right form, and was copied."""
 
 
+class SinkColumn(Message):
+    name: str
+    type: str
+    """The type in Spark's DDL."""
+
+
+class SinkRows(Message):
+    kind: Literal["sink_rows"] = "sink_rows"
+    columns: list[SinkColumn]
+    rows: list[dict[str, Any]]
+    """Of each row its columns; a column that is NULL is None."""
+    origin: str
+    """What was read, for users."""
+
+
 class ScriptQuerySink(Message):
     """What a query writes to, in Spark's terms."""
 
@@ -328,6 +362,7 @@ RefusalReason = Literal[
     "bad_key",
     "bad_graph",
     "not_adoptable",
+    "not_readable",
     "unreadable",
     "not_in_time",
     "internal",
@@ -349,6 +384,7 @@ AnswerBody = Annotated[
     | Tried
     | Analysed
     | Adopted
+    | SinkRows
     | ScriptDescribed
     | Refusal,
     Field(discriminator="kind"),

@@ -329,7 +329,7 @@ def _error_of(answer: AnswerBody) -> DomainError:
             return InvalidStateKey(answer.message)
         case "gone":
             return NoStateYet(f"{answer.message}: it was deleted meanwhile; ask again")
-        case "unreadable" | "bad_graph" | "not_adoptable" | "bad_script":
+        case "unreadable" | "bad_graph" | "not_adoptable" | "not_readable" | "bad_script":
             return UnreadableState(answer.message)
         case "not_in_time" | "internal":
             return InspectorUnavailable(answer.message)

@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 from typing import assert_never
 
-from jobmanager.core.errors import InvalidJobGraph
+from jobmanager.core.errors import InvalidJobGraph, PathNotAllowed
 from jobmanager.protocol.inspection import (
     AdoptCheckpoint,
     AnalyseGraph,
@@ -15,6 +15,7 @@ from jobmanager.protocol.inspection import (
     Question,
     QuestionBody,
     ReadRows,
+    ReadSinkRows,
     Refusal,
     TryGraph,
 )
@@ -24,12 +25,14 @@ from taskrunner.core.state_key import InvalidKey
 from taskrunner.inspector.adoptions import AdoptionDesk
 from taskrunner.inspector.analyses import AnalysisDesk
 from taskrunner.inspector.scripts import ScriptDesk
+from taskrunner.inspector.sink_rows import SinkRowDesk
 from taskrunner.inspector.states import StateDesk, UnknownState
 from taskrunner.inspector.trials import TrialDesk
 from taskrunner.keyed.group_state import UnknownStateFormat
 from taskrunner.keyed.plain_pickle import CodeInState
 from taskrunner.snapshots.copies import Copies, SnapshotGone, UnreadableSnapshot
 from taskrunner.snapshots.foreign import ForeignCheckpointRefused
+from taskrunner.spark.connectors.reading_back import CannotReadBack
 from taskrunner.spark.run.causes import causes_of, stack_of
 from taskrunner.spark.scripts.script_program import ScriptFailed
 from taskrunner.spark.session.session import Session
@@ -50,6 +53,7 @@ class RequestHandler:
         self._trials = TrialDesk(spark, copies, home / "trials")
         self._analyses = AnalysisDesk(spark, home / "analyses")
         self._adoptions = AdoptionDesk(spark, home / "adoptions")
+        self._sink_rows = SinkRowDesk(spark, home / "sink-rows")
         self._scripts = ScriptDesk(spark)
 
     def answer(self, question: Question) -> AnswerBody:
@@ -90,6 +94,8 @@ class RequestHandler:
                 return self._analyses.analyse(body)
             case AdoptCheckpoint():
                 return self._adoptions.adopt(body)
+            case ReadSinkRows():
+                return self._sink_rows.last_rows(body)
             case DescribeScript():
                 return self._scripts.describe(body)
             case _:
@@ -104,6 +110,8 @@ def _refusal(question: Question, error: Exception) -> Refusal:
             return Refusal(reason="unknown_state", message=str(error))
         case InvalidKey():
             return Refusal(reason="bad_key", message=str(error))
+        case CannotReadBack() | PathNotAllowed():
+            return Refusal(reason="not_readable", message=str(error))
         case ForeignCheckpointRefused():
             return Refusal(reason="not_adoptable", message=str(error))
         case ScriptFailed() | MissingArtifact():

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -74,10 +75,22 @@ class DeltaFiles:
         return self._table.metadata().partition_columns
 
     def files(self) -> list[PartitionedFile]:
-        return [
-            PartitionedFile(_location(self._directory, one["path"]), one.get("partition") or {})
-            for one in _active_files(self._table)
-        ]
+        return list(map(self._file, _active_files(self._table)))
+
+    def newest(self, rows: int) -> list[PartitionedFile]:
+        """The files that were added last and have so many rows together, the newest first."""
+        found, left = [], rows
+        added = sorted(_active_files(self._table), key=itemgetter("modification_time"))
+        for one in reversed(added):
+            if left <= 0:
+                break
+            found.append(self._file(one))
+            left -= one.get("num_records") or 1
+        return found
+
+    def _file(self, action: Mapping[str, Any]) -> PartitionedFile:
+        location = _location(self._directory, action["path"])
+        return PartitionedFile(location, action.get("partition") or {})
 
 
 class DeltaCommits:

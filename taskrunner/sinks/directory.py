@@ -155,6 +155,20 @@ class SinkDirectory:
                     lost[batch] = str(error)
         return lost
 
+    def newest(self, rows: int) -> list[Record]:
+        """The records of the newest published batches that have so many rows together, the newest
+        first. Looks at batches with a record of their own only, which the newest batches have.
+        """
+        found: list[Record] = []
+        published = (one for one, at in self._records().items() if at is RecordState.PUBLISHED)
+        for batch in sorted(published, reverse=True):
+            if sum(one.rows for one in found) >= rows:
+                break
+            # The record may be withdrawn meanwhile.
+            with suppress(OutputFileChanged, FileNotFoundError):
+                found.append(self._read(batch, RecordState.PUBLISHED))
+        return found
+
     def recover(self, last_kept: int, last_visible: int | None) -> None:
         """Brings the directory in line with the restored state, before an attempt starts."""
         with self._lock, self._guard():

@@ -271,12 +271,23 @@ def test_what_else_can_be_done(dashboard: Dashboard, server: ServerProcess) -> N
     server.until_checkpoint(job, 1)
     dashboard.open(f"jobs/{job}")
 
-    # Its state, by key; its log, searched.
+    # Its state, by key.
     dashboard.tab("State")
     page.get_by_label("Key: a value, or a JSON object of columns").fill("7")
     page.get_by_role("button", name="Look up").click()
     rows = page.get_by_role("region", name="State rows").get_by_role("row")
     expect(rows.nth(1)).to_contain_text("7", timeout=PATIENCE)
+    # The rows of its sink, as a reader of the files finds them.
+    dashboard.tab("Graph")
+    page.get_by_role("button", name="revenue → out").click()
+    page.get_by_role("button", name="Show rows").click()
+    last = page.get_by_role("region", name="Last rows")
+    expect(last.get_by_role("columnheader")).to_contain_text(
+        ["auction", "window_start", "window_end", "revenue"], timeout=PATIENCE
+    )
+    expect(last.get_by_role("row").nth(1)).to_be_visible()
+    dashboard.see(re.compile("^From batch"))
+
     dashboard.tab("Logs")
     dashboard.see("attempt_running")
     page.get_by_label("Search the log").fill("barrier_acked")

@@ -23,7 +23,14 @@ JOB = {
             "rows_per_second": 10,
             "columns": {"k": "id % 3"},
         },
-        {"id": "out", "op": "sink", "inputs": ["rows"], "connector": "console"},
+        {
+            "id": "out",
+            "op": "sink",
+            "inputs": ["rows"],
+            "connector": "files",
+            "format": "csv",
+            "path": "shown",
+        },
     ],
 }
 
@@ -67,6 +74,13 @@ def test_a_job_from_submit_to_stop_and_on_from_its_savepoint(
     assert taken.returncode == 0, taken.stderr
     log = headgate("logs", job, url=url).stdout
     assert "barrier_acked" in log
+    written = as_json("rows", job, "--limit", "5", url=url)
+    assert [one["name"] for one in written["columns"]] == ["k"]
+    assert {row["k"] for row in written["rows"]} <= {0, 1, 2}
+    assert len(written["rows"]) == 5
+    listed = headgate("rows", "shown", "out", url=url)
+    assert listed.stdout.startswith("k\n"), listed
+    assert "from batch" in listed.stderr
     saved = as_json("savepoint", job, url=url)["result"]["savepoint"]
     labelled = as_json("savepoints", saved, "--label", "kind=test", url=url)
     assert labelled["labels"] == {"kind": "test"}

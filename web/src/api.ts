@@ -63,6 +63,7 @@ export type SampleSeries = shapes.SeriesResponse;
 export type Samples = shapes.SamplesResponse;
 export type Savepoint = shapes.SavepointResponse;
 export type StateDescription = shapes.StateResponse;
+export type SinkRows = shapes.SinkRowsResponse;
 export type StateRows = shapes.RowPage;
 export type UpgradePlan = shapes.PlanResponse;
 export type Verification = shapes.VerificationResponse;

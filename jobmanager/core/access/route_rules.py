@@ -223,6 +223,7 @@ ROUTE_RULES: tuple[RouteRule, ...] = (
     RouteRule(
         "GET", "/savepoints/{sid}/state/{vertex}/{name}/{key:path}", _V, "a savepoint's state"
     ),
+    RouteRule("GET", "/jobs/{jobid}/sinks/{vertex}/rows", _O, "the rows of a sink"),
     # storage and code
     RouteRule("POST", "/gc", _A, "collecting garbage"),
     RouteRule("POST", "/artifacts", _D, "uploading code"),

@@ -1,12 +1,12 @@
 """`delta`: Parquet files that Spark reads and writes, in the log of a Delta table."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -25,6 +25,7 @@ from taskrunner.sinks.optional_packages import PackageMissing
 from taskrunner.sinks.table_output import TableNotUsable
 from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.reading import ReadContext, SourceReader
+from taskrunner.spark.connectors.reading_back import CannotReadBack, LastRows, ReadBackContext
 from taskrunner.spark.connectors.table_sink import TableSink, columns_of
 from taskrunner.spark.connectors.table_source import checked_schema, read_files
 from taskrunner.spark.connectors.writing import SinkWriter, WriteContext
@@ -89,14 +90,37 @@ def _read(source: Source, delta: DeltaSource, context: ReadContext) -> DataFrame
         table = DeltaFiles(context.resolve(delta.path), delta.version)
     except (TableNotUsable, PackageMissing) as error:
         raise VertexRefused(str(error)) from error
+    rows = _rows_of(context.spark, source.options, table, table.files())
+    return checked_schema(rows, source.schema)
+
+
+def _last_rows(sink: Sink, delta: DeltaSink, context: ReadBackContext, rows: int) -> LastRows:
+    path = context.resolve(delta.path)
+    if not is_delta_table(path):
+        return LastRows(None, f"no table in {path}")
+    try:
+        table = DeltaFiles(path)
+    except (TableNotUsable, PackageMissing) as error:
+        raise CannotReadBack(str(error)) from error
+    origin = f"version {table.version} of the table {path}"
+    if not (files := table.newest(rows)):
+        return LastRows(None, origin)
+    return LastRows(_rows_of(context.spark, {}, table, files), origin)
+
+
+def _rows_of(
+    spark: SparkSession,
+    options: Mapping[str, str],
+    table: DeltaFiles,
+    files: Sequence[PartitionedFile],
+) -> DataFrame:
     schema = _struct(table.schema)
     partitions = table.partitioned_by
     stored = StructType([one for one in schema.fields if one.name not in partitions])
-    files = table.files()
-    rows = read_files(context, source, stored, [one.location for one in files])
+    rows = read_files(spark, options, stored, [one.location for one in files])
     if partitions:
         rows = _with_partitions(rows, files, schema, partitions)
-    return checked_schema(rows.select(*(f"`{one}`" for one in schema.names)), source.schema)
+    return rows.select(*(f"`{one}`" for one in schema.names))
 
 
 def _with_partitions(
@@ -122,4 +146,4 @@ def _struct(schema: str) -> StructType:
 
 
 READERS = (SourceReader(DeltaSource, _read),)
-WRITERS = (SinkWriter(DeltaSink, _open, withdraws=True),)
+WRITERS = (SinkWriter(DeltaSink, _open, withdraws=True, last_rows=_last_rows),)

@@ -22,9 +22,13 @@ from taskrunner.sinks.staged_files import staged_files, tells_rows
 from taskrunner.snapshots.spark_log import bytes_of_entries
 from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.reading import BatchSizing, ReadContext, SourceReader
+from taskrunner.spark.connectors.reading_back import LastRows, ReadBackContext
 from taskrunner.spark.connectors.row_counts import counted, discard
 from taskrunner.spark.connectors.writing import OutputPlaces, SinkWriter, WriteContext
-from taskrunner.spark.session.hadoop_path import hadoop_path
+from taskrunner.spark.session.hadoop_path import WITHOUT_PATTERNS, hadoop_path
+
+_MOST_FILES = 50
+"""So many files are read for the last rows, at most."""
 
 
 class ExactlyOnceFiles(BatchSink):
@@ -108,6 +112,28 @@ def _lost_batches(sink: Sink, files: FilesSink, places: OutputPlaces) -> Mapping
     return SinkDirectory(path, places.job, sink.id, nobody, nullcontext).lost_batches()
 
 
+def _last_rows(sink: Sink, files: FilesSink, context: ReadBackContext, rows: int) -> LastRows:
+    directory, nobody = context.resolve(files.path), AttemptNumber(0)
+    records = SinkDirectory(directory, context.job, sink.id, nobody, nullcontext).newest(rows)
+    named = [str(directory / one.final) for record in records for one in record.files]
+    found = [one for one in map(context.resolve, named[:_MOST_FILES]) if one.exists()]
+    if not found:
+        return LastRows(None, f"no file in {directory}")
+    options = {**sink.options, **WITHOUT_PATTERNS, "basePath": hadoop_path(directory)}
+    reader = context.spark.read.format(files.format).options(**options)
+    if files.format is FileFormat.CSV:
+        reader = reader.schema(context.columns())
+    batches = [record.batch for record in records]
+    return LastRows(
+        reader.load([hadoop_path(one) for one in found]),
+        f"{_range(min(batches), max(batches))} in {directory}",
+    )
+
+
+def _range(first: int, last: int) -> str:
+    return f"batch {last}" if first == last else f"batches {first} to {last}"
+
+
 _SIZING: BatchSizing[FilesSource] = BatchSizing(
     LimitUnit.BYTES,
     lambda files: files.max_files_per_batch is not None,
@@ -115,4 +141,8 @@ _SIZING: BatchSizing[FilesSource] = BatchSizing(
     _taken,
 )
 READERS = (SourceReader(FilesSource, _read, sizing=_SIZING),)
-WRITERS = (SinkWriter(FilesSink, ExactlyOnceFiles, _check_rows, lost_batches=_lost_batches),)
+WRITERS = (
+    SinkWriter(
+        FilesSink, ExactlyOnceFiles, _check_rows, lost_batches=_lost_batches, last_rows=_last_rows
+    ),
+)

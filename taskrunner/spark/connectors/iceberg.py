@@ -96,7 +96,8 @@ def _read(source: Source, iceberg: IcebergSource, context: ReadContext) -> DataF
         found = IcebergFiles(table, iceberg.snapshot)
     except (TableNotUsable, PackageMissing) as error:
         raise VertexRefused(str(error)) from error
-    rows = read_files(context, source, _struct(found.columns), list(map(_location, found.files())))
+    files = list(map(_location, found.files()))
+    rows = read_files(context.spark, source.options, _struct(found.columns), files)
     return checked_schema(rows, source.schema)
 
 

@@ -1,5 +1,6 @@
 """`kafka`: Spark's source; Spark's sink at least once, and exactly once by staged transactions."""
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,6 +13,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jobmanager.core.graph.connectors import kafka_fields
 from jobmanager.core.graph.connectors.kafka import KafkaSink, KafkaSource, Metadata
+from jobmanager.core.graph.connectors.kafka_fields import TopicSelection
 from jobmanager.core.graph.file_format import FileFormat
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.graph.sinks import Sink
@@ -32,6 +34,7 @@ from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.kafka_admin import KafkaAdmin
 from taskrunner.spark.connectors.kafka_transactions import KafkaTransactions
 from taskrunner.spark.connectors.reading import BatchSizing, ReadContext, SourceReader, progress_of
+from taskrunner.spark.connectors.reading_back import CannotReadBack, LastRows, ReadBackContext
 from taskrunner.spark.connectors.row_counts import counted, counted_before, discard
 from taskrunner.spark.connectors.writing import OutputPlaces, SinkWriter, WriteContext
 from taskrunner.spark.session.hadoop_path import hadoop_path
@@ -263,6 +266,34 @@ def _of_format(source: Source) -> dict[str, str]:
     return {name: value for name, value in options if not kafka_fields.is_of_kafka(name)}
 
 
+def _last_rows(sink: Sink, kafka: KafkaSink, context: ReadBackContext, rows: int) -> LastRows:
+    if kafka.format.is_avro:
+        raise CannotReadBack(
+            f"sink {sink.id} writes Avro records, which are not shown as rows: use a consumer of "
+            "Kafka with the schema"
+        )
+    admin = KafkaAdmin(context.spark, kafka_fields.client_settings(kafka.servers, sink.options))
+    count = admin.partitions(TopicSelection((kafka.topic,)))
+    ends = admin.ends({(kafka.topic, one): 0 for one in range(count)})
+    # The end of a transaction has an offset too: half of the offsets may have no record.
+    starts = {str(partition): max(0, end - 2 * rows) for (_, partition), end in ends.items()}
+    origin = f"the ends of {count} partitions of topic {kafka.topic}"
+    if not any(ends.values()):
+        return LastRows(None, origin)
+    options = {
+        **_of_kafka(sink.options),
+        "kafka.bootstrap.servers": ",".join(kafka.servers),
+        "kafka.isolation.level": "read_committed",
+        "subscribe": kafka.topic,
+        "startingOffsets": json.dumps({kafka.topic: starts}),
+        "failOnDataLoss": "false",  # the oldest of these records may have expired
+    }
+    found = context.spark.read.format("kafka").options(**options).load()
+    texts = [sql.col(one).cast("string").alias(one) for one in ("key", "value")]
+    newest = found.orderBy(sql.desc("timestamp"), sql.desc("offset"))
+    return LastRows(newest.select("partition", "offset", "timestamp", *texts), origin)
+
+
 _SIZING: BatchSizing[KafkaSource] = BatchSizing(
     LimitUnit.ROWS,
     lambda kafka: kafka.max_rows_per_batch is not None,
@@ -288,5 +319,6 @@ WRITERS = (
         kafka_failures.explain,
         lost_batches=_lost_batches,
         pass_on=_pass_on,
+        last_rows=_last_rows,
     ),
 )

@@ -1,26 +1,21 @@
 """The rows of a table: its files, and a comparison with the schema that the source names."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from jobmanager.core.graph.sources import Source
 from taskrunner.core.invalid_vertex import VertexRefused
-from taskrunner.spark.connectors.reading import ReadContext
-
-_GLOB_PATHS = "__globPaths__"
+from taskrunner.spark.session.hadoop_path import WITHOUT_PATTERNS
 
 
 def read_files(
-    context: ReadContext, source: Source, schema: StructType, files: Sequence[str]
+    spark: SparkSession, options: Mapping[str, str], schema: StructType, files: Sequence[str]
 ) -> DataFrame:
     """The rows of Parquet files. A column that a file does not have is NULL."""
     if not files:
-        return context.spark.createDataFrame([], schema)
-    reader = context.spark.read.schema(schema).options(**source.options)
-    # a file's name is not a pattern, whatever characters are in it
-    return reader.option(_GLOB_PATHS, "false").parquet(*files)
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).options(**options, **WITHOUT_PATTERNS).parquet(*files)
 
 
 def checked_schema(rows: DataFrame, schema: str | None) -> DataFrame:

@@ -20,6 +20,7 @@ from taskrunner.core.failures import Explain, no_explanation
 from taskrunner.sinks.directory import Guard
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.spark.connectors.batch_sink import BatchSink
+from taskrunner.spark.connectors.reading_back import LastRows, ReadBackContext
 
 K = TypeVar("K", bound=SinkConnector)
 
@@ -88,4 +89,8 @@ class SinkWriter(Generic[K]):
     pass_on: Callable[[Sink, K, DataFrame, WriteContext], DataStreamWriter] | None = None
     """Spark's own writer of a stream, with format and options: in real-time mode each row passes
     at once, and `BatchSink.write` is never called. None: the connector cannot be used so.
+    """
+    last_rows: Callable[[Sink, K, ReadBackContext, int], LastRows] | None = None
+    """Reads so many of the newest rows of a sink. Raises `CannotReadBack`. None: such output is
+    read by other tools only.
     """

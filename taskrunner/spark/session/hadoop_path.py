@@ -1,6 +1,10 @@
 """Paths as Spark and Hadoop take them."""
 
+from collections.abc import Mapping
 from pathlib import Path
+
+WITHOUT_PATTERNS: Mapping[str, str] = {"__globPaths__": "false"}
+"""For a reader of named files: a file's name is not a pattern, whatever characters are in it."""
 
 
 def hadoop_path(path: Path) -> str:

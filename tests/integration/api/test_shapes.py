@@ -22,6 +22,8 @@ from jobmanager.protocol.inspection import (
     ScriptDescribed,
     ScriptQuery,
     ScriptQuerySink,
+    SinkColumn,
+    SinkRows,
     StateColumn,
     StateDescription,
     StateRow,
@@ -88,6 +90,10 @@ async def test_every_route_answers_what_the_document_says(cluster: Cluster) -> N
         await _ask_about_the_cluster(cluster)
         await _ask_about_the_job(cluster, job)
         await _ask_about_state(cluster, f"/v1/jobs/{job}")
+        column = SinkColumn(name="auction", type="bigint")
+        written = SinkRows(columns=[column], rows=[{"auction": 5}], origin="batch 1")
+        cluster.inspector.answers = [written]
+        await cluster.get(f"/v1/jobs/{job}/sinks/out/rows")
         await _ask_about_a_savepoint(cluster)
         await _ask_about_artifacts(cluster)
         await _ask_flinks_other_operations(cluster)

@@ -2165,6 +2165,24 @@ export interface components {
             state_bytes: number[];
             state_rows: number[];
         };
+        /** SinkColumnResponse */
+        SinkColumnResponse: {
+            name: string;
+            /** @description In Spark's DDL. */
+            type: string;
+        };
+        /** SinkRowsResponse */
+        SinkRowsResponse: {
+            /** @description Empty: the job has not written any rows yet. */
+            columns: components["schemas"]["SinkColumnResponse"][];
+            /** @description What was read: batches, a version of a table, the ends of a topic's partitions. */
+            origin: string;
+            /** @description Rows of the newest output, in no particular order. Long texts are cut off. */
+            rows: {
+                [key: string]: unknown;
+            }[];
+            vertex: string;
+        };
         /**
          * SkewResponse
          * @description Rows or bytes of the largest group, divided by the mean of all groups including empty groups;
@@ -3017,6 +3035,8 @@ export type SchedulerState = components['schemas']['SchedulerState'];
 export type ScriptRequest = components['schemas']['ScriptRequest'];
 export type ScriptResponse = components['schemas']['ScriptResponse'];
 export type SeriesResponse = components['schemas']['SeriesResponse'];
+export type SinkColumnResponse = components['schemas']['SinkColumnResponse'];
+export type SinkRowsResponse = components['schemas']['SinkRowsResponse'];
 export type SkewResponse = components['schemas']['SkewResponse'];
 export type SnapshotKind = components['schemas']['SnapshotKind'];
 export type SourceProgress = components['schemas']['SourceProgress'];

@@ -101,3 +101,9 @@ export function words(kind: string): string {
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : many}`;
 }
+
+/** A value of a column, as text. */
+export function shownValue(value: unknown): string {
+  if (value === undefined) return "";
+  return value !== null && typeof value === "object" ? JSON.stringify(value) : String(value);
+}

@@ -9,6 +9,7 @@ import { figuresOf, type TaskFigures } from "../logic/tasks";
 import { Clock, Empty, Fact, Meter, Section, Table, When } from "../parts/basics";
 import { Connectors } from "../parts/connectors";
 import { backlog, Graph } from "../parts/graph";
+import { LastRows } from "../parts/lastRows";
 import { SubtaskFigures } from "../parts/subtaskFigures";
 import type { JobProps } from "./job";
 
@@ -20,6 +21,9 @@ export function Overview({ id, plan, graph, status, progress, meters, route }: J
     on: (event) => event.data.job === id && event.kind === "attempt_failed",
   });
   const selected = plan.nodes.find((node) => node["headgate-vertices"][0] === route.query.task);
+  const sink = graph.graph.vertices.find(
+    (one) => one.op === "sink" && selected?.["headgate-vertices"].includes(one.id),
+  );
   const select = (taskId: string): void => {
     const head = plan.nodes.find((node) => node.id === taskId)?.["headgate-vertices"][0];
     setQuery(route, { task: head === route.query.task ? undefined : head });
@@ -42,8 +46,11 @@ export function Overview({ id, plan, graph, status, progress, meters, route }: J
           last={status.last_checkpoint?.number ?? null}
         />
       ) : (
-        <p class="hint">Click a task for its subtasks: key groups, state, offsets and acks.</p>
+        <p class="hint">
+          Click a task for its subtasks: key groups, state, offsets and acks; a sink for its rows.
+        </p>
       )}
+      {sink && <LastRows key={`${id}/${sink.id}`} job={id} sink={sink.id} />}
       <Connectors
         connectors={connectorsOf(
           graph.graph,

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { type ApiError, ask, type StateDescription, type StateList, type StateRows } from "../api";
 import { setQuery, useResource } from "../hooks";
 import { command } from "../logic/commands";
-import { NONE, plural } from "../logic/format";
+import { NONE, plural, shownValue } from "../logic/format";
 import type { Route } from "../logic/route";
 import { Command, Empty, Loading, Problem, Section, Table, When } from "../parts/basics";
 
@@ -191,12 +191,12 @@ function Rows({
                 <td class="num">{row.subtask}</td>
                 {columns.key.map((one) => (
                   <td key={`k${one}`} class="num">
-                    {shown(row.key[one])}
+                    {shownValue(row.key[one])}
                   </td>
                 ))}
                 {columns.value.map((one) => (
                   <td key={`v${one}`} class="num value">
-                    {shown(row.value[one])}
+                    {shownValue(row.value[one])}
                   </td>
                 ))}
               </tr>
@@ -233,9 +233,4 @@ function columnsOf(rows: StateRows["items"]): { key: string[]; value: string[] }
     key: [...new Set(rows.flatMap((row) => Object.keys(row.key)))],
     value: [...new Set(rows.flatMap((row) => Object.keys(row.value)))],
   };
-}
-
-function shown(value: unknown): string {
-  if (value === undefined) return "";
-  return value !== null && typeof value === "object" ? JSON.stringify(value) : String(value);
 }
