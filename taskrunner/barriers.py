@@ -36,6 +36,7 @@ from taskrunner.core.attempt.instructions import (
     TakeSnapshot,
     WatchBatches,
 )
+from taskrunner.core.barrier_clock import BarrierClock
 from taskrunner.snapshots.fence import Superseded
 from taskrunner.snapshots.snapshot import AttemptContext, CheckpointDiscarded, Snapshots, Taken
 from taskrunner.snapshots.spark_log import SparkLog
@@ -100,6 +101,7 @@ class BarrierThread(Thread):
         self._watched: int | None = None
         """The checkpoint for which batches are being watched."""
         self._seen: dict[RegionId, BatchesOfRegion] = {}
+        self._clock = BarrierClock()
         self._broken_off: set[int] = set()
         """Checkpoints whose snapshots are not wanted any more."""
         self._savepoints: set[int] = set()
@@ -142,6 +144,7 @@ class BarrierThread(Thread):
         match instruction:
             case WatchBatches(checkpoint=checkpoint):
                 self._watched, self._seen = checkpoint, {}
+                self._clock.begin(time.monotonic())
                 self._look()
             case StopWatching(checkpoint=checkpoint):
                 self._watched = None
@@ -172,6 +175,7 @@ class BarrierThread(Thread):
             return
         if found != self._seen:
             self._seen = found
+            self._clock.see(found, time.monotonic())
             self._tell(events.BatchesSeen(self._watched, found))
 
     def _look_at(self, region: RegionId) -> BatchesOfRegion:
@@ -182,10 +186,12 @@ class BarrierThread(Thread):
         return BatchesOfRegion(begun, spark_log.last_committed(), is_alive, is_finished)
 
     def _snapshot(self, barrier: Barrier | Stop) -> Event:
+        begun = time.monotonic()
         try:
             taken = self._take(barrier)
+            times = self._clock.snapshot_taken(begun, time.monotonic())
             return events.SnapshotTaken(
-                acks_of(self._site.context.graph, taken.manifest, taken.new_bytes)
+                acks_of(self._site.context.graph, taken.manifest, taken.new_bytes, times)
             )
         except Exception as error:
             return _failed(barrier.checkpoint, error)

@@ -21,7 +21,7 @@ from jobmanager.api.shapes.checkpoints import (
 from jobmanager.api.shapes.flink.operations import CheckpointOrTrigger, CheckpointTriggerStatus
 from jobmanager.core.errors import OperationNotFound
 from jobmanager.core.ids import CheckpointNumber
-from jobmanager.core.life.checkpoint import CheckpointStatus
+from jobmanager.core.life.checkpoint import BarrierTimes, CheckpointStatus
 from jobmanager.core.life.records import StoredCheckpoint
 from jobmanager.services import checkpoints
 
@@ -133,12 +133,16 @@ def _response(found: StoredCheckpoint) -> CheckpointResponse:
 
 
 def _acks(found: StoredCheckpoint) -> list[AckResponse]:
+    stored = found.checkpoint.stored
+    times = stored.times if stored else BarrierTimes()
     return [
         AckResponse(
             region=ref.region,
             vertex=ref.vertex,
             subtask=ref.subtask,
             acked_at=found.acked_at[ref],
+            waited_ms=times.waited_ms.get(ref.region),
+            snapshot_ms=times.snapshot_ms,
             kind=snapshot.kind,
             pointer=snapshot.pointer,
             version=snapshot.version,

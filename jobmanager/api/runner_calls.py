@@ -27,7 +27,13 @@ from jobmanager.core.ids import (
     SubtaskRef,
     VertexId,
 )
-from jobmanager.core.life.checkpoint import AckOutcome, BarrierAcked, Snapshot, Stored
+from jobmanager.core.life.checkpoint import (
+    AckOutcome,
+    BarrierAcked,
+    BarrierTimes,
+    Snapshot,
+    Stored,
+)
 from jobmanager.core.plan.job_plan import SnapshotKind
 from jobmanager.protocol import messages, versions
 from jobmanager.services import batched_checkpoints, checkpoints
@@ -84,7 +90,13 @@ async def acks(request: Request) -> Response:
             at=context.clock(),
             attempt=AttemptNumber(said.attempt),
             snapshots={_ref(one): _snapshot(one) for one in said.acks},
-            stored=Stored(said.manifest, said.batches, said.bytes, said.new_bytes),
+            stored=Stored(
+                said.manifest,
+                said.batches,
+                said.bytes,
+                said.new_bytes,
+                BarrierTimes(said.waited_ms, said.snapshot_ms),
+            ),
         ),
     )
     acked = await context.acks.note(ack)

@@ -927,6 +927,10 @@ class AckResponse(TypedDict):
     vertex: str
     subtask: int
     acked_at: str
+    waited_ms: int | None
+    """How long the runner waited for the end of the region's batch; null: unknown."""
+    snapshot_ms: int | None
+    """How long the runner then took to write the snapshots of all subtasks; null: unknown."""
     kind: SnapshotKind
     pointer: str | None
     """The file with the state, relative to where the job's checkpoints are."""

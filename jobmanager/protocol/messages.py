@@ -400,6 +400,10 @@ class BarrierAcks(Message):
     new_bytes: Number
     """Bytes that this checkpoint added to the snapshot pool."""
     acks: list[SubtaskAck]
+    waited_ms: dict[str, Number] = {}
+    """By region, from the barrier to the end of the batch that was under way; missing: unknown."""
+    snapshot_ms: Number | None = None
+    """From the last of these ends until the manifest was durable; None: unknown."""
 
 
 DeclineReason = Literal["not_running", "no_boundary_in_time", "storage", "superseded", "internal"]

@@ -41,10 +41,11 @@ _MOVE = """
 UPDATE checkpoints c
 SET status = r.status, ended_at = r.ended_at, aborted_because = r.aborted_because,
     detail = r.detail, manifest = r.manifest, batches = r.batches, bytes = r.bytes,
-    new_bytes = r.new_bytes
+    new_bytes = r.new_bytes, barrier_times = r.barrier_times
 FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(
     job_id uuid, number bigint, status text, ended_at timestamptz, aborted_because text,
-    detail text, manifest text, batches jsonb, bytes bigint, new_bytes bigint)
+    detail text, manifest text, batches jsonb, bytes bigint, new_bytes bigint,
+    barrier_times jsonb)
 WHERE c.job_id = r.job_id AND c.number = r.number
 """
 # All acks at once: a barrier has as many acks as the job has subtasks.
@@ -152,6 +153,7 @@ def _moved(checkpoint: Checkpoint) -> dict[str, Any]:
         "batches": dict(stored.batches) if stored else None,
         "bytes": stored.bytes if stored else None,
         "new_bytes": stored.new_bytes if stored else None,
+        "barrier_times": mapping.barrier_times(stored),
     }
 
 

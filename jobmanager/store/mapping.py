@@ -22,6 +22,7 @@ from jobmanager.core.ids import (
 from jobmanager.core.life.attempt import Attempt, AttemptStatus
 from jobmanager.core.life.checkpoint import (
     AbortReason,
+    BarrierTimes,
     Checkpoint,
     CheckpointKind,
     CheckpointStatus,
@@ -205,7 +206,15 @@ def checkpoint_values(checkpoint: Checkpoint) -> dict[str, Any]:
         "batches": dict(stored.batches) if stored else None,
         "bytes": stored.bytes if stored else None,
         "new_bytes": stored.new_bytes if stored else None,
+        "barrier_times": barrier_times(stored),
     }
+
+
+def barrier_times(stored: Stored | None) -> dict[str, Any] | None:
+    if stored is None or stored.times == BarrierTimes():
+        return None
+    times = stored.times
+    return {"waited_ms": dict(times.waited_ms), "snapshot_ms": times.snapshot_ms}
 
 
 def ack_values(snapshot: Snapshot) -> dict[str, Any]:
@@ -230,7 +239,8 @@ def stored_checkpoint(row: Any, subtasks: Sequence[Any]) -> StoredCheckpoint:
             acked_at[ref] = one.acked_at
     stored = None
     if row.manifest is not None:
-        stored = Stored(row.manifest, row.batches or {}, row.bytes or 0, row.new_bytes or 0)
+        times = BarrierTimes(**row.barrier_times) if row.barrier_times else BarrierTimes()
+        stored = Stored(row.manifest, row.batches or {}, row.bytes or 0, row.new_bytes or 0, times)
     checkpoint = Checkpoint(
         number=CheckpointNumber(row.number),
         attempt=AttemptNumber(row.attempt),

@@ -265,6 +265,7 @@ class CheckpointRow(Table):
     batches: Mapped[dict[str, Any] | None]
     bytes: Mapped[int | None]
     new_bytes: Mapped[int | None]
+    barrier_times: Mapped[dict[str, Any] | None]
     discarded_at: Mapped[datetime | None]
 
     __table_args__ = (

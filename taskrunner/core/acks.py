@@ -5,6 +5,7 @@ from typing import assert_never
 
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import SubtaskRef
+from jobmanager.core.life.checkpoint import BarrierTimes
 from jobmanager.core.plan import key_groups
 from jobmanager.core.plan.job_plan import SnapshotKind, awaited
 from jobmanager.core.snapshots import layout as storage_layout
@@ -12,8 +13,11 @@ from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.protocol.messages import BarrierAcks, SubtaskAck
 
 
-def acks_of(graph: JobGraph, manifest: Manifest, new_bytes: int) -> BarrierAcks:
+def acks_of(
+    graph: JobGraph, manifest: Manifest, new_bytes: int, times: BarrierTimes | None = None
+) -> BarrierAcks:
     """All acks for the checkpoint that `manifest` describes: one for each awaited subtask."""
+    took = times or BarrierTimes()
     return BarrierAcks(
         job=manifest.job,
         attempt=manifest.attempt,
@@ -23,6 +27,8 @@ def acks_of(graph: JobGraph, manifest: Manifest, new_bytes: int) -> BarrierAcks:
         bytes=manifest.bytes,
         new_bytes=new_bytes,
         acks=list(_acks(graph, manifest)),
+        waited_ms=dict(took.waited_ms),
+        snapshot_ms=took.snapshot_ms,
     )
 
 

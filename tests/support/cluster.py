@@ -231,6 +231,8 @@ class PlayedRunner:
             "batches": {"out": checkpoint},
             "bytes": 100,
             "new_bytes": 10,
+            "waited_ms": {"out": 70},
+            "snapshot_ms": 30,
             "acks": [
                 {"region": "out", "vertex": vertex, "subtask": subtask, "kind": kind, "bytes": 5}
                 for vertex, subtask, kind in subtasks

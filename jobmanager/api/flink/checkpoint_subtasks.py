@@ -4,6 +4,7 @@ A task may have several vertices with snapshots of their own, such as a source t
 a sink. Their snapshots with the same number are one subtask here.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from jobmanager.api.flink.summaries import statistics
@@ -12,7 +13,6 @@ from jobmanager.core.ids import SubtaskRef
 from jobmanager.core.life.records import StoredCheckpoint
 from jobmanager.core.plan.job_plan import Task
 
-_UNKNOWN_TIMES = {"sync": -1, "async": -1}
 _NO_ALIGNMENT = {"buffered": 0, "processed": 0, "persisted": 0, "duration": 0}
 
 
@@ -38,33 +38,45 @@ def _pending(number: int) -> dict[str, Any]:
 def _completed(found: StoredCheckpoint, number: int, refs: list[SubtaskRef]) -> dict[str, Any]:
     acked_at = millis(max(found.acked_at[ref] for ref in refs))
     size = sum(found.checkpoint.snapshots[ref].bytes for ref in refs)
+    whole = acked_at - millis(found.checkpoint.triggered_at)
+    stored = found.checkpoint.stored
+    snapshot = stored.times.snapshot_ms if stored else None
     return {
         "className": "completed",
         "index": number,
         "status": "completed",
         "ack_timestamp": acked_at,
-        "end_to_end_duration": acked_at - millis(found.checkpoint.triggered_at),
+        "end_to_end_duration": whole,
         "checkpointed_size": size,
         "state_size": size,
-        "checkpoint": _UNKNOWN_TIMES,
+        # No batch waits for a snapshot: all of it is asynchronous.
+        "checkpoint": {"sync": -1 if snapshot is None else 0, "async": _known(snapshot)},
         "alignment": _NO_ALIGNMENT,
-        "start_delay": -1,
+        "start_delay": -1 if snapshot is None else max(0, whole - snapshot),
         "unaligned_checkpoint": False,
         "aborted": False,
     }
 
 
+def _known(milliseconds: int | None) -> int:
+    return -1 if milliseconds is None else milliseconds
+
+
 def _summary(shapes: list[dict[str, Any]]) -> dict[str, Any]:
     def of(name: str) -> dict[str, Any]:
-        return statistics([one[name] for one in shapes])
+        return known(one[name] for one in shapes)
+
+    def known(values: Iterable[int]) -> dict[str, Any]:
+        return statistics([one for one in values if one >= 0])
 
     nothing = statistics([0 for _ in shapes])
-    unknown = statistics([])
     return {
         "checkpointed_size": of("checkpointed_size"),
         "state_size": of("state_size"),
         "end_to_end_duration": of("end_to_end_duration"),
-        "checkpoint_duration": {"sync": unknown, "async": unknown},
+        "checkpoint_duration": {
+            part: known(one["checkpoint"][part] for one in shapes) for part in ("sync", "async")
+        },
         "alignment": dict.fromkeys(("buffered", "processed", "persisted", "duration"), nothing),
-        "start_delay": unknown,
+        "start_delay": of("start_delay"),
     }

@@ -80,6 +80,18 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class BarrierTimes:
+    """How long a runner took to answer a barrier, by its own clock."""
+
+    waited_ms: Mapping[str, int] = field(default_factory=dict)
+    """By region, from the barrier to the end of the batch that was under way. A region that is
+    missing was not measured.
+    """
+    snapshot_ms: int | None = None
+    """From the last of these ends until the manifest was durable. None: not measured."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
     """What a checkpoint wrote: its manifest names every file."""
 
@@ -88,6 +100,7 @@ class Stored:
     """By region, the batch whose commit was the barrier; None: no batch was committed."""
     bytes: int
     new_bytes: int
+    times: BarrierTimes = field(default_factory=BarrierTimes)
 
 
 @dataclass(frozen=True, slots=True)

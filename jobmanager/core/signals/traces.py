@@ -20,7 +20,7 @@ from hashlib import sha256
 
 from jobmanager.core.ids import JobId
 from jobmanager.core.life.attempt import AttemptStatus
-from jobmanager.core.life.checkpoint import CheckpointStatus
+from jobmanager.core.life.checkpoint import CheckpointStatus, Stored
 from jobmanager.core.life.operation import OperationStatus
 from jobmanager.core.life.records import StoredAttempt, StoredCheckpoint, StoredOperation
 
@@ -82,6 +82,7 @@ def spans_of_checkpoint(stored: StoredCheckpoint, job_name: str) -> Iterator[Fin
         }
         if snapshot is not None:
             inner |= {"headgate.snapshot": snapshot.kind, "headgate.bytes": snapshot.bytes}
+            inner |= dict(_times(checkpoint.stored, ref.region))
         yield _span(
             name,
             f"{ref.region}/{ref.vertex}/{ref.subtask}",
@@ -91,6 +92,16 @@ def spans_of_checkpoint(stored: StoredCheckpoint, job_name: str) -> Iterator[Fin
             inner,
             None if acked_at is not None else "no ack",
         )
+
+
+def _times(stored: Stored | None, region: str) -> Iterator[tuple[str, AttributeValue]]:
+    """How long the runner waited for the end of a batch, and then wrote."""
+    if stored is None:
+        return
+    if (waited := stored.times.waited_ms.get(region)) is not None:
+        yield "headgate.waited_ms", waited
+    if stored.times.snapshot_ms is not None:
+        yield "headgate.snapshot_ms", stored.times.snapshot_ms
 
 
 def spans_of_operation(stored: StoredOperation, job_name: str) -> Iterator[FinishedSpan]:

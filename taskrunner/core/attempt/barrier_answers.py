@@ -145,11 +145,7 @@ def see(
     begun = current.begun
     if begun is None:
         begun = {region: one.begun for region, one in regions.items()}
-    missing = [
-        region
-        for region, one in regions.items()
-        if not one.is_finished and not _reached(begun.get(region), one.committed)
-    ]
+    missing = [region for region, one in regions.items() if not one.has_reached(begun.get(region))]
     if not missing:
         taking, instructions = take(replace(answers, current=None), current.pending)
         return taking, (StopWatching(checkpoint), *instructions)
@@ -329,7 +325,3 @@ def _forget(answers: BarrierAnswers, checkpoint: int) -> BarrierAnswers:
 
 def _current_checkpoint(answers: BarrierAnswers) -> int | None:
     return answers.current.pending.checkpoint if answers.current else None
-
-
-def _reached(begun: int | None, committed: int | None) -> bool:
-    return begun is None or (committed is not None and committed >= begun)

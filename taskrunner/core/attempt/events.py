@@ -179,6 +179,12 @@ class BatchesOfRegion:
     """Whether the query had read all input just before the log was read, and has ended. Spark may
     have planned another batch, which has no rows and is not committed."""
 
+    def has_reached(self, begun: int | None) -> bool:
+        """Whether the query is at the end of this batch, or of a later batch."""
+        if self.is_finished or begun is None:
+            return True
+        return self.committed is not None and self.committed >= begun
+
 
 @dataclass(frozen=True, slots=True)
 class BatchesSeen:

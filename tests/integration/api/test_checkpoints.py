@@ -44,6 +44,7 @@ async def test_a_checkpoint_is_complete_when_every_awaited_subtask_acked(cluster
     assert (before["status"], after["status"]) == ("in_progress", "completed")
     assert after["awaited"] == []
     assert len(after["acks"]) == 4
+    assert {(one["waited_ms"], one["snapshot_ms"]) for one in after["acks"]} == {(70, 30)}
     announcement = (await runner.directives())[-1]
     assert announcement["body"] == {"kind": "checkpoint_completed", "checkpoint": number}
 

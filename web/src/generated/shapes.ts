@@ -38,10 +38,14 @@ export interface components {
             /** @description The file with the state, relative to where the job's checkpoints are. */
             pointer: string | null;
             region: string;
+            /** @description How long the runner then took to write the snapshots of all subtasks; null: unknown. */
+            snapshot_ms: number | null;
             subtask: number;
             /** @description For `state`: Spark's state version. For `offsets` and `sink`: the batch. */
             version: number | null;
             vertex: string;
+            /** @description How long the runner waited for the end of the region's batch; null: unknown. */
+            waited_ms: number | null;
             watermark: string | null;
         };
         /**

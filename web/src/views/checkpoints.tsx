@@ -11,6 +11,7 @@ import {
   type Verification,
 } from "../api";
 import { about, setQuery, useBar, useNow, useResource } from "../hooks";
+import { type AckPart, ackParts } from "../logic/ackParts";
 import { command } from "../logic/commands";
 import { bytes, duration, grouped, NONE, plural, shortId, spanMs } from "../logic/format";
 import {
@@ -251,6 +252,8 @@ function Detail({ id, number }: { id: string; number: number }) {
       ...ref,
       key: `${ref.region}/${ref.vertex}/${ref.subtask}`,
       acked_at: null,
+      waited_ms: null,
+      snapshot_ms: null,
       kind: "",
       pointer: null,
       version: null,
@@ -372,7 +375,10 @@ function Detail({ id, number }: { id: string; number: number }) {
               </td>
               <td>
                 <Span
-                  ms={spanMs(one.triggered_at, row.acked_at ?? (isOpen ? null : ended), now)}
+                  parts={ackParts(
+                    spanMs(one.triggered_at, row.acked_at ?? (isOpen ? null : ended), now),
+                    row,
+                  )}
                   of={whole}
                   kind={row.acked_at ? "acked" : isOpen ? "awaited" : "missing"}
                 />
@@ -393,10 +399,17 @@ function Detail({ id, number }: { id: string; number: number }) {
 }
 
 /** The time from the barrier to an ack as a bar; the longest span of the checkpoint is the whole. */
-function Span({ ms, of, kind }: { ms: number; of: number; kind: string }) {
+function Span({ parts, of, kind }: { parts: AckPart[]; of: number; kind: string }) {
+  const told = parts.map((one) => `${one.name} ${duration(one.ms)}`).join(", ");
   return (
-    <span class={`span span-${kind}`} aria-hidden="true">
-      <span style={{ width: `${of > 0 ? Math.max(1, (100 * ms) / of).toFixed(1) : 0}%` }} />
+    <span class={`span span-${kind}`} title={told} role="img" aria-label={told}>
+      {parts.map((one) => (
+        <span
+          key={one.part}
+          class={`part-${one.part}`}
+          style={{ width: `${of > 0 ? Math.max(1, (100 * one.ms) / of).toFixed(1) : 0}%` }}
+        />
+      ))}
     </span>
   );
 }

@@ -47,7 +47,8 @@ def a_checkpoint(number: int = 7, *, completes: bool = True) -> StoredCheckpoint
         NOW,
         NOW + seconds(60),
     ).checkpoint
-    stored = checkpoints.Stored("m", {"out": 3}, 100, 10)
+    times = checkpoints.BarrierTimes({"out": 700}, 200)
+    stored = checkpoints.Stored("m", {"out": 3}, 100, 10, times)
     snapshots = {SOURCE: checkpoints.Snapshot(SnapshotKind.OFFSETS, bytes=4)}
     acked_at = {SOURCE: NOW + seconds(1)}
     if completes:
@@ -73,6 +74,8 @@ def test_a_checkpoint_is_a_trace_with_a_span_for_each_subtask() -> None:
     assert bids.parent_id == revenue.parent_id == root.span_id
     assert len({root.span_id, bids.span_id, revenue.span_id}) == 3
     assert {one.error for one in (root, bids, revenue)} == {None}
+    assert bids.attributes["headgate.waited_ms"] == 700
+    assert bids.attributes["headgate.snapshot_ms"] == 200
     assert root.attributes["headgate.checkpoint"] == 7
     assert root.attributes["headgate.job.name"] == "revenue"
     assert root.attributes["headgate.bytes"] == 100
