@@ -16,14 +16,18 @@ import psycopg
 import pytest
 
 from jobmanager.core.ids import AttemptNumber, VertexId
+from taskrunner.core.continuation import OutputLost
+from taskrunner.core.transactional_output import RewindRefused
 from taskrunner.sinks.database_table import DatabaseTable
 from taskrunner.sinks.directory import SinkDirectory
 from taskrunner.sinks.iceberg_table import open_catalog
 from taskrunner.sinks.redis_output import RedisAccess, RedisOutput
+from taskrunner.sinks.staged_transactions import StagedTransactions
 from taskrunner.sinks.table_output import TableOutput
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink
 from tests.support.connector_jars import VARIABLE, installed_jars
 from tests.support.databases import fresh_database
+from tests.support.kafka import Broker, a_broker
 from tests.support.postgres_tcp import JdbcPostgres, over_tcp
 from tests.support.redis_server import RedisUnderTest, a_redis
 
@@ -34,7 +38,9 @@ class ContractSink:
     is_long: ClassVar[bool] = False
     """Whether all tests of this sink are for `make chaos`."""
     goes_back: ClassVar[bool] = True
-    """False: a restore to an older batch is refused with `OutputLost`."""
+    """False: a restore to an older batch is refused."""
+    refusal: ClassVar[type[Exception]] = OutputLost
+    """The error of such a refusal."""
     steps: ClassVar[tuple[str, ...]] = ()
     """Steps of writing a batch after which the runner is killed."""
     last_unseen: ClassVar[str] = "staged"
@@ -202,6 +208,48 @@ class Iceberg(ContractSink):
         return _call_after_step(TableOutput, step, action)
 
 
+class Kafka(ContractSink):
+    """Transactions on a broker of its own, for readers of committed records."""
+
+    is_long = True
+    goes_back = False
+    refusal = RewindRefused
+    steps = ("staged", "decided", "published", "noted")
+    last_unseen = "staged"
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.topic = broker.create("orders")
+
+    @classmethod
+    @contextmanager
+    def opened(cls, request: pytest.FixtureRequest, root: Path) -> Iterator["ContractSink"]:
+        if not installed_jars():
+            pytest.skip(f"needs the connector of Kafka: make jars, and {VARIABLE}")
+        with a_broker() as broker:
+            yield cls(broker)
+
+    def vertex(self, after: str) -> Row:
+        return {
+            "id": "out",
+            "op": "sink",
+            "inputs": [after],
+            "connector": "kafka",
+            "servers": self.broker.servers,
+            "topic": self.topic,
+            "format": "json",
+            "guarantee": "exactly_once",
+            "visibility": "batch",
+        }
+
+    def rows(self, job: JobUnderTest) -> list[Row]:
+        return [one.json for one in self.broker.records(self.topic)]
+
+    @staticmethod
+    def when(step: str, action: Callable[[], None]) -> Callable[[], None]:
+        return _call_after_step(StagedTransactions, step, action)
+
+
 class Redis(ContractSink):
     """Hashes under keys of a server of its own."""
 
@@ -251,6 +299,7 @@ SINKS: Mapping[str, type[ContractSink]] = {
     "jdbc_upsert": JdbcUpsert,
     "delta": Delta,
     "iceberg": Iceberg,
+    "kafka": Kafka,
     "redis": Redis,
 }
 

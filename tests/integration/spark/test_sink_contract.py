@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from jobmanager.core.ids import AttemptNumber
-from taskrunner.core.continuation import OutputLost
 from taskrunner.core.restore import FromCheckpoint, FromSavepoint
 from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.spark.run.batch_sinks import FencedBatches
@@ -150,7 +149,7 @@ def test_a_restore_to_an_older_batch_is_refused_where_rows_cannot_be_taken_back(
     job.stop_at_boundary()
     job.forget_attempts()
 
-    with pytest.raises(OutputLost):
+    with pytest.raises(sink.refusal):
         job.start(manifest)
 
     check_rows(job, sink, 4)
