@@ -13,6 +13,7 @@ from jobmanager.core.ids import VertexId
 from taskrunner.core.failures import Explain
 from taskrunner.spark.connectors import (
     blackhole,
+    cassandra,
     console,
     delta,
     files,
@@ -41,6 +42,7 @@ MODULES = (
     iceberg,
     redis,
     search_indexes,
+    cassandra,
     sockets,
     python_classes,
     spark_formats,

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from jobmanager.core.graph.connectors import (
     blackhole,
+    cassandra,
     console,
     delta,
     files,
@@ -38,6 +39,7 @@ MODULES = (
     iceberg,
     redis,
     search_indexes,
+    cassandra,
     sockets,
     python_classes,
     spark_formats,
