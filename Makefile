@@ -141,9 +141,21 @@ apicurio: $(INSTALLED)
 	@$(BIN)/python -m tests.support.apicurio \
 	  || echo 'Apicurio could not be fetched: the test of the schema registry is left out' >&2
 
+# Elasticsearch (107 MB) and OpenSearch (57 MB), which long tests start.
+.PHONY: search-servers
+search-servers: $(INSTALLED)
+	@$(BIN)/python -m tests.support.search_server \
+	  || echo 'A search server could not be fetched: its tests are skipped' >&2
+
+# A Cassandra node (56 MB), which long tests start.
+.PHONY: cassandra
+cassandra: $(INSTALLED)
+	@$(BIN)/python -m tests.support.maven_jars cassandra \
+	  || echo 'Cassandra could not be fetched: its tests are skipped' >&2
+
 .PHONY: chaos
 chaos: export HEADGATE_NEW_EXAMPLES = 1
-chaos: setup jars chromium redis classes flink-client apicurio
+chaos: setup jars chromium redis classes flink-client apicurio search-servers cassandra
 	@echo '== property tests and the fuzzer, with new random examples'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@$(BIN)/python -m pytest -q $(FUZZER)

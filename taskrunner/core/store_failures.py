@@ -50,6 +50,10 @@ class RowsWithoutKey(StoreFailure):
     """Rows of a batch do not fit the key of the sink."""
 
 
+class RowsRefused(StoreFailure):
+    """The store does not take values of rows, such as a text where a number has to be."""
+
+
 _KINDS: dict[type[StoreFailure], tuple[FailureKind, bool]] = {
     StoreUnreachable: (FailureKind.INFRASTRUCTURE, True),
     StoreLoginRefused: (FailureKind.INFRASTRUCTURE, True),  # a secret may be corrected meanwhile
@@ -63,6 +67,7 @@ _KINDS: dict[type[StoreFailure], tuple[FailureKind, bool]] = {
     ),  # two jobs would take it from each other for ever
     StoreUnfit: (FailureKind.INVALID_JOB, False),
     RowsWithoutKey: (FailureKind.DATA, True),
+    RowsRefused: (FailureKind.DATA, True),
 }
 """The kind of failure, and whether a restart can help."""
 _BY_NAME = {one.__name__: one for one in _KINDS}

@@ -13,6 +13,7 @@ from jobmanager.core.ids import VertexId
 from taskrunner.core.failures import Explain
 from taskrunner.spark.connectors import (
     blackhole,
+    cassandra,
     console,
     delta,
     files,
@@ -23,6 +24,7 @@ from taskrunner.spark.connectors import (
     python_classes,
     redis,
     script,
+    search_indexes,
     sockets,
     spark_formats,
     table,
@@ -39,6 +41,8 @@ MODULES = (
     delta,
     iceberg,
     redis,
+    search_indexes,
+    cassandra,
     sockets,
     python_classes,
     spark_formats,

@@ -18,18 +18,24 @@ import pytest
 from jobmanager.core.ids import AttemptNumber, VertexId
 from taskrunner.core.continuation import OutputLost
 from taskrunner.core.transactional_output import RewindRefused
+from taskrunner.sinks.cassandra_output import CassandraAccess, CassandraStore
 from taskrunner.sinks.database_table import DatabaseTable
 from taskrunner.sinks.directory import SinkDirectory
 from taskrunner.sinks.iceberg_table import open_catalog
 from taskrunner.sinks.redis_output import RedisAccess, RedisOutput
+from taskrunner.sinks.search_clients import SearchAccess
+from taskrunner.sinks.search_output import SearchStore
 from taskrunner.sinks.staged_transactions import StagedTransactions
 from taskrunner.sinks.table_output import TableOutput
+from taskrunner.sinks.versioned_output import VersionedOutput
 from tests.integration.spark.jobs import JobUnderTest, Row, files_sink
+from tests.support.cassandra_server import KEYSPACE, CassandraUnderTest, a_cassandra
 from tests.support.connector_jars import VARIABLE, installed_jars
 from tests.support.databases import fresh_database
 from tests.support.kafka import Broker, a_broker
 from tests.support.postgres_tcp import JdbcPostgres, over_tcp
 from tests.support.redis_server import RedisUnderTest, a_redis
+from tests.support.search_server import SearchUnderTest, a_search_server
 
 
 class ContractSink:
@@ -292,6 +298,94 @@ class Redis(ContractSink):
         return _call_after_step(RedisOutput, step, action)
 
 
+class OpenSearch(ContractSink):
+    """Documents of an index of a server of its own."""
+
+    is_long = True
+    steps = ("begun", "written", "ended")
+    last_unseen = "begun"
+    product: ClassVar[str] = "opensearch"
+
+    def __init__(self, server: SearchUnderTest) -> None:
+        self.server = server
+
+    @classmethod
+    @contextmanager
+    def opened(cls, request: pytest.FixtureRequest, root: Path) -> Iterator["ContractSink"]:
+        with a_search_server(cls.product) as server:
+            server.done("PUT", "/orders")
+            yield cls(server)
+
+    def vertex(self, after: str) -> Row:
+        return {
+            "id": "out",
+            "op": "sink",
+            "inputs": [after],
+            "connector": self.product,
+            "url": self.server.url,
+            "index": "orders",
+            "key": ["id"],
+        }
+
+    def rows(self, job: JobUnderTest) -> list[Row]:
+        return list(self.server.documents("orders").values())
+
+    def taken_over(self, job: JobUnderTest, attempt: AttemptNumber) -> None:
+        store = SearchStore(SearchAccess(self.product, self.server.url), "orders")
+        VersionedOutput(store, job.id, VertexId("out"), attempt, nullcontext).take_over()
+
+    @staticmethod
+    def when(step: str, action: Callable[[], None]) -> Callable[[], None]:
+        return _call_after_step(VersionedOutput, step, action)
+
+
+class Elasticsearch(OpenSearch):
+    product = "elasticsearch"
+
+
+class Cassandra(ContractSink):
+    """Rows of a table of a node of its own."""
+
+    is_long = True
+    steps = ("begun", "written", "ended")
+    last_unseen = "begun"
+
+    def __init__(self, node: CassandraUnderTest) -> None:
+        self.node = node
+
+    @classmethod
+    @contextmanager
+    def opened(cls, request: pytest.FixtureRequest, root: Path) -> Iterator["ContractSink"]:
+        with a_cassandra() as node:
+            columns = "id bigint PRIMARY KEY, k text, v bigint, ts timestamp"
+            node.done(f"CREATE TABLE {KEYSPACE}.orders ({columns})")
+            yield cls(node)
+
+    def vertex(self, after: str) -> Row:
+        return {
+            "id": "out",
+            "op": "sink",
+            "inputs": [after],
+            "connector": "cassandra",
+            "servers": self.node.server,
+            "keyspace": KEYSPACE,
+            "table": "orders",
+            "key": ["id"],
+        }
+
+    def rows(self, job: JobUnderTest) -> list[Row]:
+        return self.node.done(f"SELECT * FROM {KEYSPACE}.orders")
+
+    def taken_over(self, job: JobUnderTest, attempt: AttemptNumber) -> None:
+        access = CassandraAccess(("127.0.0.1",), self.node.port)
+        store = CassandraStore(access, KEYSPACE, "orders", ("id",))
+        VersionedOutput(store, job.id, VertexId("out"), attempt, nullcontext).take_over()
+
+    @staticmethod
+    def when(step: str, action: Callable[[], None]) -> Callable[[], None]:
+        return _call_after_step(VersionedOutput, step, action)
+
+
 SINKS: Mapping[str, type[ContractSink]] = {
     "files": Files,
     "jdbc": Jdbc,
@@ -301,6 +395,9 @@ SINKS: Mapping[str, type[ContractSink]] = {
     "iceberg": Iceberg,
     "kafka": Kafka,
     "redis": Redis,
+    "opensearch": OpenSearch,
+    "elasticsearch": Elasticsearch,
+    "cassandra": Cassandra,
 }
 
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from jobmanager.core.graph.connectors import (
     blackhole,
+    cassandra,
     console,
     delta,
     files,
@@ -18,6 +19,7 @@ from jobmanager.core.graph.connectors import (
     python_classes,
     redis,
     script,
+    search_indexes,
     sockets,
     spark_formats,
     table,
@@ -36,6 +38,8 @@ MODULES = (
     delta,
     iceberg,
     redis,
+    search_indexes,
+    cassandra,
     sockets,
     python_classes,
     spark_formats,
