@@ -1,8 +1,8 @@
 """The jars of servers that tests start, from a Maven repository.
 
-`python -m tests.support.maven_jars` fetches the sets of jars into the cache, which is
-`HEADGATE_TEST_JARS`, or else `.venv/server-jars`. The Makefile calls it during set-up. No JVM is
-needed: each set is the list that Spark's resolver once found for its first jar.
+`python -m tests.support.maven_jars` fetches the sets of jars, without the large ones, into the
+cache, which is `HEADGATE_TEST_JARS`, or else `.venv/server-jars`. The Makefile calls it during
+set-up. No JVM is needed: each set is the list that Spark's resolver once found for its first jar.
 """
 
 import os
@@ -63,8 +63,14 @@ _KAFKA = """
     org.xerial.snappy:snappy-java:1.1.10.7
     org.yaml:snakeyaml:2.4
 """
-SETS: Mapping[str, Sequence[str]] = {"kafka-broker": _KAFKA.split()}
+SETS: Mapping[str, Sequence[str]] = {
+    "kafka-broker": _KAFKA.split(),
+    "hdfs-minicluster": ["org.apache.hadoop:hadoop-client-minicluster:3.5.0"],
+    "s3a": ["org.apache.hadoop:hadoop-aws:3.5.0", "software.amazon.awssdk:bundle:2.35.4"],
+}
 """The name of a set of jars, and the coordinates of all jars in it."""
+_LARGE = ("s3a",)
+"""Over 600 MB: fetched only if it is named, as `make chaos` does."""
 _COMPLETE = ".complete"
 _AT_ONCE = 8
 
@@ -108,4 +114,4 @@ def _cache() -> Path:
 
 
 if __name__ == "__main__":
-    fetch(sys.argv[1:] or list(SETS))
+    fetch(sys.argv[1:] or [name for name in SETS if name not in _LARGE])

@@ -18,6 +18,7 @@ from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.ids import AttemptNumber, JobId
 from taskrunner.core.failures import Explain, no_explanation
 from taskrunner.sinks.directory import Guard
+from taskrunner.sinks.output_files import FilesOf, local_files
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.spark.connectors.batch_sink import BatchSink
 
@@ -54,6 +55,8 @@ class OutputPlaces:
     layout: JobLayout
     resolve: Callable[[str], Path]
     """Resolves a path in the graph. Raises `PathNotAllowed`."""
+    files_of: FilesOf = local_files
+    """The operations on the directory of a files sink; remote directories need a Spark session."""
 
 
 def _any_rows(sink: Sink, connector: SinkConnector, rows: DataFrame) -> None:
