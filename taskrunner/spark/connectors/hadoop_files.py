@@ -89,10 +89,7 @@ class HadoopFiles:
     def names(self, directory: PurePath) -> list[str]:
         with suppress(FileNotFoundError), _calling(self.uri(directory)):
             found = self._store.listStatus(self._path(directory))
-            paths = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(found)
-            # one call instead of one for each name
-            text = str(self._jvm.org.apache.commons.lang3.StringUtils.join(paths, "\n"))
-            return sorted(line.rpartition("/")[2] for line in text.splitlines())
+            return sorted(str(one.getPath().getName()) for one in found)
         return []
 
     def files_below(self, directory: PurePath) -> Mapping[PurePosixPath, int]:
