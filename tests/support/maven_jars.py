@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from jobmanager.core.connector_packages import parse_coordinates
+from jobmanager.core.connector_packages import catalogue, parse_coordinates
 from jobmanager.files.connector_shelf import repository_of_spark
 from jobmanager.files.jar_sources import JarRepository
 
@@ -66,7 +66,7 @@ _KAFKA = """
 SETS: Mapping[str, Sequence[str]] = {
     "kafka-broker": _KAFKA.split(),
     "hdfs-minicluster": ["org.apache.hadoop:hadoop-client-minicluster:3.5.0"],
-    "s3a": ["org.apache.hadoop:hadoop-aws:3.5.0", "software.amazon.awssdk:bundle:2.35.4"],
+    "s3a": list(map(str, catalogue("4.3.0")["s3"].jars)),
 }
 """The name of a set of jars, and the coordinates of all jars in it."""
 _LARGE = ("s3a",)

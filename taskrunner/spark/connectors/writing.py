@@ -82,7 +82,7 @@ class SinkWriter(Generic[K]):
     """What a failure of a query means, if it comes from such a sink, and what to do."""
     lost_batches: Callable[[Sink, K, OutputPlaces], Mapping[int, str]] = _nothing_lost
     """Batches that such a sink has committed and cannot publish, each with the reason: they have to
-    be run again. Asked before Spark runs and before the state to start from is chosen. Only looks.
+    be run again. Asked before the state to start from is chosen. Only looks.
     """
     withdraws: bool = False
     """Whether its sinks have `BatchSink.withdraw`: then a change of the job that is rolled back
