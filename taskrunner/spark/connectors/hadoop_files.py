@@ -191,13 +191,13 @@ class HadoopFiles:
         return temporary
 
     def _put(self, path: PurePath, text: str, *, replaces: bool) -> None:
-        with (
-            _calling(self.uri(path)),
-            closing(self._store.create(self._path(path), replaces)) as stream,
-        ):
+        """A stream that failed is not closed: to close it would publish a part of an object."""
+        with _calling(self.uri(path)):
+            stream = self._store.create(self._path(path), replaces)
             stream.write(bytearray(text.encode()))
             if stream.hasCapability("hsync"):
                 stream.hsync()
+            stream.close()
 
 
 class ObjectStoreFiles(HadoopFiles):
