@@ -40,7 +40,7 @@ help:
 	@echo 'make simulate  JobManagers and runners in a simulated world, one seed after the other until'
 	@echo '             Ctrl-C (SCHEDULES=2000: stop after 2000; SEED=4711: one seed, with every message)'
 	@echo 'make setup   .venv with everything in it, a Java runtime, and the dashboard built'
-	@echo 'make jars    the jars of connectors and of the Kafka broker that tests need, once, into .venv'
+	@echo 'make jars    the jars of connectors, of the Kafka broker and of HDFS that tests need, once, into .venv'
 	@echo 'make redis   a Redis server for the tests, by apt, if the machine has none'
 	@echo 'make web     only the dashboard, if its sources have changed'
 	@echo 'make unit    the unit tests, in about a minute: no Java, no Node, no browser'
@@ -73,7 +73,7 @@ test chaos jars: export HEADGATE_CONNECTOR_JARS = $(CURDIR)/$(VENV)/connectors
 jars: $(INSTALLED)
 	@$(BIN)/headgate connectors install $(TEST_CONNECTORS)
 	@$(BIN)/python -m tests.support.maven_jars \
-	  || { echo 'The jars of the Kafka broker could not be fetched.' >&2; exit 1; }
+	  || { echo 'The jars of the Kafka broker and of HDFS could not be fetched.' >&2; exit 1; }
 
 .PHONY: demo
 demo: setup
@@ -153,14 +153,23 @@ cassandra: $(INSTALLED)
 	@$(BIN)/python -m tests.support.maven_jars cassandra \
 	  || echo 'Cassandra could not be fetched: its tests are skipped' >&2
 
+# The client of S3 (690 MB): only the long tests of files on s3a: have it in their sessions.
+S3A_TESTS := $(addprefix tests/integration/spark/,test_output_files.py test_sink_contract.py test_source_contract.py)
+.PHONY: s3a-client
+s3a-client: $(INSTALLED)
+	@$(BIN)/python -m tests.support.maven_jars s3a \
+	  || { echo 'The client of S3 could not be fetched.' >&2; exit 1; }
+
 .PHONY: chaos
 chaos: export HEADGATE_NEW_EXAMPLES = 1
-chaos: setup jars chromium redis classes flink-client apicurio search-servers cassandra
+chaos: setup jars chromium redis classes flink-client apicurio search-servers cassandra s3a-client
 	@echo '== property tests and the fuzzer, with new random examples'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@$(BIN)/python -m pytest -q $(FUZZER)
 	@echo '== kills, failovers and random faults; connectors and operators against other readers'
 	@$(BIN)/python -m pytest -q --durations 40 --durations-min 20 $(LONG_IN_PARALLEL) -m long --timeout 1800 --ignore $(FUZZER) $(SLOW_TESTS)
+	@echo '== files on s3a:'
+	@HEADGATE_TEST_S3A=1 $(BIN)/python -m pytest -q -m long -k s3a --timeout 1800 $(S3A_TESTS)
 	@echo 'make chaos: all long tests passed'
 
 # Needs no Java, no Node and no Postgres; see docs/simulation.md.

@@ -2,26 +2,30 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from jobmanager.core.errors import InvalidJobGraph, PathNotAllowed
 from jobmanager.core.graph import graph_document
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
+from jobmanager.core.paths.location import Location
 from jobmanager.core.plan.job_plan import plan_of
 from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.files.resolved_places import graph_faults, place_fault
 from jobmanager.protocol.messages import Run
 from taskrunner.barriers import BarrierThread, SnapshotSources
 from taskrunner.secret_lookup import SecretLookup
+from taskrunner.sinks.output_files import LOCAL, FilesOf, OutputFiles, Place
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.clone import Clones, Past, read_manifest
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout, layout_of
 from taskrunner.snapshots.restore_source import open_restore_source, read_lineage, write_lineage
 from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
+from taskrunner.spark.connectors.hadoop_files import files_of
 from taskrunner.spark.connectors.registry import lost_batches
 from taskrunner.spark.connectors.writing import OutputPlaces
-from taskrunner.spark.run.job import SPARK_VERSION, SparkJob
+from taskrunner.spark.run.job import SPARK_VERSION, SparkJob, sinks_of
 from taskrunner.spark.run.job_paths import JobPaths, rules_of
 from taskrunner.spark.run.real_time_session import open_with_slots
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
@@ -64,17 +68,6 @@ class Preparation:
         fence = Fence(self.layout, self.attempt)
         fence.raise_epoch()
         paths = JobPaths(self.layout, local_path(order.data_root), rules=rules)
-        past = self._past(graph, paths)
-        context = AttemptContext(
-            self.job,
-            self.attempt,
-            graph,
-            order.parallelism,
-            SPARK_VERSION,
-            order.graph,
-            read_lineage(self.layout),
-        )
-        check()
         chosen = settings(
             name=graph.name,
             master=order.spark_master,
@@ -86,6 +79,17 @@ class Preparation:
         secret = SecretLookup(
             local_path(order.secrets_dir) if order.secrets_dir else None, order.secrets_command
         )
+        past = self._past(graph, paths, partial(self._files_of, graph, chosen, secret))
+        context = AttemptContext(
+            self.job,
+            self.attempt,
+            graph,
+            order.parallelism,
+            SPARK_VERSION,
+            order.graph,
+            read_lineage(self.layout),
+        )
+        check()
         partitions: Mapping[VertexId, int] = {}
         if graph.execution.is_real_time:
             spark, partitions = open_with_slots(self.session, chosen, context, secret, check)
@@ -102,7 +106,15 @@ class Preparation:
         self.barriers.can_snapshot(_sources(context, snapshots, spark_job))
         return spark_job
 
-    def _past(self, graph: JobGraph, paths: JobPaths) -> Past:
+    def _files_of(
+        self, graph: JobGraph, chosen: Mapping[str, str], secret: SecretLookup, place: Place
+    ) -> OutputFiles:
+        """The operations on the directory of a files sink. Of a remote directory Spark has them."""
+        if not isinstance(place, Location):
+            return LOCAL
+        return files_of(self.session.open(chosen), sinks_of(graph, secret))(place)
+
+    def _past(self, graph: JobGraph, paths: JobPaths, files_of: FilesOf) -> Past:
         """The state that the attempt may start from. The restore point is opened only if a region
         has no newer state. Raises `PathNotAllowed`.
         """
@@ -114,7 +126,7 @@ class Preparation:
         if point is None:
             return past
         clones = Clones(self.layout, self.attempt, past)
-        places = OutputPlaces(self.job, self.layout, paths.resolve)
+        places = OutputPlaces(self.job, self.layout, paths.resolve, files_of)
         lost = {one.id: lost_batches(graph, one.sinks, places) for one in plan_of(graph).regions}
         if not any(clones.wants_origin(region, batches) for region, batches in lost.items()):
             return past

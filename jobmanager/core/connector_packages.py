@@ -19,6 +19,8 @@ _SCALA = "2.13"
 _HADOOP = {"4.3": ("3.5.0", "2.35.4")}
 """Spark's minor version to the version of the Hadoop client in it, and of the AWS SDK of that."""
 _OTHER_HADOOP = ("3.4.2", "2.29.52")
+_S3_STREAMS = "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1"
+"""With which the client of S3 in Hadoop 3.5 reads, unless it is told otherwise."""
 
 
 class UnusableCatalogue(ValueError):
@@ -171,6 +173,8 @@ def _avro(spark: str) -> ConnectorPackage:
 def _s3(spark: str) -> ConnectorPackage:
     hadoop, sdk = _HADOOP.get(".".join(spark.split(".")[:2]), _OTHER_HADOOP)
     jars = _jars(f"org.apache.hadoop:hadoop-aws:{hadoop}", f"software.amazon.awssdk:bundle:{sdk}")
+    if (hadoop, sdk) != _OTHER_HADOOP:
+        jars += _jars(_S3_STREAMS)
     return ConnectorPackage("s3", "files on s3a: (the AWS SDK alone has over 600 MB)", jars)
 
 

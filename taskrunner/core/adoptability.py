@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from jobmanager.core.graph.connectors.files import FilesSource
 from jobmanager.core.graph.connectors.generator import GeneratorSource
 from jobmanager.core.graph.job_graph import JobGraph
 from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import VertexId
+from jobmanager.core.paths.location import Location, UnclearLocation, location_of
 from jobmanager.core.plan import spark_order
 from jobmanager.core.snapshots.storage_uri import UnsupportedStorage, local_path
 
@@ -31,7 +33,10 @@ class FoundCheckpoint:
 
 
 def objections(
-    found: FoundCheckpoint, graph: JobGraph, sink: VertexId, directories: Mapping[VertexId, Path]
+    found: FoundCheckpoint,
+    graph: JobGraph,
+    sink: VertexId,
+    directories: Mapping[VertexId, Path | Location],
 ) -> list[str]:
     """Every reason why the graph cannot continue from the checkpoint; empty: it can.
 
@@ -65,7 +70,7 @@ def _counts(
 
 
 def _source(
-    number: int, vertex: Source, found: FoundCheckpoint, directory: Path | None
+    number: int, vertex: Source, found: FoundCheckpoint, directory: Path | Location | None
 ) -> Iterator[str]:
     offset = found.offsets[number]
     is_files = isinstance(offset, Mapping) and "logOffset" in offset
@@ -85,10 +90,12 @@ def _source(
             return
 
 
-def _is_in(uri: str, directory: Path) -> bool:
+def _is_in(uri: str, directory: Path | Location) -> bool:
     try:
+        if isinstance(directory, Location):
+            return directory.contains(location_of(unquote(uri), "/"))
         return local_path(uri).is_relative_to(directory)
-    except UnsupportedStorage:
+    except (UnsupportedStorage, UnclearLocation):
         return False
 
 

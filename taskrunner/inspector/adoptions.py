@@ -18,6 +18,7 @@ from jobmanager.protocol.inspection import AdoptCheckpoint, Adopted
 from taskrunner.core import adoptability, spark_messages
 from taskrunner.core.adoptability import FoundCheckpoint
 from taskrunner.inspector.scratch import scratch_in
+from taskrunner.sinks.outputs import place_of
 from taskrunner.snapshots import empty_batches
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.foreign import (
@@ -89,7 +90,7 @@ class AdoptionDesk:
             files=foreign.files_read(),
         )
         directories = {
-            vertex.id: places.resolve(vertex.connector.path)
+            vertex.id: place_of(vertex.connector.path, places.resolve)
             for vertex in graph.vertices
             if isinstance(vertex, Source) and isinstance(vertex.connector, FilesSource)
         }

@@ -18,13 +18,13 @@ with many batches (`record_segments.py`, ADR 22).
     <parent>/<name>/.headgate/<job>/…                         the same, in a mount point
 """
 
+import fnmatch
 import json
 import re
-import shutil
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import PurePath
 from threading import RLock
 from uuid import uuid4
 
@@ -48,9 +48,9 @@ from taskrunner.core.staged_rows import (
     StagedFile,
     contradiction,
 )
+from taskrunner.sinks.output_files import LOCAL, OutputFiles
 from taskrunner.sinks.private_directory import private_directory
 from taskrunner.sinks.record_segments import RecordSegments
-from taskrunner.snapshots import durable
 
 log = logs.get("sink")
 _RECORD = re.compile(r"(\d+)(?:\.(held|pending|withdrawn))?\.json")
@@ -64,16 +64,18 @@ class SinkDirectory:
 
     def __init__(
         self,
-        directory: Path,
+        directory: PurePath,
         job: JobId,
         sink: VertexId,
         attempt: AttemptNumber,
         guard: Guard,
         after_step: Callable[[str], None] = lambda step: None,
         compaction: CompactionLimits = CompactionLimits(),  # noqa: B008 (it is immutable)
+        files: OutputFiles = LOCAL,
     ) -> None:
+        self._files = files
         self._directory = directory
-        self._private = private_directory(directory) / job.hex / sink
+        self._private = private_directory(directory, files) / job.hex / sink
         self._job = job
         self._sink = sink
         self._attempt = attempt
@@ -82,7 +84,7 @@ class SinkDirectory:
         """Called after each step after which a crash may happen (tests use it)."""
         self._lock = RLock()
         self._segments = RecordSegments(
-            self._private / "segments", directory, job, sink, after_step
+            self._private / "segments", directory, job, sink, after_step, files
         )
         self._compaction = compaction
         self._with_own_record: set[int] | None = None
@@ -94,14 +96,19 @@ class SinkDirectory:
         """The state of a batch's record; None: there is no record yet."""
         return self._own_record_of(batch) or self._segments.state_of(batch)
 
-    def stage(self, batch: int) -> Path:
+    def stage(self, batch: int) -> PurePath:
         """A new path for a batch's files, hidden from readers; it does not exist yet."""
-        durable.make_directory(self._staging)
-        durable.make_directory(self._directory)
+        self._files.make_directory(self._staging)
+        self._files.make_directory(self._directory)
         return self._staging / f"{self._attempt}-{batch}-{uuid4().hex[:12]}"
 
     def commit(
-        self, batch: int, staged: Path, count: BatchCount, files: Sequence[StagedFile], held: bool
+        self,
+        batch: int,
+        staged: PurePath,
+        count: BatchCount,
+        files: Sequence[StagedFile],
+        held: bool,
     ) -> None:
         """Commits `files`, written below `staged`, as the batch's output, and publishes them
         unless they are to be `held`. A batch without rows needs no record. Raises
@@ -121,7 +128,7 @@ class SinkDirectory:
         state = RecordState.HELD if held else RecordState.PENDING
         with self._lock, self._guard():
             if self.state_of(batch) is None:
-                durable.create(self._path(batch, state), json.dumps(asdict(record), indent=1))
+                self._files.create(self._path(batch, state), json.dumps(asdict(record), indent=1))
                 self._after_step("decided")
             if not held:
                 self._publish(batch)
@@ -169,6 +176,20 @@ class SinkDirectory:
                 found.append(self._read(batch, RecordState.PUBLISHED))
         return found
 
+    def last_bytes_per_row(self) -> float | None:
+        """What a row took in the files of the newest batch that has a record of its own; None:
+        there is no such batch, or its record is damaged.
+        """
+        records = self._records()
+        if not records:
+            return None
+        newest = max(records)
+        try:
+            record = self._read(newest, records[newest])
+        except OutputFileChanged:
+            return None
+        return sum(file.bytes for file in record.files) / record.rows
+
     def recover(self, last_kept: int, last_visible: int | None) -> None:
         """Brings the directory in line with the restored state, before an attempt starts."""
         with self._lock, self._guard():
@@ -192,55 +213,64 @@ class SinkDirectory:
                     self._withdraw(batch)
             self._delete_orphans()
 
-    def abandon(self, batch: int, staged: Path) -> None:
+    def abandon(self, batch: int, staged: PurePath) -> None:
         """Deletes the staged files after a failure, unless the batch was committed."""
         with self._lock:
             if self.state_of(batch) is None:
                 self.discard(staged)
 
-    def discard(self, staged: Path) -> None:
+    def discard(self, staged: PurePath) -> None:
         """Deletes staged files that are not needed."""
-        shutil.rmtree(staged, ignore_errors=True)
+        self._files.discard(staged)
 
     @property
-    def _staging(self) -> Path:
+    def _staging(self) -> PurePath:
         return self._private / "staging"
 
     def _own_record_of(self, batch: int) -> RecordState | None:
-        return next((s for s in RecordState if self._path(batch, s).exists()), None)
+        """The state of a batch's own record. Where a rename is a copy and a deletion, a crash may
+        leave two records of a batch: then the earlier state, since the rename has to be repeated.
+        """
+        return next((s for s in RecordState if self._has(self._path(batch, s))), None)
 
     def _records(self) -> dict[int, RecordState]:
         """The batches that have a record of their own."""
-        if not self._private.exists():
-            return {}
-        matches = [_RECORD.fullmatch(path.name) for path in self._private.iterdir()]
+        matches = [_RECORD.fullmatch(name) for name in self._files.names(self._private)]
+        # sorted, so that of two records of a batch (see `_own_record_of`) the later state counts
         return {int(m[1]): RecordState(m[2] or RecordState.PUBLISHED) for m in matches if m}
 
-    def _path(self, batch: int, state: RecordState) -> Path:
+    def _has(self, path: PurePath) -> bool:
+        return self._files.size(path) is not None
+
+    def _path(self, batch: int, state: RecordState) -> PurePath:
         infix = "" if state is RecordState.PUBLISHED else f".{state}"
         return self._private / f"{batch}{infix}.json"
 
-    def _sync(self, batch: int, staged: Path, files: Sequence[StagedFile]) -> None:
+    def _sync(self, batch: int, staged: PurePath, files: Sequence[StagedFile]) -> None:
         try:
-            durable.sync_all((staged / one.path for one in files), inside=self._staging)
+            self._files.sync_files((staged / one.path for one in files), inside=self._staging)
         except FileNotFoundError as error:
             raise self._incomplete(batch, staged, f"{error.filename} is gone") from None
 
-    def _output(self, batch: int, staged: Path, files: Sequence[StagedFile]) -> list[OutputFile]:
+    def _output(
+        self, batch: int, staged: PurePath, files: Sequence[StagedFile]
+    ) -> list[OutputFile]:
         output = []
         for part, file in enumerate(sorted(files, key=lambda one: one.path)):
             path = staged / file.path
-            if (size := _size(path)) != file.bytes:
-                wrong = f"Spark wrote {file.bytes} bytes of {path}, and now {_found(size)}"
+            if (size := self._files.size(path)) != file.bytes:
+                name = self._files.shown(path)
+                wrong = f"Spark wrote {file.bytes} bytes of {name}, and now {_found(size)}"
                 raise self._incomplete(batch, staged, wrong)
             final = final_name(self._job, self._sink, batch, part, str(file.path))
             inside = path.relative_to(self._private).as_posix()
             output.append(OutputFile(staged=inside, final=final, bytes=file.bytes))
         return output
 
-    def _incomplete(self, batch: int, staged: Path, wrong: str) -> BatchIncomplete:
+    def _incomplete(self, batch: int, staged: PurePath, wrong: str) -> BatchIncomplete:
         return BatchIncomplete(
-            f"sink {self._sink}, batch {batch}: {wrong} (looked for in {staged}). Is the directory "
+            f"sink {self._sink}, batch {batch}: {wrong} (looked for in "
+            f"{self._files.shown(staged)}). Is the directory "
             "mounted on every worker? Nothing of the batch was published; the batch runs again "
             "after a restart"
         )
@@ -249,11 +279,14 @@ class SinkDirectory:
         """Checks that every file is staged or already in place, with the size in the record."""
         for file in record.files:
             staged, final = self._private / file.staged, self._directory / file.final
-            path = staged if staged.exists() else final
-            if (size := _size(path)) != file.bytes:
+            size = self._files.size(staged)
+            if size is None:
+                size = self._files.size(final)
+            if size != file.bytes:
                 raise OutputFileChanged(
                     f"sink {self._sink}, batch {record.batch}: the record names {file.final} with "
-                    f"{file.bytes} bytes, and {_found(size)} (looked for at {staged} and {final}). "
+                    f"{file.bytes} bytes, and {_found(size)} (looked for at "
+                    f"{self._files.shown(staged)} and {self._files.shown(final)}). "
                     "The batch is not published: bring the file back (is the directory mounted?), "
                     "or start the job from a checkpoint before this batch"
                 )
@@ -268,13 +301,13 @@ class SinkDirectory:
         for file in record.files:
             final = self._directory / file.final
             staged = self._private / file.staged
-            durable.make_directory(final.parent)
-            if staged.exists():
-                durable.move(staged, final)
+            self._files.make_directory(final.parent)
+            if self._has(staged):
+                self._files.publish(staged, final)
                 self._after_step("renamed")
             parents.add(final.parent)
         for parent in parents:
-            durable.sync(parent)
+            self._files.sync(parent)
         self._move(batch, RecordState.PENDING, RecordState.PUBLISHED)
         self._delete_staged(record)
 
@@ -307,9 +340,9 @@ class SinkDirectory:
             return
         self._segments.add(segment)
         for batch in segment.batches:
-            self._path(batch, RecordState.PUBLISHED).unlink()
+            self._files.delete(self._path(batch, RecordState.PUBLISHED))
             self._after_step("record deleted")
-        durable.sync(self._private)
+        self._files.sync(self._private)
 
     def _withdraw_segments(self, doomed: Callable[[Segment], Segment], after: int = -1) -> None:
         """Withdraws the `doomed` part of the segments. A batch that has a record of its own too is
@@ -322,31 +355,29 @@ class SinkDirectory:
         parents = set()
         for name in taken.finals(self._job, self._sink):
             final = self._directory / name
-            final.unlink(missing_ok=True)
+            self._files.delete(final)
             self._after_step("unlinked")
             parents.add(final.parent)
         for parent in parents:
-            if parent.exists():
-                durable.sync(parent)
+            self._files.sync(parent)
         self._segments.forget_withdrawn()
 
     def _withdraw(self, batch: int) -> None:
-        state = self._own_record_of(batch)
-        if state is not None and state is not RecordState.WITHDRAWN:
+        while (state := self._own_record_of(batch)) not in (None, RecordState.WITHDRAWN):
+            assert state is not None
             self._move(batch, state, RecordState.WITHDRAWN)
         finals, staged = self._places_of(batch)
         for final in finals:
-            final.unlink(missing_ok=True)
+            self._files.delete(final)
             self._after_step("unlinked")
-            if final.parent.exists():
-                durable.sync(final.parent)
+            self._files.sync(final.parent)
         for one in staged:
             self.discard(one)
-        self._path(batch, RecordState.WITHDRAWN).unlink()
-        durable.sync(self._private)
+        self._files.delete(self._path(batch, RecordState.WITHDRAWN))
+        self._files.sync(self._private)
         self._after_step("withdrawn")
 
-    def _places_of(self, batch: int) -> tuple[list[Path], set[Path]]:
+    def _places_of(self, batch: int) -> tuple[list[PurePath], set[PurePath]]:
         """The files of a withdrawn batch, and its staging directories. If the record is damaged,
         they are found by their names.
         """
@@ -354,26 +385,28 @@ class SinkDirectory:
             record = self._read(batch, RecordState.WITHDRAWN)
         except OutputFileChanged:
             prefix = final_prefix(self._job, self._sink, batch)
-            named = [one for one in self._directory.rglob("*") if one.name.startswith(prefix)]
-            return named, set(self._staging.glob(f"*-{batch}-*"))
+            below = self._files.files_below(self._directory)
+            named = [self._directory / one for one in below if one.name.startswith(prefix)]
+            staged = fnmatch.filter(self._files.names(self._staging), f"*-{batch}-*")
+            return named, {self._staging / one for one in staged}
         finals = [self._directory / file.final for file in record.files]
         return finals, {self._staging_of(file) for file in record.files}
 
     def _move(self, batch: int, before: RecordState, after: RecordState) -> None:
-        self._path(batch, before).rename(self._path(batch, after))
-        durable.sync(self._private)
+        self._files.rename(self._path(batch, before), self._path(batch, after))
+        self._files.sync(self._private)
         self._after_step(after)
 
     def _read(self, batch: int, state: RecordState) -> Record:
         path = self._path(batch, state)
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document = json.loads(self._files.read(path))
             files = tuple(OutputFile(**file) for file in document.pop("files"))
             return Record(files=files, **document)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise OutputFileChanged(
-                f"sink {self._sink}, batch {batch}: the record {path} is damaged ({error}). "
-                "Start the job from a checkpoint before this batch"
+                f"sink {self._sink}, batch {batch}: the record {self._files.shown(path)} is "
+                f"damaged ({error}). Start the job from a checkpoint before this batch"
             ) from None
 
     def _delete_staged(self, record: Record) -> None:
@@ -385,9 +418,11 @@ class SinkDirectory:
         records that a crash left half written.
         """
         for directory in (self._private, self._private / "segments"):
-            for unfinished in directory.glob(layout.temporary_name("*", "*")):
-                unfinished.unlink()
-        if not self._staging.exists():
+            unfinished = layout.temporary_name("*", "*")
+            for name in fnmatch.filter(self._files.names(directory), unfinished):
+                self._files.delete(directory / name)
+        staged = self._files.names(self._staging)
+        if not staged:
             return
         named = {
             self._staging_of(file)
@@ -395,20 +430,12 @@ class SinkDirectory:
             if state in (RecordState.HELD, RecordState.PENDING)
             for file in self._read(batch, state).files
         }
-        for directory in self._staging.iterdir():
-            if directory not in named:
-                self.discard(directory)
+        for name in staged:
+            if self._staging / name not in named:
+                self.discard(self._staging / name)
 
-    def _staging_of(self, file: OutputFile) -> Path:
-        return self._staging / Path(file.staged).parts[1]
-
-
-def _size(path: Path) -> int | None:
-    """The size of a file; None: the file does not exist."""
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return None
+    def _staging_of(self, file: OutputFile) -> PurePath:
+        return self._staging / PurePath(file.staged).parts[1]
 
 
 def _found(size: int | None) -> str:

@@ -12,14 +12,14 @@ begun finishes it, whatever it wants to withdraw itself.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
+from pathlib import PurePath
 
 from jobmanager.core.ids import JobId, VertexId
 from taskrunner.core import sink_segments
 from taskrunner.core.sink_records import RecordState
 from taskrunner.core.sink_segments import Segment, SegmentName
 from taskrunner.core.staged_rows import OutputFileChanged
-from taskrunner.snapshots import durable
+from taskrunner.sinks.output_files import LOCAL, OutputFiles
 
 
 class RecordSegments:
@@ -27,12 +27,14 @@ class RecordSegments:
 
     def __init__(
         self,
-        directory: Path,
-        output: Path,
+        directory: PurePath,
+        output: PurePath,
         job: JobId,
         sink: VertexId,
         after_step: Callable[[str], None],
+        files: OutputFiles = LOCAL,
     ) -> None:
+        self._files = files
         self._directory = directory
         self._output = output
         self._job = job
@@ -77,9 +79,9 @@ class RecordSegments:
     def forget_withdrawn(self) -> None:
         for name in self._names():
             if name.is_withdrawn:
-                self._path(name).unlink()
+                self._files.delete(self._path(name))
                 self._after_step("withdrawal forgotten")
-        durable.sync(self._directory)
+        self._files.sync(self._directory)
 
     def _cut(self, names: Sequence[SegmentName], gone: Segment) -> None:
         if not gone:
@@ -109,9 +111,9 @@ class RecordSegments:
         self._after_step("segment replaced")
         for name in names:
             if name != written:
-                self._path(name).unlink()
+                self._files.delete(self._path(name))
                 self._after_step("segment deleted")
-        durable.sync(self._directory)
+        self._files.sync(self._directory)
 
     def _write(
         self,
@@ -122,22 +124,23 @@ class RecordSegments:
     ) -> SegmentName:
         """If there is another segment of the same name, its batches are written too."""
         name = sink_segments.name_of(segment, is_withdrawn=is_withdrawn)
-        while name not in instead_of and self._path(name).exists():
+        while name not in instead_of and self._files.size(self._path(name)) is not None:
             segment |= self._read_or_rebuild(name)
             before, name = name, sink_segments.name_of(segment, is_withdrawn=is_withdrawn)
             if name == before:
                 break
-        durable.write(self._path(name), sink_segments.to_text(segment))
+        self._files.write(self._path(name), sink_segments.to_text(segment))
         return name
 
     def _read(self, name: SegmentName) -> Segment:
         path = self._path(name)
         try:
-            return sink_segments.from_text(path.read_text(encoding="utf-8"))
+            return sink_segments.from_text(self._files.read(path))
         except (ValueError, TypeError, KeyError) as error:
             raise OutputFileChanged(
-                f"sink {self._sink}, batches {name.first} to {name.last}: the records in {path} "
-                f"are damaged ({error}). Start the job from a checkpoint before these batches"
+                f"sink {self._sink}, batches {name.first} to {name.last}: the records in "
+                f"{self._files.shown(path)} are damaged ({error}). Start the job from "
+                "a checkpoint before these batches"
             ) from None
 
     def _read_or_rebuild(self, name: SegmentName) -> Segment:
@@ -145,15 +148,12 @@ class RecordSegments:
         try:
             return self._read(name)
         except OutputFileChanged:
-            finals = [str(one.relative_to(self._output)) for one in self._output.rglob("*")]
+            finals = map(str, self._files.files_below(self._output))
             return sink_segments.found_by_names(self._job, self._sink, finals, name)
 
     def _names(self) -> list[SegmentName]:
-        try:
-            found = [sink_segments.parse_name(one.name) for one in self._directory.iterdir()]
-        except FileNotFoundError:
-            return []
+        found = map(sink_segments.parse_name, self._files.names(self._directory))
         return sorted(one for one in found if one is not None)
 
-    def _path(self, name: SegmentName) -> Path:
+    def _path(self, name: SegmentName) -> PurePath:
         return self._directory / str(name)

@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+from tests.support import s3a
+from tests.support.maven_jars import jars_of
+
 VARIABLE = "HEADGATE_CONNECTOR_JARS"
 """Where they are; `make test` and `make chaos` set it."""
 
@@ -16,4 +19,4 @@ def installed_jars() -> list[str]:
         return []
     found = sorted(map(str, Path(shelf).glob("*/*/*.jar")))
     assert found, f"{VARIABLE} is {shelf}, and no jar is there: run make jars"
-    return found
+    return [*found, *(map(str, jars_of("s3a")) if s3a.is_wanted() else ())]

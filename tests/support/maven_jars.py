@@ -1,8 +1,8 @@
 """The jars of servers that tests start, from a Maven repository.
 
-`python -m tests.support.maven_jars` fetches the sets of jars into the cache, which is
-`HEADGATE_TEST_JARS`, or else `.venv/server-jars`. The Makefile calls it during set-up. No JVM is
-needed: each set is the list that Spark's resolver once found for a server.
+`python -m tests.support.maven_jars` fetches the sets of jars, without those of long tests, into the
+cache, which is `HEADGATE_TEST_JARS`, or else `.venv/server-jars`. The Makefile calls it during
+set-up. No JVM is needed: each set is the list that Spark's resolver once found for a server.
 """
 
 import os
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from jobmanager.core.connector_packages import parse_coordinates
+from jobmanager.core.connector_packages import catalogue, parse_coordinates
 from jobmanager.files.connector_shelf import repository_of_spark
 from jobmanager.files.jar_sources import JarRepository
 
@@ -152,9 +152,11 @@ _CASSANDRA = """
 SETS: Mapping[str, Sequence[str]] = {
     "kafka-broker": _KAFKA.split(),
     "cassandra": _CASSANDRA.split(),
+    "hdfs-minicluster": ["org.apache.hadoop:hadoop-client-minicluster:3.5.0"],
+    "s3a": list(map(str, catalogue("4.3.0")["s3"].jars)),
 }
 """The name of a set of jars, and the coordinates of all jars in it."""
-_OF_LONG_TESTS = ("cassandra",)
+_OF_LONG_TESTS = ("cassandra", "s3a")
 """The sets that only `make chaos` fetches, by name."""
 _COMPLETE = ".complete"
 _AT_ONCE = 8

@@ -44,26 +44,33 @@ class S3:
 
     def keys(self, below: str) -> set[str]:
         """The names of all objects below a prefix, without it."""
-        found: set[str] = set()
+        return set(self.sizes(below))
+
+    def sizes(self, below: str, bucket: str = BUCKET) -> dict[str, int]:
+        """The same, with the size of each object."""
+        found: dict[str, int] = {}
         more: dict[str, str] = {}
         while True:
             params = {"list-type": "2", "prefix": f"{below}/", **more}
             answer = httpx.get(
-                f"{self.url}/{BUCKET}", params=params, headers=_SIGNED
+                f"{self.url}/{bucket}", params=params, headers=_SIGNED
             ).raise_for_status()
             page: dict[str, Any] = _parse(answer.text)
-            found |= {key.removeprefix(f"{below}/") for key in page["keys"]}
+            found |= {key.removeprefix(f"{below}/"): size for key, size in page["sizes"]}
             if page["next"] is None:
                 return found
             more = {"continuation-token": page["next"]}
 
-    def get(self, key: str) -> bytes:
-        answer = httpx.get(f"{self.url}/{BUCKET}/{key}", headers=_SIGNED)
+    def get(self, key: str, bucket: str = BUCKET) -> bytes:
+        answer = httpx.get(f"{self.url}/{bucket}/{key}", headers=_SIGNED)
         return answer.raise_for_status().content
 
-    def put(self, key: str, content: bytes) -> None:
-        answer = httpx.put(f"{self.url}/{BUCKET}/{key}", content=content, headers=_SIGNED)
+    def put(self, key: str, content: bytes, bucket: str = BUCKET) -> None:
+        answer = httpx.put(f"{self.url}/{bucket}/{key}", content=content, headers=_SIGNED)
         answer.raise_for_status()
+
+    def make_bucket(self, name: str) -> None:
+        httpx.put(f"{self.url}/{name}", headers=_SIGNED, timeout=30).raise_for_status()
 
 
 @contextmanager
@@ -115,7 +122,9 @@ def _make_bucket(s3: S3) -> bool:
 
 def _parse(listing: str) -> dict[str, Any]:
     token = re.search(r"<NextContinuationToken>([^<]+)<", listing)
-    return {"keys": re.findall(r"<Key>([^<]+)</Key>", listing), "next": token and token[1]}
+    keys = re.findall(r"<Key>([^<]+)</Key>", listing)
+    sizes = map(int, re.findall(r"<Size>(\d+)</Size>", listing))
+    return {"sizes": list(zip(keys, sizes, strict=True)), "next": token and token[1]}
 
 
 def _free_port() -> int:

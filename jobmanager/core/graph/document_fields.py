@@ -10,7 +10,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from jobmanager.core import durations
+from jobmanager.core import byte_sizes, durations
 from jobmanager.core.errors import Fault
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -104,6 +104,24 @@ class Fields:
             self.fault(field, f"{value!r} must be longer than zero")
             return None
         return duration
+
+    def byte_size(self, field: str, *, least: int, most: int) -> int | None:
+        """Read a size in bytes; None: the field is not there, or is faulty."""
+        value = self.raw(field)
+        if value is None:
+            return None
+        try:
+            if not isinstance(value, str):
+                raise ValueError(f"{value!r} is not a size: write 64KB, 128MB or 1GB")
+            size = byte_sizes.parse(value)
+        except ValueError as error:
+            self.fault(field, str(error))
+            return None
+        if not least <= size <= most:
+            between = f"{byte_sizes.render(least)} to {byte_sizes.render(most)}"
+            self.fault(field, f"{value!r} is not a size from {between}")
+            return None
+        return size
 
     def choice(self, field: str, choices: type[Choice], default: Choice = _REQUIRED) -> Choice:
         first = next(iter(choices))

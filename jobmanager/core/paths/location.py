@@ -17,6 +17,8 @@ from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 FILE = "file"
+REMOTE_SCHEMES = ("hdfs", "s3a")
+"""Of the file systems that sources and sinks of files can be on, beside those that are mounted."""
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _CHAINED = "::"
 _INVISIBLE = re.compile(r"[\x00-\x1f\x7f]|^\s|\s$")
@@ -70,6 +72,34 @@ def location_of(text: str, data_root: str) -> Location:
     if uri[1].lower() == FILE:
         return _of_file_uri(text)
     return _elsewhere(text, uri[1], uri[2])
+
+
+def remote_location(text: str) -> Location | None:
+    """The place on a remote file system that a text means; None: it is on a mounted file system.
+
+    Raises `UnclearLocation`.
+    """
+    return location_of(text, "/") if text.partition(":")[0] in REMOTE_SCHEMES else None
+
+
+def files_fault(text: str) -> str | None:
+    """Why a text cannot be the path of a directory of files; None: it can."""
+    scheme, colon, rest = text.partition(":")
+    if not colon or scheme.lower() == FILE:
+        return None
+    if scheme in REMOTE_SCHEMES:
+        try:
+            location_of(text, "/")
+        except UnclearLocation as error:
+            return str(error)
+        return None
+    if not rest.startswith("//"):
+        return None  # a relative path with a colon in its name
+    known = "write s3a://" if scheme.lower() in ("s3", "s3n", "s3a") else "name a path or a URI"
+    return (
+        f"{text!r}: files on {scheme}: cannot be read or written: {known} "
+        f"({', '.join(f'{one}://' for one in (FILE, *REMOTE_SCHEMES))})"
+    )
 
 
 def file_location(path: str) -> Location:

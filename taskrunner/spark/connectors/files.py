@@ -1,8 +1,8 @@
 """`files`: Spark's own formats; a directory in which each committed row is seen exactly once."""
 
-from collections.abc import Mapping
-from contextlib import nullcontext
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path, PurePath
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -13,17 +13,23 @@ from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import AttemptNumber
+from jobmanager.core.paths.location import Location
 from jobmanager.core.snapshots.manifest import Ancestor
+from taskrunner.core import file_sizes
 from taskrunner.core.batch_limit import LimitUnit
 from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.sinks.continuation import continue_output
 from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.sinks.output_files import LOCAL, OutputFiles, path_of
+from taskrunner.sinks.outputs import place_of
 from taskrunner.sinks.staged_files import staged_files, tells_rows
+from taskrunner.snapshots import durable
 from taskrunner.snapshots.spark_log import bytes_of_entries
 from taskrunner.spark.connectors.batch_sink import BatchSink
+from taskrunner.spark.connectors.hadoop_files import open_files
 from taskrunner.spark.connectors.reading import BatchSizing, ReadContext, SourceReader
-from taskrunner.spark.connectors.reading_back import LastRows, ReadBackContext
-from taskrunner.spark.connectors.row_counts import counted, discard
+from taskrunner.spark.connectors.reading_back import CannotReadBack, LastRows, ReadBackContext
+from taskrunner.spark.connectors.row_counts import counted, counted_before, discard
 from taskrunner.spark.connectors.writing import OutputPlaces, SinkWriter, WriteContext
 from taskrunner.spark.session.hadoop_path import WITHOUT_PATTERNS, hadoop_path
 
@@ -38,10 +44,16 @@ class ExactlyOnceFiles(BatchSink):
         self._sink = sink
         self._files = files
         self._context = context
-        self._path = context.resolve(files.path)
+        place = place_of(files.path, context.resolve)
+        self._path = path_of(place)
+        self._store: OutputFiles = LOCAL
+        if isinstance(place, Location):
+            self._store = open_files(context.spark, place, sink.options)
         self._directory = SinkDirectory(
-            self._path, context.job, sink.id, context.attempt, context.guard
+            self._path, context.job, sink.id, context.attempt, context.guard, files=self._store
         )
+        self._bytes_per_row: float | None = None
+        """Of the last batch that this attempt wrote."""
 
     @property
     def holds_output(self) -> bool:
@@ -54,14 +66,17 @@ class ExactlyOnceFiles(BatchSink):
             return count
         staged = self._directory.stage(batch)
         try:
-            return self._write(rows, batch, staged)
+            with self._sized(rows) as (sized, options):
+                return self._write(sized, batch, staged, options)
         except BaseException:
             self._directory.abandon(batch, staged)
             raise
 
     def continue_output(self, lineage: tuple[Ancestor, ...]) -> None:
         context = self._context
-        continue_output(self._path, context.job, self._sink.id, lineage, context.guard_of)
+        continue_output(
+            self._path, context.job, self._sink.id, lineage, context.guard_of, self._store
+        )
 
     def recover(self, last_kept: int, last_visible: int | None) -> None:
         self._directory.recover(last_kept, last_visible)
@@ -72,25 +87,60 @@ class ExactlyOnceFiles(BatchSink):
     def show_up_to(self, batch: int) -> None:
         self._directory.show_up_to(batch)
 
-    def _write(self, rows: DataFrame, batch: int, staged: Path) -> int:
+    @contextmanager
+    def _sized(self, rows: DataFrame) -> Iterator[tuple[DataFrame, Mapping[str, str]]]:
+        """The same rows in as many tasks as give files of about the wanted size, and the options
+        with which they are written. The rows are computed once, and kept by Spark until then.
+        """
+        target, columns = self._files.target_file_size, self._files.partition_by
+        if target is None:
+            yield rows, self._sink.options
+            return
+        with counted_before(rows) as (kept, count):
+            per_row = self._bytes_per_row or self._directory.last_bytes_per_row()
+            if per_row is None:
+                per_row = bytes_in_memory(kept) / max(count, 1)
+            split = file_sizes.split(count, per_row, target, kept.rdd.getNumPartitions())
+            # the rows of a directory in one task, or else each task has a file in each directory
+            sized = (
+                kept.repartition(split.tasks, *columns) if columns else kept.coalesce(split.tasks)
+            )
+            yield sized, {"maxRecordsPerFile": str(split.most_rows), **self._sink.options}
+
+    def _write(
+        self, rows: DataFrame, batch: int, staged: PurePath, options: Mapping[str, str]
+    ) -> int:
         observed, count_of = counted(rows, by_partition=not tells_rows(self._files.format))
-        writer = observed.write.format(self._files.format).options(**self._sink.options)
+        writer = observed.write.format(self._files.format).options(**options)
         if self._files.partition_by:
             writer = writer.partitionBy(*self._files.partition_by)
-        writer.save(hadoop_path(staged))
+        writer.save(self._store.uri(staged))
         count = count_of()
-        files = staged_files(staged, self._files.format)
+        files = staged_files(staged, self._files.format, self._store)
+        self._bytes_per_row = file_sizes.bytes_per_row(files, count.rows) or self._bytes_per_row
         self._directory.commit(batch, staged, count, files, self.holds_output)
         return count.rows
 
 
 def _read(source: Source, files: FilesSource, context: ReadContext) -> DataFrame:
     options = dict(source.options)
+    place = place_of(files.path, context.resolve)
+    if isinstance(place, Location) and context.is_trial:
+        # maybe there are no credentials here, and no way to the store
+        place = context.layout.directory / "no-files"
+        durable.make_directory(place)
+        options = {one: value for one, value in options.items() if not one.startswith("fs.")}
     if files.max_files_per_batch is not None and context.mode is Mode.STREAMING:
         options["maxFilesPerTrigger"] = str(files.max_files_per_batch)
     if first := context.first_limit(source, files, _SIZING):
         options["maxBytesPerTrigger"] = str(first)
-    return context.load(files.format, source.schema, options, context.resolve(files.path))
+    return context.load(files.format, source.schema, options, place)
+
+
+def bytes_in_memory(kept: DataFrame) -> int:
+    """What kept rows take in Spark's memory, as Spark estimates it."""
+    plan: Any = kept._jdf.queryExecution().optimizedPlan()
+    return int(str(plan.stats().sizeInBytes()))
 
 
 def _taken(start: Any, end: Any, log: Path) -> int | None:
@@ -108,12 +158,20 @@ def _check_rows(sink: Sink, files: FilesSink, rows: DataFrame) -> None:
 
 
 def _lost_batches(sink: Sink, files: FilesSink, places: OutputPlaces) -> Mapping[int, str]:
-    nobody, path = AttemptNumber(0), places.resolve(files.path)
-    return SinkDirectory(path, places.job, sink.id, nobody, nullcontext).lost_batches()
+    nobody, place = AttemptNumber(0), place_of(files.path, places.resolve)
+    directory = SinkDirectory(
+        path_of(place), places.job, sink.id, nobody, nullcontext, files=places.files_of(place)
+    )
+    return directory.lost_batches()
 
 
 def _last_rows(sink: Sink, files: FilesSink, context: ReadBackContext, rows: int) -> LastRows:
-    directory, nobody = context.resolve(files.path), AttemptNumber(0)
+    directory, nobody = place_of(files.path, context.resolve), AttemptNumber(0)
+    if isinstance(directory, Location):
+        raise CannotReadBack(
+            f"rows of files in {files.path} are not shown, since only the runner of the job has "
+            "its credentials: use the tools of that store"
+        )
     records = SinkDirectory(directory, context.job, sink.id, nobody, nullcontext).newest(rows)
     named = [str(directory / one.final) for record in records for one in record.files]
     found = [one for one in map(context.resolve, named[:_MOST_FILES]) if one.exists()]

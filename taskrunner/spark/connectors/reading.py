@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jobmanager.core.graph.connectors.source_connector import SourceConnector
 from jobmanager.core.graph.job_graph import Mode
 from jobmanager.core.graph.sources import Source
+from jobmanager.core.paths.location import Location
 from jobmanager.core.progress import SourceProgress
 from taskrunner.core.batch_limit import BatchLimit, LimitUnit
 from taskrunner.core.failures import Explain, no_explanation
@@ -79,10 +80,12 @@ class ReadContext:
         spark_format: str,
         schema: str | None,
         options: Mapping[str, str],
-        path: Path | None = None,
+        path: Path | Location | None = None,
     ) -> DataFrame:
         """The rows of one of Spark's data sources, as a stream or all at once."""
-        uri = None if path is None else hadoop_path(path)
+        uri = None
+        if path is not None:
+            uri = hadoop_path(path) if isinstance(path, Path) else str(path)
         if self.mode is Mode.STREAMING:
             stream = self.spark.readStream.format(spark_format).options(**options)
             return (stream.schema(schema) if schema else stream).load(uri)

@@ -18,6 +18,7 @@ from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.ids import AttemptNumber, JobId
 from taskrunner.core.failures import Explain, no_explanation
 from taskrunner.sinks.directory import Guard
+from taskrunner.sinks.output_files import FilesOf, local_files
 from taskrunner.snapshots.layout import JobLayout
 from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.reading_back import LastRows, ReadBackContext
@@ -55,6 +56,8 @@ class OutputPlaces:
     layout: JobLayout
     resolve: Callable[[str], Path]
     """Resolves a path in the graph. Raises `PathNotAllowed`."""
+    files_of: FilesOf = local_files
+    """The operations on the directory of a files sink; remote directories need a Spark session."""
 
 
 def _any_rows(sink: Sink, connector: SinkConnector, rows: DataFrame) -> None:
@@ -80,7 +83,7 @@ class SinkWriter(Generic[K]):
     """What a failure of a query means, if it comes from such a sink, and what to do."""
     lost_batches: Callable[[Sink, K, OutputPlaces], Mapping[int, str]] = _nothing_lost
     """Batches that such a sink has committed and cannot publish, each with the reason: they have to
-    be run again. Asked before Spark runs and before the state to start from is chosen. Only looks.
+    be run again. Asked before the state to start from is chosen. Only looks.
     """
     withdraws: bool = False
     """Whether its sinks have `BatchSink.withdraw`: then a change of the job that is rolled back

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from jobmanager.core.errors import PathNotAllowed
 from jobmanager.core.paths.allowed_paths import AllowedPaths
@@ -36,7 +37,7 @@ class InputFiles:
                 seen = max(seen, number)
                 if path.startswith(self._own):
                     continue
-                if fault := place_fault(self._rule, path):
+                if fault := place_fault(self._rule, _named(path)):
                     raise PathNotAllowed(f"an input file: {fault}")
             self._seen[source.name] = seen
 
@@ -52,6 +53,13 @@ def _entries(source: Path, seen: int) -> Iterator[tuple[int, str]]:
             number, path = found.get("batchId"), found.get("path")
             if isinstance(path, str) and isinstance(number, int) and number > seen:
                 yield number, path
+
+
+def _named(path: str) -> str:
+    """The path as a graph would name it: Spark's log has URIs with percent-encoding, which only the
+    rules about `file:` URIs decode.
+    """
+    return path if path.startswith("file:") else unquote(path)
 
 
 def _document(line: str) -> dict[str, Any]:

@@ -12,7 +12,8 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 from jobmanager.core.errors import PathNotAllowed
-from jobmanager.core.graph.job_graph import Mode
+from jobmanager.core.graph.connectors.files import FilesSink
+from jobmanager.core.graph.job_graph import JobGraph, Mode
 from jobmanager.core.graph.scripts import Script
 from jobmanager.core.graph.sinks import Sink, unfenced_sinks
 from jobmanager.core.graph.sources import Source
@@ -25,6 +26,7 @@ from taskrunner.core.invalid_vertex import InvalidVertex, VertexRefused
 from taskrunner.core.restore import FromScratch, Restore
 from taskrunner.core.secret_fields import with_secrets
 from taskrunner.secret_lookup import SecretLookup, SecretMissing
+from taskrunner.sinks.output_files import FilesOf, OutputFiles, Place
 from taskrunner.sinks.outputs import Output, outputs_of, prepare_outputs
 from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
@@ -34,6 +36,7 @@ from taskrunner.spark.compile.compiler import Compiler
 from taskrunner.spark.compile.models import JobModels, SeenModels
 from taskrunner.spark.compile.sources import Sources
 from taskrunner.spark.connectors.batch_sink import BatchSink, BatchWriter
+from taskrunner.spark.connectors.hadoop_files import files_of
 from taskrunner.spark.connectors.reading import ReadContext
 from taskrunner.spark.connectors.refreshes import Refreshes
 from taskrunner.spark.connectors.registry import READERS, WRITERS
@@ -99,7 +102,8 @@ class SparkJob:
         self._check_fence_time = check_fence_time
         self.unfenced = tuple(one.id for one in unfenced_sinks(subject.graph.vertices))
         """Sinks that this attempt could write to after it was replaced."""
-        self._restoring = Restoring(spark, subject, places, past)
+        self._files_of = self._operations_on(spark)
+        self._restoring = Restoring(spark, subject, places, past, self._files_of)
         self._scripts = scripts_of(spark, places)
         self._refreshes = Refreshes()
         self._reading = ReadContext(
@@ -154,7 +158,7 @@ class SparkJob:
         sources = Sources(self._reading, self._secret)
         regions = plan_of(graph, self._subject.parallelism).regions
         outputs = self._outputs(regions)
-        staging = prepare_outputs(self._places.layout, outputs)
+        staging = prepare_outputs(self._places.layout, outputs, self._files_of)
         prove_directories(self._spark, [self._places.layout.directory, *staging])
         self._restoring.withdraw_abandoned_outputs(outputs, self._fence.holding)
         TableWithdrawals(self._places.layout, self._subject, self._open).before_the_attempt(
@@ -305,6 +309,14 @@ class SparkJob:
                 found += outputs_of(self._subject.graph, [sink.id], self._places.resolve)
         return found
 
+    def _operations_on(self, spark: SparkSession) -> FilesOf:
+        """The operations on the directories of files sinks."""
+
+        def of(place: Place) -> OutputFiles:
+            return files_of(spark, sinks_of(self._subject.graph, self._secret))(place)
+
+        return of
+
     def _sink(self, vertex_id: VertexId) -> Sink:
         sink = self._subject.graph.vertex(vertex_id)
         assert isinstance(sink, Sink)
@@ -320,6 +332,15 @@ class SparkJob:
         if not isinstance(script, Script):
             raise VertexRefused("connector script is for the queries of scripts")
         return ScriptBatches(self._scripts.writer(script))
+
+
+def sinks_of(graph: JobGraph, secret: SecretLookup) -> list[Sink]:
+    """The files sinks of a graph, with secrets. Raises `SecretMissing`."""
+    return [
+        with_secrets(one, secret)
+        for one in graph.vertices
+        if isinstance(one, Sink) and isinstance(one.connector, FilesSink)
+    ]
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from taskrunner import logs
 from taskrunner.core import restore
 from taskrunner.core.restore import FromSavepoint, FromScratch, Restore
 from taskrunner.sinks.directory import Guard
+from taskrunner.sinks.output_files import FilesOf
 from taskrunner.sinks.outputs import Output, note_outputs, withdraw_abandoned
 from taskrunner.snapshots.clone import Clones, Past
 from taskrunner.snapshots.snapshot import AttemptContext
@@ -32,12 +33,18 @@ class Restoring:
     """Restores the regions of one attempt. The epoch must have been raised."""
 
     def __init__(
-        self, spark: SparkSession, subject: AttemptContext, places: JobPaths, past: Past
+        self,
+        spark: SparkSession,
+        subject: AttemptContext,
+        places: JobPaths,
+        past: Past,
+        files_of: FilesOf,
     ) -> None:
         self._spark = spark
         self._subject = subject
         self._places = places
         self._past = past
+        self._files_of = files_of
         self._clones = Clones(places.layout, subject.attempt, past)
         self.chosen: dict[RegionId, Restore] = {}
         """What each region was restored from."""
@@ -47,8 +54,8 @@ class Restoring:
         """Withdraws output of rolled-back attempts in directories this attempt does not use."""
         layout, job, origin = self._places.layout, self._subject.job, self._past.origin
         if origin is not None and origin.job == job:
-            withdraw_abandoned(layout, job, outputs, origin.manifest.attempt, guard)
-        note_outputs(layout, outputs)
+            withdraw_abandoned(layout, job, outputs, origin.manifest.attempt, guard, self._files_of)
+        note_outputs(layout, outputs, self._files_of)
 
     def restore(self, region: Region, sinks: Sequence[BatchSink]) -> None:
         """Makes the region's Spark checkpoint directory, and withdraws later output.
@@ -56,7 +63,9 @@ class Restoring:
         The directory gets its name last: after a crash in here the next attempt finds no
         directory, and does everything again.
         """
-        places = OutputPlaces(self._subject.job, self._places.layout, self._places.resolve)
+        places = OutputPlaces(
+            self._subject.job, self._places.layout, self._places.resolve, self._files_of
+        )
         lost = lost_batches(self._subject.graph, region.sinks, places)
         choice = self._clones.choose(region.id, lost)
         draft = self._clones.draft(region.id, choice)

@@ -14,8 +14,11 @@ from taskrunner.spark.session import java_options
 from taskrunner.spark.session.session import close_session, open_session, settings
 from tests.integration.spark.jobs import JobUnderTest
 from tests.integration.spark.runner_process import Site
+from tests.support import s3a
 from tests.support.connector_jars import installed_jars
+from tests.support.hdfs import Hdfs, an_hdfs
 from tests.support.renewed import Renewed, renewed
+from tests.support.s3a import Bucket, a_bucket
 
 
 @contextmanager
@@ -80,3 +83,18 @@ def site(tmp_path: Path) -> Iterator[Site]:
     yield site
     for process in site.processes:
         process.end()
+
+
+@pytest.fixture(scope="session")
+def hdfs() -> Iterator[Hdfs]:
+    """One for all tests: each has a directory of its own."""
+    with an_hdfs() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def bucket() -> Iterator[Bucket]:
+    if not s3a.is_wanted():
+        pytest.skip(f"needs the client of S3 in the session: {s3a.VARIABLE}=1, as in make chaos")
+    with a_bucket() as made:
+        yield made

@@ -8,11 +8,14 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
+from io import BytesIO
 from pathlib import Path
 from typing import Any, ClassVar
+from uuid import uuid4
 
 import deltalake
 import psycopg
+import pyarrow.parquet
 import pytest
 
 from jobmanager.core.ids import AttemptNumber, VertexId
@@ -32,9 +35,11 @@ from tests.integration.spark.jobs import JobUnderTest, Row, files_sink
 from tests.support.cassandra_server import KEYSPACE, CassandraUnderTest, a_cassandra
 from tests.support.connector_jars import VARIABLE, installed_jars
 from tests.support.databases import fresh_database
+from tests.support.hdfs import Hdfs
 from tests.support.kafka import Broker, a_broker
 from tests.support.postgres_tcp import JdbcPostgres, over_tcp
 from tests.support.redis_server import RedisUnderTest, a_redis
+from tests.support.s3a import Bucket
 from tests.support.search_server import SearchUnderTest, a_search_server
 
 
@@ -89,6 +94,42 @@ class Files(ContractSink):
     @staticmethod
     def when(step: str, action: Callable[[], None]) -> Callable[[], None]:
         return _call_after_step(SinkDirectory, step, action)
+
+
+class RemoteFiles(Files):
+    """Files on a remote file system, which are read by another client than Spark's."""
+
+    fixture: ClassVar[str]
+
+    def __init__(self, store: Hdfs | Bucket) -> None:
+        self.store = store
+        self.directory = f"/{uuid4().hex}/all orders"
+        self.options = store.options if isinstance(store, Bucket) else {}
+
+    @classmethod
+    @contextmanager
+    def opened(cls, request: pytest.FixtureRequest, root: Path) -> Iterator["ContractSink"]:
+        yield cls(request.getfixturevalue(cls.fixture))
+
+    def vertex(self, after: str) -> Row:
+        path = f"{self.store.uri}{self.directory}"
+        return files_sink(after, path=path, options=dict(self.options))
+
+    def rows(self, job: JobUnderTest) -> list[Row]:
+        found: list[Row] = []
+        for name in self.store.files(self.directory):
+            content = BytesIO(self.store.get(f"{self.directory}/{name}"))
+            found += pyarrow.parquet.read_table(content).to_pylist()
+        return found
+
+
+class HdfsFiles(RemoteFiles):
+    fixture = "hdfs"
+
+
+class S3Files(RemoteFiles):
+    is_long = True
+    fixture = "bucket"
 
 
 class Jdbc(ContractSink):
@@ -388,6 +429,8 @@ class Cassandra(ContractSink):
 
 SINKS: Mapping[str, type[ContractSink]] = {
     "files": Files,
+    "hdfs": HdfsFiles,
+    "s3a": S3Files,
     "jdbc": Jdbc,
     "jdbc_plain": JdbcPlain,
     "jdbc_upsert": JdbcUpsert,

@@ -8,7 +8,8 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+from uuid import uuid4
 
 import pytest
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
@@ -16,7 +17,9 @@ from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from tests.integration.spark.fed_files import ALL_ROWS, ROWS_A_FILE, files_source, put_file
 from tests.integration.spark.jobs import Row
 from tests.support.connector_jars import VARIABLE, installed_jars
+from tests.support.hdfs import Hdfs
 from tests.support.kafka import Broker, a_broker
+from tests.support.s3a import Bucket
 
 SCHEMA = "id BIGINT, k STRING, v BIGINT, ts TIMESTAMP"
 
@@ -34,7 +37,7 @@ class ContractSource:
 
     @classmethod
     @contextmanager
-    def opened(cls, root: Path) -> Iterator["ContractSource"]:
+    def opened(cls, request: pytest.FixtureRequest, root: Path) -> Iterator["ContractSource"]:
         """A source with everything that it needs, such as a server."""
         yield cls(root)
 
@@ -50,6 +53,43 @@ class ContractSource:
 class Files(ContractSource):
     def vertices(self) -> list[Row]:
         return [files_source()]
+
+
+class RemoteFiles(ContractSource):
+    """Files on a remote file system, which another client than Spark's puts there."""
+
+    fixture: ClassVar[str]
+
+    def __init__(self, root: Path, store: Hdfs | Bucket) -> None:
+        super().__init__(root)
+        self.store = store
+        self.directory = f"/{uuid4().hex}/new orders"
+        self.options = store.options if isinstance(store, Bucket) else {}
+
+    @classmethod
+    @contextmanager
+    def opened(cls, request: pytest.FixtureRequest, root: Path) -> Iterator[ContractSource]:
+        yield cls(root, request.getfixturevalue(cls.fixture))
+
+    def vertices(self) -> list[Row]:
+        path = f"{self.store.uri}{self.directory}"
+        return [files_source(path=path, options=dict(self.options))]
+
+    def feed(self, number: int) -> None:
+        lines = "".join(json.dumps(row) + "\n" for row in part(number))
+        self.store.put(
+            f"{self.directory}/{number:03d}.json",
+            lines.encode(),
+            modified_ms=(1_700_000_000 + number) * 1000,
+        )
+
+
+class HdfsFiles(RemoteFiles):
+    fixture = "hdfs"
+
+
+class S3Files(RemoteFiles):
+    fixture = "bucket"
 
 
 class OneFileABatch(SimpleDataSourceStreamReader):
@@ -105,7 +145,7 @@ class Kafka(ContractSource):
 
     @classmethod
     @contextmanager
-    def opened(cls, root: Path) -> Iterator[ContractSource]:
+    def opened(cls, request: pytest.FixtureRequest, root: Path) -> Iterator[ContractSource]:
         if not installed_jars():
             pytest.skip(f"needs the jars of Kafka: make jars, and {VARIABLE}")
         with a_broker() as broker:
@@ -150,6 +190,8 @@ class AnyFormat(Kafka):
 
 SOURCES: dict[str, type[ContractSource]] = {
     "files": Files,
+    "hdfs": HdfsFiles,
+    "s3a": S3Files,
     "python": PythonClass,
     "kafka": Kafka,
     "spark": AnyFormat,

@@ -53,6 +53,20 @@ def test_a_sound_graph_has_a_plan_and_no_fault(handler: RequestHandler, tmp_path
     assert not (tmp_path / "out").exists()
 
 
+def test_files_on_remote_file_systems_are_not_looked_at(
+    handler: RequestHandler, tmp_path: Path
+) -> None:
+    """The server may have no credentials, and no way there: nobody listens on these ports."""
+    source = {"id": "rows", "op": "source", "connector": "files", "format": "json"}
+    source |= {"path": "hdfs://127.0.0.1:1/in", "schema": "k STRING, v BIGINT"}
+    sink = files_sink("sums", path="s3a://bucket/out", options={"fs.s3a.secret.key": "${secret:x}"})
+
+    found = analyse(handler, tmp_path, source, SUMS, sink)
+
+    assert found.faults == []
+    assert not (tmp_path / "no-files").exists()
+
+
 def test_every_fault_is_found_at_once_with_its_field(
     handler: RequestHandler, tmp_path: Path
 ) -> None:

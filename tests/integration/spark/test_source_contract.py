@@ -30,7 +30,7 @@ class Crash(Exception):
 # Tests name `source` before `job`, so that the job ends before the server from which it reads.
 @pytest.fixture
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ContractSource]:
-    with SOURCES[request.param].opened(tmp_path) as opened:
+    with SOURCES[request.param].opened(request, tmp_path) as opened:
         yield opened
 
 

@@ -71,3 +71,19 @@ def test_rows_of_the_job_itself_and_logs_of_other_sources_are_fine(
     (tmp_path / "query/sources/1/0").write_text("v1\n1700000000000")
 
     found.check()
+
+
+def test_a_file_on_a_remote_file_system_has_to_be_below_an_allowed_path(tmp_path: Path) -> None:
+    """Spark's log has the names of files with percent-encoding."""
+    rule = path_rules(["s3a://bucket/new orders"], [], str(tmp_path)).graphs
+    found = InputFiles(tmp_path / "query", rule, (tmp_path / "job").as_uri())
+    log = tmp_path / "query" / "sources" / "0"
+    write(log / "0", (0, "s3a://bucket/new%20orders/a%20b.json"))
+    found.check()
+
+    for number, path in enumerate(
+        ["s3a://bucket/other", "s3a://bucket/new%20orders/%2E%2E/other", "s3a://b2/new%20orders/x"]
+    ):
+        write(log / str(number + 1), (number + 1, path))
+        with pytest.raises(PathNotAllowed):
+            found.check()

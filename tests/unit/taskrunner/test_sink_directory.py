@@ -1,7 +1,7 @@
 import shutil
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
 import pyarrow
 import pyarrow.orc
@@ -20,6 +20,7 @@ from taskrunner.core.staged_rows import (
     contradiction,
 )
 from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.sinks.output_files import LOCAL, LocalFiles, OutputFiles
 from taskrunner.sinks.staged_files import staged_files
 from tests.unit.taskrunner.builders import JOB, SINK
 
@@ -44,6 +45,7 @@ def a_sink(
     attempt: int = 1,
     after_step: Callable[[str], None] = lambda step: None,
     compaction: CompactionLimits | None = None,
+    files: OutputFiles = LOCAL,
 ) -> SinkDirectory:
     return SinkDirectory(
         root / "sink",
@@ -53,7 +55,26 @@ def a_sink(
         nullcontext,
         after_step=after_step,
         compaction=compaction or CompactionLimits(),
+        files=files,
     )
+
+
+class CopiedFiles(LocalFiles):
+    """Files as an object store has them: a rename is a copy and a deletion, and the process may die
+    between the two.
+    """
+
+    def __init__(self, after_step: Callable[[str], None] = lambda step: None) -> None:
+        self._after_step = after_step
+
+    def rename(self, before: PurePath, after: PurePath) -> None:
+        if self.size(after) is None or self.size(after) != self.size(before):
+            shutil.copyfile(before, after)
+            self._after_step("copied")
+        Path(before).unlink()
+
+    def publish(self, staged: PurePath, final: PurePath) -> None:
+        self.rename(staged, final)
 
 
 def write(sink: SinkDirectory, batch: int, parts: int = 2, held: bool = False) -> None:
@@ -61,7 +82,7 @@ def write(sink: SinkDirectory, batch: int, parts: int = 2, held: bool = False) -
     if sink.state_of(batch) is not None:
         sink.finish(batch)
         return
-    staged = sink.stage(batch)
+    staged = Path(sink.stage(batch))
     staged.mkdir()
     files = [staged / f"part-{part:05d}-x-c000.json" for part in range(parts)]
     for part, file in enumerate(files):
@@ -118,6 +139,35 @@ def test_wherever_it_crashes_each_row_is_seen_once_in_the_end(
     # Then every row is there once, and nothing is left behind
     assert rows(tmp_path) == ["0:0", "0:1", "1:0", "1:1"]
     assert list(tmp_path.glob(".sink.headgate/*/*/staging/*")) == []
+
+
+@pytest.mark.parametrize("steps", range(1, 14))
+@pytest.mark.parametrize("last_kept", [1, 0, -1])
+@pytest.mark.parametrize("held", [True, False])
+def test_wherever_it_crashes_where_a_rename_is_a_copy_each_row_is_seen_once_in_the_end(
+    tmp_path: Path, steps: int, last_kept: int, held: bool
+) -> None:
+    """Two records of one batch may be left, and two names of one file."""
+    crash = crash_after(steps)
+    with suppress(Crash):
+        sink = a_sink(tmp_path, after_step=crash, files=CopiedFiles(crash))
+        for batch in range(2):
+            write(sink, batch, held=held)
+            sink.show_up_to(batch)
+    crash = crash_after(steps // 2)
+    with suppress(Crash):
+        a_sink(tmp_path, 2, crash, files=CopiedFiles(crash)).recover(last_kept, last_kept)
+
+    sink = a_sink(tmp_path, 3, files=CopiedFiles())
+    sink.recover(last_kept, last_kept)
+    seen = set(rows(tmp_path))
+    assert seen <= {f"{batch}:{part}" for batch in range(last_kept + 1) for part in range(2)}
+    for batch in range(2):
+        write(sink, batch)
+
+    assert rows(tmp_path) == ["0:0", "0:1", "1:0", "1:1"]
+    assert list(tmp_path.glob(".sink.headgate/*/*/staging/*")) == []
+    assert {one.name for one in tmp_path.glob(".sink.headgate/*/*/*.json")} == {"0.json", "1.json"}
 
 
 @pytest.mark.parametrize("steps", range(1, 8))
@@ -180,7 +230,7 @@ def test_nothing_is_private_inside_the_readers_directory(tmp_path: Path) -> None
 
 def test_what_failed_before_it_was_decided_leaves_nothing(tmp_path: Path) -> None:
     sink = a_sink(tmp_path)
-    staged = sink.stage(0)
+    staged = Path(sink.stage(0))
     staged.mkdir()
 
     sink.abandon(0, staged)
@@ -245,7 +295,7 @@ def test_a_batch_whose_staged_file_changed_is_not_decided(
 @pytest.mark.parametrize("file_format", [FileFormat.PARQUET, FileFormat.JSON])
 def test_rows_without_files_are_not_published(tmp_path: Path, file_format: FileFormat) -> None:
     sink = a_sink(tmp_path)
-    staged = sink.stage(7)
+    staged = Path(sink.stage(7))
 
     with pytest.raises(BatchIncomplete, match="batch 7: Spark counted 500 rows, but no file"):
         sink.commit(7, staged, BatchCount(500), staged_files(staged, file_format), held=False)
@@ -259,7 +309,7 @@ def test_rows_are_counted_in_the_footers(
     tmp_path: Path, file_format: FileFormat, counted: int
 ) -> None:
     sink = a_sink(tmp_path)
-    staged = sink.stage(0)
+    staged = Path(sink.stage(0))
     staged.mkdir()
     for part, ids in enumerate([[], [1, 2], [3, 4]]):
         rows_of_part = pyarrow.table({"id": pyarrow.array(ids, pyarrow.int64())})

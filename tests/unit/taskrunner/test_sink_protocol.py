@@ -13,7 +13,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from jobmanager.core.ids import AttemptNumber
 from taskrunner.core.sink_segments import CompactionLimits
 from taskrunner.sinks.directory import SinkDirectory
-from tests.unit.taskrunner.test_sink_directory import Crash, a_sink, crash_after, rows, write
+from taskrunner.sinks.output_files import LOCAL
+from tests.unit.taskrunner.test_sink_directory import (
+    CopiedFiles,
+    Crash,
+    a_sink,
+    crash_after,
+    rows,
+    write,
+)
 
 NEVER = 1_000
 STEPS = st.one_of(st.just(NEVER), st.integers(1, 9), st.integers(1, 60))
@@ -35,9 +43,10 @@ class SinkUnderFire(RuleBasedStateMachine):
     def teardown(self) -> None:
         shutil.rmtree(self.root)
 
-    @initialize(held=st.booleans(), compaction=COMPACTION)
-    def choose_visibility(self, held: bool, compaction: CompactionLimits) -> None:
+    @initialize(held=st.booleans(), compaction=COMPACTION, copies=st.booleans())
+    def choose_visibility(self, held: bool, compaction: CompactionLimits, copies: bool) -> None:
         self.held = held
+        self.copies = copies
         self.compaction = compaction
 
     @rule(batches=st.integers(2, 12))
@@ -142,7 +151,9 @@ class SinkUnderFire(RuleBasedStateMachine):
             self.recover(last_kept, NEVER)
 
     def sink(self, steps: int) -> SinkDirectory:
-        return a_sink(self.root, self.attempt, crash_after(steps), self.compaction)
+        crash = crash_after(steps)
+        files = CopiedFiles(crash) if self.copies else LOCAL
+        return a_sink(self.root, self.attempt, crash, self.compaction, files)
 
 
 def parts_of(batch: int) -> int:

@@ -10,6 +10,9 @@ from jobmanager.core.graph.connectors.sink_connector import SinkConnector
 from jobmanager.core.graph.connectors.source_connector import SourceConnector
 from jobmanager.core.graph.document_fields import Fields
 from jobmanager.core.graph.file_format import FileFormat, read_format
+from jobmanager.core.paths.location import files_fault, remote_location
+
+_LEAST_FILE, _MOST_FILE = 1 << 10, 1 << 40
 
 
 class Visibility(StrEnum):
@@ -32,7 +35,7 @@ class FilesSource(SourceConnector):
     def read(cls, fields: Fields) -> Self:
         return cls(
             read_format(fields),
-            fields.text("path"),
+            _read_path(fields),
             fields.integer("max_files_per_batch", None, least=1),
             fields.flag("bounded", False),
         )
@@ -49,13 +52,13 @@ class FilesSource(SourceConnector):
 
     @property
     def requires(self) -> tuple[str, ...]:
-        return self.format.requires
+        return (*self.format.requires, *_packages_of(self.path))
 
     def places(self) -> Iterator[tuple[str, str]]:
         yield "path", self.path
 
     def code_in(self, options: Mapping[str, str]) -> str | None:
-        return None
+        return _code_in(options)
 
     @property
     def can_be_static(self) -> bool:
@@ -78,25 +81,28 @@ class FilesSink(SinkConnector):
     path: str
     partition_by: tuple[str, ...] = ()
     visibility: Visibility = Visibility.BATCH
+    target_file_size: int | None = None
+    """About how many bytes a file should have. None: each task of Spark writes its own files."""
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
         return cls(
             read_format(fields),
-            fields.text("path"),
+            _read_sink_path(fields),
             fields.names("partition_by"),
             fields.choice("visibility", Visibility, Visibility.BATCH),
+            fields.byte_size("target_file_size", least=_LEAST_FILE, most=_MOST_FILE),
         )
 
     @property
     def requires(self) -> tuple[str, ...]:
-        return self.format.requires
+        return (*self.format.requires, *_packages_of(self.path))
 
     def places(self) -> Iterator[tuple[str, str]]:
         yield "path", self.path
 
     def code_in(self, options: Mapping[str, str]) -> str | None:
-        return None
+        return _code_in(options)
 
     @property
     def guarantee(self) -> str:
@@ -111,7 +117,8 @@ class FilesSink(SinkConnector):
         return self.visibility is Visibility.CHECKPOINT
 
     def exclusive_output(self, normal: Callable[[str], str]) -> str | None:
-        return normal(self.path)
+        remote = remote_location(self.path)
+        return normal(self.path) if remote is None else str(remote)
 
     @property
     def fault_in_complete_mode(self) -> str | None:
@@ -134,6 +141,35 @@ class FilesSink(SinkConnector):
                 "combine them into one column in a map before the sink"
             )
             yield "format", message
+
+
+def _read_path(fields: Fields) -> str:
+    path = fields.text("path")
+    if fault := files_fault(path):
+        fields.fault("path", fault)
+        return ""
+    return path
+
+
+def _read_sink_path(fields: Fields) -> str:
+    path = _read_path(fields)
+    remote = remote_location(path)
+    if remote is not None and not remote.path.name:
+        fields.fault(
+            "path", f"{path!r} has no directory: staged files are next to the sink's directory"
+        )
+    return path
+
+
+def _packages_of(path: str) -> tuple[str, ...]:
+    """Spark has the client of HDFS, but not that of S3."""
+    return ("s3",) if path.startswith("s3a:") else ()
+
+
+def _code_in(options: Mapping[str, str]) -> str | None:
+    """Settings of a file system name classes, and stay in the process of the runner."""
+    named = next((one for one in options if one.lower().startswith("fs.")), None)
+    return f"sets the file system's {named}, which can name a class" if named else None
 
 
 SOURCES = (FilesSource,)

@@ -72,8 +72,6 @@ def a_graph(source: dict[str, Any] | None = None, sink: dict[str, Any] | None = 
         ("/srv/in/../x", "file", "/srv/x"),
         ("file:///srv/in", "file", "/srv/in"),
         ("s3a://bucket/a/b", "s3://bucket", "a/b"),
-        ("s3://bucket", "s3://bucket", "/"),
-        ("gs://bucket/a", "gs://bucket", "a"),
         ("hdfs://nn:8020/a/b", "hdfs://nn:8020", "/a/b"),
     ],
 )
@@ -82,6 +80,16 @@ def test_names_of_files(path: str, namespace: str, name: str) -> None:
     sink = {"connector": "files", "format": "json", "path": path}
 
     assert names(inputs_of(a_graph(source), "/data")) == [(namespace, name)]
+    assert names(outputs_of(a_graph(sink=sink), "/data")) == [(namespace, name)]
+
+
+@pytest.mark.parametrize(
+    ("path", "namespace", "name"),
+    [("s3://bucket", "s3://bucket", "/"), ("gs://bucket/a", "gs://bucket", "a")],
+)
+def test_names_of_tables_in_object_stores(path: str, namespace: str, name: str) -> None:
+    sink = {"connector": "delta", "path": path}
+
     assert names(outputs_of(a_graph(sink=sink), "/data")) == [(namespace, name)]
 
 
