@@ -2,8 +2,8 @@
 size.
 
 The size of a file is known only when it is written. It is estimated from the rows of the batch and
-from the bytes that a row took in files that the sink wrote before; for the first batch, from the
-bytes that the rows take in Spark's memory.
+from the bytes that a row took in files that the sink wrote before: those of the batch before, or of
+a sample of the first batch.
 """
 
 from collections.abc import Iterable

@@ -36,6 +36,9 @@ from taskrunner.spark.session.hadoop_path import WITHOUT_PATTERNS, hadoop_path
 _MOST_FILES = 50
 """So many files are read for the last rows, at most."""
 
+_SAMPLE = 10_000
+"""Rows that are measured before the first batch."""
+
 
 class ExactlyOnceFiles(BatchSink):
     """A replayed batch is computed (its state is needed), but not written."""
@@ -66,7 +69,7 @@ class ExactlyOnceFiles(BatchSink):
             return count
         staged = self._directory.stage(batch)
         try:
-            with self._sized(rows) as (sized, options):
+            with self._sized(rows, batch) as (sized, options):
                 return self._write(sized, batch, staged, options)
         except BaseException:
             self._directory.abandon(batch, staged)
@@ -88,7 +91,7 @@ class ExactlyOnceFiles(BatchSink):
         self._directory.show_up_to(batch)
 
     @contextmanager
-    def _sized(self, rows: DataFrame) -> Iterator[tuple[DataFrame, Mapping[str, str]]]:
+    def _sized(self, rows: DataFrame, batch: int) -> Iterator[tuple[DataFrame, Mapping[str, str]]]:
         """The same rows in as many tasks as give files of about the wanted size, and the options
         with which they are written. The rows are computed once, and kept by Spark until then.
         """
@@ -98,14 +101,29 @@ class ExactlyOnceFiles(BatchSink):
             return
         with counted_before(rows) as (kept, count):
             per_row = self._bytes_per_row or self._directory.last_bytes_per_row()
-            if per_row is None:
-                per_row = bytes_in_memory(kept) / max(count, 1)
-            split = file_sizes.split(count, per_row, target, kept.rdd.getNumPartitions())
+            if per_row is None and count > 0:
+                per_row = self._measured(kept, min(count, _SAMPLE), batch)
+            split = file_sizes.split(count, per_row or 0, target, kept.rdd.getNumPartitions())
             # the rows of a directory in one task, or else each task has a file in each directory
             sized = (
                 kept.repartition(split.tasks, *columns) if columns else kept.coalesce(split.tasks)
             )
             yield sized, {"maxRecordsPerFile": str(split.most_rows), **self._sink.options}
+
+    def _measured(self, kept: DataFrame, count: int, batch: int) -> float:
+        """The bytes of a row in a file, from a sample of so many rows that is written and deleted.
+        It is staged like a batch: after a crash nobody knows it, and it is deleted.
+        """
+        staged = self._directory.stage(batch)
+        try:
+            sample = kept.limit(count).drop(*self._files.partition_by).write
+            sample.format(self._files.format).options(**self._sink.options).save(
+                self._store.uri(staged)
+            )
+            found = self._store.files_below(staged).items()
+            return sum(size for path, size in found if path.name.startswith("part-")) / count
+        finally:
+            self._directory.discard(staged)
 
     def _write(
         self, rows: DataFrame, batch: int, staged: PurePath, options: Mapping[str, str]
@@ -135,12 +153,6 @@ def _read(source: Source, files: FilesSource, context: ReadContext) -> DataFrame
     if first := context.first_limit(source, files, _SIZING):
         options["maxBytesPerTrigger"] = str(first)
     return context.load(files.format, source.schema, options, place)
-
-
-def bytes_in_memory(kept: DataFrame) -> int:
-    """What kept rows take in Spark's memory, as Spark estimates it."""
-    plan: Any = kept._jdf.queryExecution().optimizedPlan()
-    return int(str(plan.stats().sizeInBytes()))
 
 
 def _taken(start: Any, end: Any, log: Path) -> int | None:
