@@ -33,7 +33,7 @@ _INSTEAD = {
 
 
 @dataclass(frozen=True, slots=True)
-class TableColumn:
+class CqlColumn:
     name: str
     type: str
     kind: str
@@ -45,7 +45,7 @@ class TableColumn:
 
 
 def table_faults(
-    table: Sequence[TableColumn], rows: Mapping[str, str], key: Sequence[str], is_delete: bool
+    table: Sequence[CqlColumn], rows: Mapping[str, str], key: Sequence[str], is_delete: bool
 ) -> Iterator[tuple[str, str]]:
     """Everything that keeps rows (columns with Spark's types) from being written to a table, as
     field of the sink and message. Rows that only delete need no columns but the key.

@@ -41,7 +41,7 @@ class WriterRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class WriterReplaced:
     """Another attempt has taken the output over."""
 
     job: str
@@ -63,17 +63,17 @@ class BatchOver:
     """The batch is not open any more."""
 
 
-Refusal = Replaced | RecordLost | BatchOver
+Refusal = WriterReplaced | RecordLost | BatchOver
 
 
 def take_over(
     now: WriterRecord | None, job: str, sink: str, attempt: int, token: str
-) -> WriterRecord | Replaced:
+) -> WriterRecord | WriterReplaced:
     if now is None:
         return WriterRecord(job, sink, attempt, token)
     is_mine = (now.job, now.sink) == (job, sink)
     if is_mine and now.attempt > attempt:
-        return Replaced(now.job, now.attempt)
+        return WriterReplaced(now.job, now.attempt)
     return WriterRecord(job, sink, attempt, token, now.version, None, now.done if is_mine else None)
 
 
@@ -115,5 +115,5 @@ def refusal(now: WriterRecord | None, token: str, version: int) -> Refusal | Non
     return None if now.version == version and now.batch is not None else BatchOver()
 
 
-def _refusal(now: WriterRecord | None) -> Replaced | RecordLost:
-    return RecordLost() if now is None else Replaced(now.job, now.attempt)
+def _refusal(now: WriterRecord | None) -> WriterReplaced | RecordLost:
+    return RecordLost() if now is None else WriterReplaced(now.job, now.attempt)

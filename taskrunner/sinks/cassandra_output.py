@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import astuple, dataclass, field, fields
 from typing import Any
 
-from taskrunner.core.cql_types import TableColumn, cql_value
+from taskrunner.core.cql_types import CqlColumn, cql_value
 from taskrunner.core.store_failures import (
     RowsRefused,
     StoreLoginRefused,
@@ -179,7 +179,7 @@ class CassandraConnection:
         self._prepared: dict[str, Any] = {}
         self._records = f"{_quoted(store.keyspace)}.{_quoted(RECORDS)}"
 
-    def columns(self) -> list[TableColumn]:
+    def columns(self) -> list[CqlColumn]:
         """The columns of the table, those of the key first; none: there is no such table."""
         store = self._store
         found = self._execute(
@@ -189,7 +189,7 @@ class CassandraConnection:
         )
         order = {"partition_key": 0, "clustering": 1}
         rows = sorted(found, key=lambda one: (order.get(one.kind, 2), one.position))
-        return [TableColumn(one.column_name, one.type, one.kind) for one in rows]
+        return [CqlColumn(one.column_name, one.type, one.kind) for one in rows]
 
     def make_records(self) -> None:
         """Creates the table with the records, unless it is there."""

@@ -30,7 +30,7 @@ _LINES = "application/x-ndjson"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SearchAnswer:
     status: int
     body: Mapping[str, Any]
 
@@ -39,7 +39,7 @@ class Answer:
         return reason_of(self.body.get("error"))
 
 
-Ask = Callable[[str, str, str | None, Mapping[str, str], str], Answer]
+Ask = Callable[[str, str, str | None, Mapping[str, str], str], SearchAnswer]
 """Method, path, body, parameters, content type."""
 
 
@@ -84,7 +84,7 @@ class SearchClient:
 
     def ask(
         self, method: str, path: str, body: str | None = None, **parameters: str | int
-    ) -> Answer:
+    ) -> SearchAnswer:
         """Sends a request; answers of any status are returned, except refusals that mean the same
         for every request. Raises `StoreFailure`.
         """
@@ -139,7 +139,7 @@ def _elasticsearch(access: SearchAccess) -> tuple[Ask, Callable[[], None]]:
 
     def ask(
         method: str, path: str, body: str | None, parameters: Mapping[str, str], kind: str
-    ) -> Answer:
+    ) -> SearchAnswer:
         # the client's own methods add its major version, which servers before that refuse
         try:
             answer = client.transport.perform_request(
@@ -156,7 +156,7 @@ def _elasticsearch(access: SearchAccess) -> tuple[Ask, Callable[[], None]]:
                 f"{access.name} answers, and is not Elasticsearch: is it OpenSearch? Then write "
                 "connector: opensearch"
             )
-        return Answer(status, _mapping(answer.body))
+        return SearchAnswer(status, _mapping(answer.body))
 
     return ask, client.close
 
@@ -178,7 +178,7 @@ def _opensearch(access: SearchAccess) -> tuple[Ask, Callable[[], None]]:
 
     def ask(
         method: str, path: str, body: str | None, parameters: Mapping[str, str], kind: str
-    ) -> Answer:
+    ) -> SearchAnswer:
         headers = {"accept": _JSON} if body is None else {"accept": _JSON, "content-type": kind}
         try:
             found = client.transport.perform_request(
@@ -190,8 +190,8 @@ def _opensearch(access: SearchAccess) -> tuple[Ask, Callable[[], None]]:
             status = error.status_code
             if not isinstance(status, int):
                 raise _unreachable(access, error) from error
-            return Answer(status, _mapping(error.info))
-        return Answer(200, _mapping(found))
+            return SearchAnswer(status, _mapping(error.info))
+        return SearchAnswer(200, _mapping(found))
 
     return ask, client.close
 

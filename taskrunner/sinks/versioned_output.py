@@ -25,8 +25,8 @@ from taskrunner.core.writer_record import (
     BatchOver,
     RecordLost,
     Refusal,
-    Replaced,
     WriterRecord,
+    WriterReplaced,
 )
 from taskrunner.sinks.directory import Guard
 from taskrunner.snapshots.fence import Superseded
@@ -89,7 +89,7 @@ class OpenBatch:
         found = connection.read_record()
         record = found.record if found is not None else None
         refused = writer_record.refusal(record, self.token, self.version)
-        if isinstance(refused, Replaced):
+        if isinstance(refused, WriterReplaced):
             raise WriteOvertaken(_taken(self.store, refused))
         if refused is not None:
             raise _failure(self.store, refused, self.batch)
@@ -187,7 +187,7 @@ class VersionedOutput:
                 match decided:
                     case AlreadyWritten():
                         return decided
-                    case Replaced():
+                    case WriterReplaced():
                         raise self._replaced(decided)
                     case RecordLost() | BatchOver():
                         raise _failure(self._store, decided, batch)
@@ -202,7 +202,7 @@ class VersionedOutput:
             f"{self._store.name}? Give each job its own"
         )
 
-    def _replaced(self, by: Replaced) -> Superseded | OutputTaken:
+    def _replaced(self, by: WriterReplaced) -> Superseded | OutputTaken:
         message = _taken(self._store, by)
         if by.job == self._job.hex:
             return Superseded(message)
@@ -212,7 +212,7 @@ class VersionedOutput:
         return int(self._clock() * 1_000_000)
 
 
-def _taken(store: VersionedStore, by: Replaced) -> str:
+def _taken(store: VersionedStore, by: WriterReplaced) -> str:
     return f"attempt {by.attempt} of job {by.job} has taken over the {store.name}"
 
 

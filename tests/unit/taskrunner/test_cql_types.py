@@ -4,15 +4,15 @@ from uuid import UUID
 
 import pytest
 
-from taskrunner.core.cql_types import TableColumn, cql_value, fits, table_faults
+from taskrunner.core.cql_types import CqlColumn, cql_value, fits, table_faults
 
 TABLE = [
-    TableColumn("shop", "text", "partition_key"),
-    TableColumn("id", "bigint", "clustering"),
-    TableColumn("v", "int", "regular"),
-    TableColumn("tags", "frozen<set<text>>", "regular"),
-    TableColumn("clicks", "counter", "regular"),
-    TableColumn("owner", "text", "static"),
+    CqlColumn("shop", "text", "partition_key"),
+    CqlColumn("id", "bigint", "clustering"),
+    CqlColumn("v", "int", "regular"),
+    CqlColumn("tags", "frozen<set<text>>", "regular"),
+    CqlColumn("clicks", "counter", "regular"),
+    CqlColumn("owner", "text", "static"),
 ]
 
 

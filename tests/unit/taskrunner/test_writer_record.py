@@ -11,8 +11,8 @@ from taskrunner.core.writer_record import (
     BatchOver,
     RecordLost,
     Refusal,
-    Replaced,
     WriterRecord,
+    WriterReplaced,
 )
 
 JOB, OTHER, SINK = "job", "other", "out"
@@ -30,7 +30,7 @@ def test_a_later_attempt_takes_over_and_keeps_what_is_written_and_the_version() 
 
 
 def test_an_earlier_attempt_is_refused() -> None:
-    assert writer_record.take_over(RECORD, JOB, SINK, 2, "b") == Replaced(JOB, 3)
+    assert writer_record.take_over(RECORD, JOB, SINK, 2, "b") == WriterReplaced(JOB, 3)
 
 
 def test_another_job_takes_over_at_its_first_attempt_and_has_written_nothing() -> None:
@@ -67,7 +67,7 @@ def test_an_end_may_be_repeated_and_only_the_open_batch_ends() -> None:
 
 
 def test_a_lost_record_and_another_token_are_told_apart() -> None:
-    for found, refused in ((None, RecordLost()), (RECORD, Replaced(JOB, 3))):
+    for found, refused in ((None, RecordLost()), (RECORD, WriterReplaced(JOB, 3))):
         assert writer_record.begin(found, "mine", 9, 0) == refused
         assert writer_record.end(found, "mine", 8, 70) == refused
         assert writer_record.go_back(found, "mine", 0) == refused
@@ -144,7 +144,7 @@ def test_a_row_never_replaces_a_row_of_a_batch_that_was_opened_later(
                 latest = max(latest, which)
         elif is_stale:
             refused = decide(step, record, str(attempt - 1), number, clock)
-            assert refused == Replaced(JOB, attempt)
+            assert refused == WriterReplaced(JOB, attempt)
         else:
             decided = decide(step, record, str(attempt), number, clock)
             if isinstance(decided, WriterRecord):
