@@ -74,9 +74,6 @@ class Pair:
 
     def check_output(self, job: str) -> None:
         """What there is is right and there once, and nothing is missing before the newest."""
-        spark_dir = self.storage / "jobs" / job / "attempts" / "1" / "out"
-        if spark_dir.exists():
-            self.started_at = generator_started_at(spark_dir)
         expected = Bids(RATE, self.started_at).windows(MOST_ROWS, 2000)
 
         def is_complete() -> bool:
@@ -132,6 +129,8 @@ def job(pair: Pair) -> str:
         del document["vertices"][0]["rows"]
         pair.job = follower.submit(document)
         follower.until_checkpoint(pair.job, 1, within=START)
+        first = pair.storage / "jobs" / pair.job / "attempts" / "1" / "out"
+        pair.started_at = generator_started_at(first)
     return pair.job
 
 

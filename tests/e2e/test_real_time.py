@@ -129,6 +129,7 @@ def test_counts_are_exact_through_kill_rescale_and_a_change_of_style(
     kill_runner(server, job)
     until_counts(server, job, broker, out, 200)
 
+    server.until_state(job, "running")
     until_done(server, job, begin_rescale(server, job, 2))
     broker.send(topic, rows(200, 300))
     until_counts(server, job, broker, out, 300)

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 import jobmanager.client.state_commands  # noqa: F401 - adds its command to the app
+from jobmanager.client import exit_codes
 from jobmanager.client.cli import app, run
 from jobmanager.launchers import processes
 from tests.e2e.test_savepoints import take
@@ -257,7 +258,7 @@ def the_command_line_shows_it(
         said = capsys.readouterr()
         assert "from checkpoint" in said.out
         assert shown in said.out
-    assert run(app, ["state", job, "nothing", "--url", server.url]) == 1
+    assert run(app, ["state", job, "nothing", "--url", server.url]) == exit_codes.NOT_FOUND
 
 
 def environment(pid: int) -> set[bytes]:

@@ -381,7 +381,7 @@ def stored_hashes(server: ServerProcess) -> set[str]:
 
 @pytest.mark.long
 def test_a_graph_built_in_python_runs_with_its_own_code(server: ServerProcess) -> None:
-    assert "FINISHED" in run_python(server, str(_EXAMPLES / "batch_report.py"))
+    assert ": finished" in run_python(server, str(_EXAMPLES / "batch_report.py"))
     rows = [
         json.loads(line)
         for path in (server.directory / "data" / "out/report").glob("*.json")

@@ -1,5 +1,6 @@
 """`files`: Spark's own formats; a directory in which each committed row is seen exactly once."""
 
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path, PurePath
@@ -15,7 +16,7 @@ from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import AttemptNumber
 from jobmanager.core.paths.location import Location
 from jobmanager.core.snapshots.manifest import Ancestor
-from taskrunner.core import file_sizes
+from taskrunner.core import file_sizes, full_disk
 from taskrunner.core.batch_limit import LimitUnit
 from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.sinks.continuation import continue_output
@@ -200,6 +201,12 @@ def _last_rows(sink: Sink, files: FilesSink, context: ReadBackContext, rows: int
     )
 
 
+def _free_bytes(path: str) -> int | None:
+    """The space on the file system on which the path would be."""
+    there = next((one for one in Path(path).parents if one.exists()), None)
+    return shutil.disk_usage(there).free if there is not None else None
+
+
 def _range(first: int, last: int) -> str:
     return f"batch {last}" if first == last else f"batches {first} to {last}"
 
@@ -213,6 +220,11 @@ _SIZING: BatchSizing[FilesSource] = BatchSizing(
 READERS = (SourceReader(FilesSource, _read, sizing=_SIZING),)
 WRITERS = (
     SinkWriter(
-        FilesSink, ExactlyOnceFiles, _check_rows, lost_batches=_lost_batches, last_rows=_last_rows
+        FilesSink,
+        ExactlyOnceFiles,
+        _check_rows,
+        lambda causes: full_disk.explain(causes, _free_bytes),
+        lost_batches=_lost_batches,
+        last_rows=_last_rows,
     ),
 )
