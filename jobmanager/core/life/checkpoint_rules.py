@@ -73,7 +73,7 @@ def trigger(
     draft: Draft, kind: CheckpointKind, now: datetime, order: SavepointOrder | None = None
 ) -> CheckpointNumber:
     """Add the checkpoint with its awaited set, and send its barrier."""
-    job = draft.life.job
+    job, now = draft.life.job, _in_order(draft.life, now)
     number, settings = job.next_checkpoint, job.graph.checkpointing
     awaited = known_plans.awaited(job.graph, job.parallelism)
     checkpoint, _, effects = checkpoints.trigger(
@@ -89,6 +89,15 @@ def trigger(
         following = now + settings.interval
     draft.change_job(next_checkpoint=CheckpointNumber(number + 1), next_checkpoint_at=following)
     return number
+
+
+def _in_order(life: Life, now: datetime) -> datetime:
+    """The time of a trigger. The clock was read before the job was locked, and others may have come
+    first: checkpoints have their numbers in the order of time.
+    """
+    earlier = [one.triggered_at for one in life.checkpoints.values()]
+    running_at = life.attempt.attempt.running_at
+    return max([now, *earlier, *([running_at] if running_at else [])])
 
 
 def take_news(draft: Draft, news: CheckpointNews) -> AckOutcome:

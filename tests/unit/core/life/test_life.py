@@ -319,6 +319,18 @@ def test_old_checkpoints_go_but_not_what_another_job_starts_from() -> None:
     ]
 
 
+def test_checkpoints_are_in_the_order_of_time_whoever_read_the_clock_first() -> None:
+    story = a_running_story().then(events.CheckpointDue(after(20)))
+    story.asks(OperationKind.SAVEPOINT, at=19.9)  # waited for the lock of the job
+    first, second = (story.life.checkpoints[CheckpointNumber(number)] for number in (1, 2))
+
+    assert first.triggered_at == second.triggered_at == after(20)
+    running_at = story.life.attempt.attempt.running_at
+    assert running_at is not None
+    early = a_running_story().then(events.CheckpointRequested(running_at - timedelta(seconds=1)))
+    assert early.life.checkpoints[CheckpointNumber(1)].triggered_at == running_at
+
+
 def test_checkpoints_that_fail_again_and_again_fail_the_attempt() -> None:
     document = a_document(checkpointing={"interval": "10s", "tolerable_failures": 1})
     story = a_running_story(document).then(events.CheckpointDue(after(11)))
