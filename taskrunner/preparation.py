@@ -25,7 +25,7 @@ from taskrunner.snapshots.snapshot import AttemptContext, Snapshots
 from taskrunner.spark.connectors.hadoop_files import files_of
 from taskrunner.spark.connectors.registry import lost_batches
 from taskrunner.spark.connectors.writing import OutputPlaces
-from taskrunner.spark.run.job import SPARK_VERSION, SparkJob, sinks_of
+from taskrunner.spark.run.job import SPARK_VERSION, SparkJob, sinks_at
 from taskrunner.spark.run.job_paths import JobPaths, rules_of
 from taskrunner.spark.run.real_time_session import open_with_slots
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
@@ -112,7 +112,7 @@ class Preparation:
         """The operations on the directory of a files sink. Of a remote directory Spark has them."""
         if not isinstance(place, Location):
             return LOCAL
-        return files_of(self.session.open(chosen), sinks_of(graph, secret))(place)
+        return files_of(self.session.open(chosen), sinks_at(place, graph, secret))(place)
 
     def _past(self, graph: JobGraph, paths: JobPaths, files_of: FilesOf) -> Past:
         """The state that the attempt may start from. The restore point is opened only if a region

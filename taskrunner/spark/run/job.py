@@ -18,6 +18,7 @@ from jobmanager.core.graph.scripts import Script
 from jobmanager.core.graph.sinks import Sink, unfenced_sinks
 from jobmanager.core.graph.sources import Source
 from jobmanager.core.ids import RegionId, VertexId
+from jobmanager.core.paths.location import remote_location
 from jobmanager.core.plan.job_plan import Region, plan_of
 from jobmanager.core.progress import RegionProgress
 from jobmanager.protocol.messages import RepartitionedRegion
@@ -313,7 +314,7 @@ class SparkJob:
         """The operations on the directories of files sinks."""
 
         def of(place: Place) -> OutputFiles:
-            return files_of(spark, sinks_of(self._subject.graph, self._secret))(place)
+            return files_of(spark, sinks_at(place, self._subject.graph, self._secret))(place)
 
         return of
 
@@ -334,12 +335,15 @@ class SparkJob:
         return ScriptBatches(self._scripts.writer(script))
 
 
-def sinks_of(graph: JobGraph, secret: SecretLookup) -> list[Sink]:
-    """The files sinks of a graph, with secrets. Raises `SecretMissing`."""
+def sinks_at(place: Place, graph: JobGraph, secret: SecretLookup) -> list[Sink]:
+    """The files sinks of a graph in a remote place, with secrets; on this machine none is needed.
+    Raises `SecretMissing`.
+    """
     return [
         with_secrets(one, secret)
         for one in graph.vertices
         if isinstance(one, Sink) and isinstance(one.connector, FilesSink)
+        if remote_location(one.connector.path) == place
     ]
 
 

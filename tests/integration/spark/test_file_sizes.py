@@ -1,5 +1,6 @@
 """`target_file_size` against the sizes of real files, and the rows that a plain reader finds."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,20 @@ def run(job: JobUnderTest, **sink: Any) -> list[Path]:
 
 
 @pytest.fixture
-def many_files(job: JobUnderTest) -> JobUnderTest:
+def many_files(job: JobUnderTest) -> Iterator[JobUnderTest]:
     """About 16 bytes a row that no compression makes smaller, in 16 files."""
     spark = job.spark
-    spark.conf.set("spark.sql.files.maxPartitionBytes", "64KB")
-    spark.conf.set("spark.sql.files.openCostInBytes", "0")
+    many_tasks = {
+        "spark.sql.files.maxPartitionBytes": "64KB",
+        "spark.sql.files.openCostInBytes": "0",
+    }
+    for name, value in many_tasks.items():
+        spark.conf.set(name, value)
     rows = spark.range(ROWS).selectExpr("id", "CAST(id % 3 AS STRING) AS k", "rand(7) AS v")
     rows.repartition(16).write.parquet(str(job.root / "in"))
-    return job
+    yield job
+    for name in many_tasks:
+        spark.conf.unset(name)
 
 
 def rows_in(job: JobUnderTest) -> list[int]:

@@ -18,6 +18,7 @@ from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.core.restore import FromAttempt, FromCheckpoint
 from taskrunner.core.staged_rows import BatchIncomplete, StagedFile
 from taskrunner.reports import failure_of, region_failure
+from taskrunner.sinks.output_files import OutputFiles
 from taskrunner.sinks.staged_files import staged_files
 from taskrunner.snapshots.fence import Fence, Superseded
 from taskrunner.snapshots.spark_state import state_of
@@ -227,11 +228,13 @@ def test_a_batch_whose_files_are_not_where_the_driver_looks_is_not_published(
     all_of_them: bool,
 ) -> None:
     # Given a worker that wrote to another disk: what it wrote is not there
-    def what_the_driver_finds(staged: Path, format_of_sink: FileFormat) -> list[StagedFile]:
+    def what_the_driver_finds(
+        staged: Path, format_of_sink: FileFormat, store: OutputFiles
+    ) -> list[StagedFile]:
         files = sorted(one for one in staged.rglob("part-*") if one.stat().st_size > 0)
         for file in files if all_of_them else files[-1:]:
             file.unlink()
-        return staged_files(staged, format_of_sink)
+        return staged_files(staged, format_of_sink, store)
 
     feed(job, 0, 0)
     job.define(files_source(), SUMS, files_sink("sums", format=file_format))
