@@ -176,6 +176,7 @@ def test_paths_that_the_server_does_not_allow_are_not_read(
     assert "out" in told
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not installed_jars(), reason=f"needs make jars, and {VARIABLE}")
 def test_the_last_records_of_a_topic(job: JobUnderTest, handler: RequestHandler) -> None:
     with a_broker() as broker:
