@@ -10,8 +10,9 @@ from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph.aggregates import Aggregate, Distinct, Reduce
 from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
-from taskrunner.spark.compile.frames import column, need_columns
+from taskrunner.spark.compile.frames import need_columns
 from taskrunner.spark.compile.time_columns import DELAY, time_columns, which_time
+from taskrunner.spark.session.column_names import column
 
 _FIRST = "__headgate_first"
 

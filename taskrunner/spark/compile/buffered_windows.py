@@ -46,6 +46,7 @@ from taskrunner.spark.compile.column_transport import (
     original,
 )
 from taskrunner.spark.compile.keyed_python import apply_by_group
+from taskrunner.spark.session.column_names import column, quoted
 
 _NO_TIME = 2**62
 """Rows without a time come after all others."""
@@ -161,7 +162,7 @@ class _Compilation:
         shown = given.select(*columns)
         if vertex.function is not None:
             return shown
-        kept = [_column(name) for name in (*vertex.key, *self._vertex.window_columns)]
+        kept = [column(name) for name in (*vertex.key, *self._vertex.window_columns)]
         computed = [
             sql.expr(text).alias(name)
             for name, text in zip(vertex.aggregate, self._around, strict=True)
@@ -178,20 +179,20 @@ class _Compilation:
         return self._at[text]
 
     def _put_key(self, name: str) -> SentColumn:
-        return self._parcel.put(_column(name), self._type(_quoted(name)))
+        return self._parcel.put(column(name), self._type(quoted(name)))
 
     def _put_inputs(self) -> range:
         first = len(self._columns)
         for field in self._rows.schema.fields:
-            self._columns.append(self._parcel.put(_column(field.name), field.dataType))
+            self._columns.append(self._parcel.put(column(field.name), field.dataType))
         return range(first, len(self._columns))
 
     def _put_time(self) -> int | None:
         """The position of the event time; rows without a time come last."""
         if self._time is None:
             return None
-        kind = self._type(_quoted(self._time))
-        self._columns.append(self._parcel.put(_column(self._time), kind, _NO_TIME))
+        kind = self._type(quoted(self._time))
+        self._columns.append(self._parcel.put(column(self._time), kind, _NO_TIME))
         return len(self._columns) - 1
 
     def _put_number(self, field: str, text: str) -> int:
@@ -209,7 +210,7 @@ class _Compilation:
             return None
         if vertex.is_time_implied and not vertex.needs_time:
             return vertex.time if vertex.time in self._rows.columns else None
-        kind = self._type(_quoted(vertex.time))
+        kind = self._type(quoted(vertex.time))
         if not is_time(kind):
             name = kind.simpleString().upper()
             raise VertexRefused(f"column {vertex.time!r} is a {name}, not a TIMESTAMP", "time")
@@ -237,7 +238,7 @@ class _Compilation:
                 return told.KeepRows(count)
             case TimeEvictor(within=within):
                 assert self._time is not None
-                return told.KeepTime(self._put(_quoted(self._time)), milliseconds(within) * 1000)
+                return told.KeepTime(self._put(quoted(self._time)), milliseconds(within) * 1000)
             case DeltaEvictor(delta=delta, threshold=threshold):
                 return told.KeepNear(self._put_number("evictor.delta", delta), threshold)
         match self._vertex.window:
@@ -268,7 +269,7 @@ class _Compilation:
     def _call_types(self) -> list[types.DataType]:
         """The types of the results, as Spark determines them. Spark analyses the whole expressions
         too, so that it finds their faults."""
-        keys = [_column(name) for name in self._vertex.key]
+        keys = [column(name) for name in self._vertex.key]
         whole = [sql.expr(text) for text in self._vertex.aggregate.values()]
         calls = [
             sql.expr(call.text).alias(aggregate_calls.column_of(number))
@@ -295,13 +296,13 @@ class _Compilation:
         if self._vertex.function is not None:
             kinds = [field.dataType for field in self._output.fields]
         else:
-            keys = [self._type(_quoted(name)) for name in self._vertex.key]
+            keys = [self._type(quoted(name)) for name in self._vertex.key]
             kinds = [*keys, *self._window_types(), *self._call_types()]
         return [_Field(f"r{at}", kind) for at, kind in enumerate(kinds)]
 
     def _window_types(self) -> list[types.DataType]:
         if self._time is not None and isinstance(self._vertex.window, TIME_WINDOWS):
-            return [self._type(_quoted(self._time))] * 2
+            return [self._type(quoted(self._time))] * 2
         return [types.LongType()]
 
     def _function(self, inputs: range) -> told.Function | None:
@@ -357,11 +358,3 @@ def _kind(vertex: Window) -> told.Kind:
 
 def _named(fields: Sequence[types.StructField], *kinds: type[types.DataType]) -> frozenset[str]:
     return frozenset(field.name for field in fields if isinstance(field.dataType, kinds))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _column(name: str) -> Column:
-    return sql.col(_quoted(name))

@@ -1,20 +1,14 @@
-"""Functions for all compilers: columns by name, and faults that name the vertex."""
+"""Functions for all compilers: which columns there are, and faults that name the vertex."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame
 
 from jobmanager.core.ids import VertexId
 from taskrunner.core import spark_messages
 from taskrunner.core.invalid_vertex import InvalidVertex
-
-
-def column(name: str) -> Column:
-    """The column with exactly that name, whatever characters it has."""
-    return sql.col("`" + name.replace("`", "``") + "`")
 
 
 @contextmanager

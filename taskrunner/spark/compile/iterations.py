@@ -10,8 +10,8 @@ from jobmanager.core.graph.iterations import DeltaIterate, Iterate
 from jobmanager.core.ids import VertexId
 from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
-from taskrunner.spark.compile.frames import column
 from taskrunner.spark.compile.loops import Frames, Judge, Keep, RoundVerdict, delta_rounds
+from taskrunner.spark.session.column_names import column, quoted
 
 
 def _iterate(vertex: Iterate, inputs: Sequence[DataFrame], context: CompileContext) -> DataFrame:
@@ -38,7 +38,7 @@ def _delta_iterate(
                 f"the solution set has no column {name!r}, only {solution.columns}",
                 "key",
             )
-    distinct = ", ".join("`" + name.replace("`", "``") + "`" for name in vertex.key)
+    distinct = ", ".join(quoted(name) for name in vertex.key)
 
     def advance(known: DataFrame, todo: DataFrame, keep: Keep) -> tuple[DataFrame, DataFrame]:
         rows_of = body([known, todo, *others])

@@ -24,6 +24,7 @@ from jobmanager.core.graph.clocks import Clock
 from taskrunner.core.end_of_time import END_OF_TIME_MS
 from taskrunner.keyed import times
 from taskrunner.keyed.operator import NO_WATERMARK_MS, GroupOperator, Moment, Outcome
+from taskrunner.spark.session.column_names import column
 
 MakeOperator = Callable[[], GroupOperator]
 _ARRIVAL = "__headgate_arrival"
@@ -133,7 +134,7 @@ def _from_raw(field: StructField) -> Column:
 def _column(name: str | Column) -> Column:
     if isinstance(name, Column):
         return name
-    return sql.col("`" + name.replace("`", "``") + "`")
+    return column(name)
 
 
 @dataclass(frozen=True, slots=True)

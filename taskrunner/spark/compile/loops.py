@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, Row
 from jobmanager.core.progress import LoopProgress
 from taskrunner import logs
 from taskrunner.core.invalid_vertex import InvalidVertex
-from taskrunner.spark.compile.frames import column
+from taskrunner.spark.session.column_names import column
 from taskrunner.spark.session.hadoop_path import hadoop_path
 
 CUT_EVERY = 10

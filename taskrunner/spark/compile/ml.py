@@ -30,7 +30,7 @@ from pyspark.sql.types import FloatType, StructField
 from jobmanager.core.graph.ml import Ml, Stage, StageKind
 from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
-from taskrunner.spark.compile.frames import column
+from taskrunner.spark.session.column_names import column
 
 _OURS = "__headgate_"
 _CUT_EVERY = 5

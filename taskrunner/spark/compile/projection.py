@@ -8,7 +8,8 @@ from pyspark.sql import functions as sql
 from jobmanager.core.graph.projection import Filter, FlatMap, Map, Union
 from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
-from taskrunner.spark.compile.frames import column, naming, need_columns
+from taskrunner.spark.compile.frames import naming, need_columns
+from taskrunner.spark.session.column_names import column
 
 
 def _map(vertex: Map, inputs: Sequence[DataFrame], context: CompileContext) -> DataFrame:

@@ -12,7 +12,7 @@ from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.aggregates import results
 from taskrunner.spark.compile.buffered_windows import buffered_window
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
-from taskrunner.spark.compile.frames import column
+from taskrunner.spark.session.column_names import column
 
 _WINDOW = "__headgate_window"
 _GROUP = "__headgate_group"

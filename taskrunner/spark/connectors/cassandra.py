@@ -3,7 +3,6 @@
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from jobmanager.core.graph.connectors.cassandra import CassandraServers, CassandraSink
@@ -17,6 +16,7 @@ from taskrunner.sinks.optional_packages import PackageMissing, imported
 from taskrunner.spark.connectors.keyed_rows import IS_DELETED, check_key
 from taskrunner.spark.connectors.versioned_keys import RowForm, VersionedKeys
 from taskrunner.spark.connectors.writing import SinkWriter, WriteContext
+from taskrunner.spark.session.column_names import column
 
 _FIELD = "f_"
 
@@ -61,10 +61,7 @@ class CassandraRows(VersionedKeys):
         if self._cassandra.row_key.mode is TableMode.DELETE:
             columns = self._cassandra.row_key.columns
         # numbered: the names of columns may be anything
-        chosen = [
-            sql.col(f"`{one.replace('`', '``')}`").alias(f"{_FIELD}{number}")
-            for number, one in enumerate(columns)
-        ]
+        chosen = [column(one).alias(f"{_FIELD}{number}") for number, one in enumerate(columns)]
 
         def form(row: dict[str, Any]) -> CassandraRow:
             values = {one: row[f"{_FIELD}{number}"] for number, one in enumerate(columns)}

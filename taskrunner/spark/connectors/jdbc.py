@@ -4,8 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from jobmanager.core.graph.connectors.jdbc import JdbcAccess, JdbcSink, JdbcSource
@@ -22,6 +21,7 @@ from taskrunner.spark.connectors.jdbc_connection import JdbcDatabase, JdbcOption
 from taskrunner.spark.connectors.reading import ReadContext, SourceReader
 from taskrunner.spark.connectors.row_counts import counting, discard
 from taskrunner.spark.connectors.writing import SinkWriter, WriteContext
+from taskrunner.spark.session.column_names import column
 
 _READ = "headgate_read"
 
@@ -79,7 +79,7 @@ class JdbcTable(BatchSink):
         except ColumnsDiffer as error:
             raise VertexRefused(f"sink {self._sink.id}: {error}", "table") from None
         try:
-            taken = [_column(one).alias(name) for one, name in names.items()]
+            taken = [column(one).alias(name) for one, name in names.items()]
             observed, count_of = counting(rows.select(*taken))
             options = self._options.for_spark(dbtable=staged.staging)
             if self._batch_size is not None:
@@ -112,7 +112,7 @@ def _read(source: Source, jdbc: JdbcSource, context: ReadContext) -> DataFrame:
     rows = context.spark.read.format("jdbc").options(**options).load()
     if source.schema is not None:
         wanted = context.spark.createDataFrame([], source.schema).columns
-        rows = rows.select(*map(_column, wanted))
+        rows = rows.select(*map(column, wanted))
     if jdbc.refresh is None or context.is_trial:
         return rows
 
@@ -123,10 +123,6 @@ def _read(source: Source, jdbc: JdbcSource, context: ReadContext) -> DataFrame:
     read_again()  # what an earlier attempt in this session has read is old
     context.refreshes.add(jdbc.refresh, read_again, time.monotonic())
     return rows
-
-
-def _column(name: str) -> Column:
-    return sql.col(f"`{name.replace('`', '``')}`")
 
 
 def _relation(jdbc: JdbcSource) -> str:

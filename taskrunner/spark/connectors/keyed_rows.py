@@ -22,6 +22,7 @@ from jobmanager.core.graph.connectors.keyed_sink import RowKey
 from jobmanager.core.graph.connectors.table_mode import TableMode
 from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.core.store_failures import RowsWithoutKey, StoreFailure, raised
+from taskrunner.spark.session.column_names import column
 
 KEY, IS_DELETED, ROWS, DIFFERS = (
     f"__headgate_{one}" for one in ("key", "is_deleted", "rows", "differs")
@@ -43,11 +44,11 @@ PartitionWriter = Callable[[Iterator[Sequence[dict[str, Any]]]], None]
 
 def check_key(rows: DataFrame, key: RowKey) -> None:
     """Refuses columns that make no key. Raises `VertexRefused`."""
-    for column in key.columns:
-        kind = rows.schema[column].dataType
+    for name in key.columns:
+        kind = rows.schema[name].dataType
         if isinstance(kind, _NOT_A_KEY):
             raise VertexRefused(
-                f"column {column!r} is {kind.simpleString().upper()}, which makes no key: choose a "
+                f"column {name!r} is {kind.simpleString().upper()}, which makes no key: choose a "
                 "text, number, date or time, or cast it in a map before the sink",
                 "key",
             )
@@ -57,14 +58,14 @@ def one_for_each_key(rows: DataFrame, key: RowKey, written: Sequence[Column]) ->
     """The last row of each key: `written`, and with it KEY, IS_DELETED, the number of ROWS that the
     key had, and whether one of them DIFFERS although nothing tells which is the last.
     """
-    columns = [_column(one) for one in rows.columns]
+    columns = [column(one) for one in rows.columns]
     # a map has no hash in Spark
     fields = [
-        sql.to_json(sql.struct(_column(one.name))) if _has_map(one.dataType) else _column(one.name)
+        sql.to_json(sql.struct(column(one.name))) if _has_map(one.dataType) else column(one.name)
         for one in rows.schema.fields
     ]
     hashed = sql.xxhash64(*fields)
-    order = [_column(one) for one in key.order_by]
+    order = [column(one) for one in key.order_by]
     marked = rows.select(
         _key_text(rows, key).alias(KEY),
         sql.struct(*columns).alias(_ROW),
@@ -87,24 +88,24 @@ def one_for_each_key(rows: DataFrame, key: RowKey, written: Sequence[Column]) ->
 
 def text_of(name: str, kind: DataType) -> Column:
     """A column as text; bytes stay bytes."""
-    column = _column(name)
+    found = column(name)
     match kind:
         case StringType() | BinaryType():
-            return column
+            return found
         case TimestampType():
-            return sql.date_format(column, f"{_TIME}'Z'")  # sessions are in UTC
+            return sql.date_format(found, f"{_TIME}'Z'")  # sessions are in UTC
         case TimestampNTZType():
-            return sql.date_format(column, _TIME)
+            return sql.date_format(found, _TIME)
         case ArrayType() | MapType() | StructType() | VariantType():
-            return sql.to_json(column, {"timestampFormat": f"{_TIME}'Z'"})
+            return sql.to_json(found, {"timestampFormat": f"{_TIME}'Z'"})
         case _:
-            return column.cast("string")
+            return found.cast("string")
 
 
 def json_of(columns: Sequence[str]) -> Column:
     """A JSON object with these columns, nulls included."""
     options = {"timestampFormat": f"{_TIME}'Z'", "ignoreNullFields": "false"}
-    return sql.to_json(sql.struct(*(_column(one) for one in columns)), options)
+    return sql.to_json(sql.struct(*(column(one) for one in columns)), options)
 
 
 def write_in_tasks(rows: DataFrame, key: RowKey, write: PartitionWriter, where: str) -> int:
@@ -175,7 +176,7 @@ def _is_deleted(key: RowKey) -> Column:
         return sql.lit(True)
     if key.op_column is None:
         return sql.lit(False)
-    return sql.coalesce(_column(key.op_column).cast("string") == "d", sql.lit(False))
+    return sql.coalesce(column(key.op_column).cast("string") == "d", sql.lit(False))
 
 
 def _has_map(kind: DataType) -> bool:
@@ -184,7 +185,3 @@ def _has_map(kind: DataType) -> bool:
     if isinstance(kind, StructType):
         return any(_has_map(one.dataType) for one in kind.fields)
     return isinstance(kind, MapType | VariantType)
-
-
-def _column(name: str) -> Column:
-    return sql.col(f"`{name.replace('`', '``')}`")

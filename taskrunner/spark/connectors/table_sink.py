@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Protocol
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from jobmanager.core.graph.file_format import FileFormat
@@ -18,6 +17,7 @@ from taskrunner.sinks.table_output import CommittedTable, TableOutput
 from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.row_counts import counted, discard
 from taskrunner.spark.connectors.writing import WriteContext
+from taskrunner.spark.session.column_names import column
 
 _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 _MICROSECONDS = "TIMESTAMP_MICROS"
@@ -116,7 +116,7 @@ class TableSink(BatchSink):
         observed, count_of = counted(self._shaped(rows), by_partition=False)
         if self._keeps_partition_columns:
             observed = observed.select(
-                "*", *(sql.col(_quoted(one)).alias(f"{_COPY}{one}") for one in partitions)
+                "*", *(column(one).alias(f"{_COPY}{one}") for one in partitions)
             )
             partitions = [f"{_COPY}{one}" for one in partitions]
         writer = observed.write.format("parquet").options(**self._sink.options)
@@ -135,7 +135,7 @@ class TableSink(BatchSink):
         known = {one.name: one.type for one in self._table.columns}
         return rows.select(
             *(
-                sql.col(_quoted(name)).cast(kind).alias(name)
+                column(name).cast(kind).alias(name)
                 for name, kind in known.items()
                 if name in rows.columns
             )
@@ -150,22 +150,18 @@ def columns_of(schema: StructType) -> list[TableColumn]:
 
 def _check_partitions(partition_by: Sequence[str], columns: Sequence[TableColumn]) -> None:
     kinds = {one.name: one.type for one in columns}
-    for column in partition_by:
-        if column not in kinds:
+    for name in partition_by:
+        if name not in kinds:
             raise VertexRefused(
-                f"the table is partitioned by {column!r}, and the job does not write it: add it in "
+                f"the table is partitioned by {name!r}, and the job does not write it: add it in "
                 "a map before the sink",
                 "partition_by",
             )
-        if kinds[column] not in _PARTITION_TYPES:
+        if kinds[name] not in _PARTITION_TYPES:
             raise VertexRefused(
-                f"column {column!r} is {kinds[column]}: a table can be partitioned by columns of "
+                f"column {name!r} is {kinds[name]}: a table can be partitioned by columns of "
                 f"the types {', '.join(sorted(_PARTITION_TYPES))}",
                 "partition_by",
             )
     if partition_by and len(partition_by) == len(columns):
         raise VertexRefused("at least one column has to remain beside partition_by", "partition_by")
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -18,6 +18,7 @@ from taskrunner.spark.connectors.reading_back import CannotReadBack, ReadBackCon
 from taskrunner.spark.connectors.registry import WRITERS
 from taskrunner.spark.run import trial_run
 from taskrunner.spark.run.job_paths import JobPaths
+from taskrunner.spark.session.column_names import column
 from taskrunner.spark.session.shipped_artifacts import shipped
 
 _ROW = "__headgate_row"
@@ -90,6 +91,5 @@ def _refuse_secrets(sink: Sink) -> None:
 
 
 def _as_json(rows: DataFrame) -> list[dict[str, Any]]:
-    quoted = [sql.col(f"`{one.replace('`', '``')}`") for one in rows.columns]
-    text = sql.to_json(sql.struct(*quoted), {"ignoreNullFields": "false"}).alias(_ROW)
-    return [cut(json.loads(one[_ROW])) for one in rows.select(text).collect()]
+    text = sql.to_json(sql.struct(*map(column, rows.columns)), {"ignoreNullFields": "false"})
+    return [cut(json.loads(one[_ROW])) for one in rows.select(text.alias(_ROW)).collect()]

@@ -9,8 +9,8 @@ from pyspark.sql import functions as sql
 from jobmanager.core.graph.graph_algorithms import GraphAlgorithm
 from jobmanager.core.ids import VertexId
 from taskrunner.core.invalid_vertex import InvalidVertex
-from taskrunner.spark.compile.frames import column
 from taskrunner.spark.compile.loops import Loops
+from taskrunner.spark.session.column_names import column
 
 OURS = ("src", "dst", "weight")
 

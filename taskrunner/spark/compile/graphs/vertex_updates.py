@@ -8,9 +8,10 @@ from pyspark.sql import functions as sql
 from jobmanager.core.graph.graph_algorithms import VertexUpdate
 from jobmanager.core.ids import VertexId
 from taskrunner.core.invalid_vertex import InvalidVertex
-from taskrunner.spark.compile.frames import column, naming
+from taskrunner.spark.compile.frames import naming
 from taskrunner.spark.compile.graphs.network import Network
 from taskrunner.spark.compile.loops import Frames, Judge, Keep, RoundVerdict
+from taskrunner.spark.session.column_names import column
 
 _DEGREES = ("out_degree", "in_degree")
 _TAKEN = ("value", "message", "is_changed", *_DEGREES)
