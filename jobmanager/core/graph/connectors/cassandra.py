@@ -1,25 +1,25 @@
 """The connector `cassandra`: each row is the row of a table with the same primary key."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
-from jobmanager.core.graph.columns import Columns
-from jobmanager.core.graph.connectors.keyed_sink import KeyedSink, RowKey
+from jobmanager.core.graph.connectors.keyed_sink import (
+    ROWS_AT_ONCE,
+    KeyedSink,
+    RowKey,
+    read_login,
+    read_rows_at_once,
+)
 from jobmanager.core.graph.connectors.sockets import address
-from jobmanager.core.graph.document_fields import Faults, Fields
-
-if TYPE_CHECKING:
-    from jobmanager.core.graph.graph_view import GraphView
-    from jobmanager.core.graph.vertex import Vertex
+from jobmanager.core.graph.document_fields import Fields
 
 _NODE = re.compile(r"(?:\[([0-9a-fA-F:]+)\]|([^\s:/@\[\]?#,]+))(?::(\d{1,5}))?")
 _NAME = re.compile(r"[A-Za-z0-9_]{1,48}")
 _PORT = 9042
-_ROWS_AT_ONCE = 500
 _SHORTEST, _LONGEST = timedelta(seconds=1), timedelta(days=20 * 365)
 """Cassandra counts in seconds, and up to 20 years."""
 _RECORDS = "headgate_sinks"
@@ -52,10 +52,7 @@ class CassandraServers:
     def read(cls, fields: Fields) -> Self:
         hosts, port = _nodes(fields)
         is_encrypted = fields.flag("tls", False)
-        user, password = fields.text("user", "") or None, fields.text("password", "") or None
-        for field, value, other in (("password", user, password), ("user", password, user)):
-            if value is not None and other is None:
-                fields.fault(field, "missing: user and password are needed together")
+        user, password = read_login(fields)
         ca = fields.text("ca", "") or None
         if ca is not None and not is_encrypted:
             fields.fault("ca", "this is for TLS: write tls: true, or leave this out")
@@ -65,14 +62,13 @@ class CassandraServers:
 @dataclass(frozen=True, slots=True)
 class CassandraSink(KeyedSink):
     name: ClassVar[str] = "cassandra"
-    secret_fields: ClassVar[tuple[str, ...]] = ("user", "password")
     servers: CassandraServers
     keyspace: str
     table: str
     consistency: Consistency = Consistency.LOCAL_QUORUM
     expire: timedelta | None = None
     """How long a row lives after it was last written; None: for ever."""
-    rows_at_once: int = _ROWS_AT_ONCE
+    rows_at_once: int = ROWS_AT_ONCE
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
@@ -83,12 +79,8 @@ class CassandraSink(KeyedSink):
             _name(fields, "table"),
             fields.choice("consistency", Consistency, Consistency.LOCAL_QUORUM),
             _expire(fields),
-            fields.integer("batch_size", _ROWS_AT_ONCE, least=1, most=10_000) or _ROWS_AT_ONCE,
+            read_rows_at_once(fields),
         )
-
-    @property
-    def requires(self) -> tuple[str, ...]:
-        return ("cassandra",)
 
     def places(self) -> Iterator[tuple[str, str]]:
         for host in self.servers.hosts:
@@ -96,22 +88,10 @@ class CassandraSink(KeyedSink):
         if self.servers.ca is not None:
             yield "ca", self.servers.ca
 
-    def code_in(self, options: Mapping[str, str]) -> str | None:
-        return None
-
     def exclusive_output(self, normal: Callable[[str], str]) -> str | None:
         first = sorted(self.servers.hosts)[0] if self.servers.hosts else ""
         place = address("cassandra", first, self.servers.port)
         return f"table {self.keyspace}.{self.table} of {place}"
-
-    def check(self, vertex: "Vertex", graph: "GraphView", faults: Faults) -> None:
-        for option in getattr(vertex, "options", {}):
-            message = "a cassandra sink has no options: leave it out"
-            faults.add(vertex.id, f"options.{option}", message)
-
-    def stored_columns(self, columns: Columns) -> Columns:
-        """The columns that are written."""
-        return tuple(one for one in columns if one != self.row_key.op_column)
 
 
 def _nodes(fields: Fields) -> tuple[tuple[str, ...], int]:

@@ -2,14 +2,21 @@
 and search indexes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
+from jobmanager.core.graph.columns import Columns
 from jobmanager.core.graph.connectors.sink_connector import SinkConnector
 from jobmanager.core.graph.connectors.table_mode import TableMode
-from jobmanager.core.graph.document_fields import Fields
+from jobmanager.core.graph.document_fields import Faults, Fields
 from jobmanager.core.graph.output_mode import OutputMode
+
+if TYPE_CHECKING:
+    from jobmanager.core.graph.graph_view import GraphView
+    from jobmanager.core.graph.vertex import Vertex
+
+ROWS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +56,41 @@ class RowKey:
             yield "op_column", self.op_column
 
 
+def read_login(fields: Fields) -> tuple[str | None, str | None]:
+    """Read `user` and `password`, for a server that needs both or none."""
+    user, password = fields.text("user", "") or None, fields.text("password", "") or None
+    for field, value, other in (("password", user, password), ("user", password, user)):
+        if value is not None and other is None:
+            fields.fault(field, "missing: user and password are needed together")
+    return user, password
+
+
+def read_rows_at_once(fields: Fields) -> int:
+    return fields.integer("batch_size", ROWS_AT_ONCE, least=1, most=10_000) or ROWS_AT_ONCE
+
+
 @dataclass(frozen=True, slots=True)
 class KeyedSink(SinkConnector):
     """The base of these sinks."""
 
+    secret_fields: ClassVar[tuple[str, ...]] = ("user", "password")
     row_key: RowKey
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def code_in(self, options: Mapping[str, str]) -> str | None:
+        return None
+
+    def check(self, vertex: "Vertex", graph: "GraphView", faults: Faults) -> None:
+        for option in getattr(vertex, "options", {}):
+            message = f"a sink to {self.name} has no options: leave it out"
+            faults.add(vertex.id, f"options.{option}", message)
+
+    def stored_columns(self, columns: Columns) -> Columns:
+        """The columns of a row that are written."""
+        return tuple(one for one in columns if one != self.row_key.op_column)
 
     @property
     def guarantee(self) -> str:

@@ -1,27 +1,27 @@
 """The connector `redis`: each row under its key, as a hash, as JSON or as a plain value."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 from jobmanager.core.graph.columns import Columns
-from jobmanager.core.graph.connectors.keyed_sink import KeyedSink, RowKey
+from jobmanager.core.graph.connectors.keyed_sink import (
+    ROWS_AT_ONCE,
+    KeyedSink,
+    RowKey,
+    read_rows_at_once,
+)
 from jobmanager.core.graph.connectors.sockets import address
 from jobmanager.core.graph.connectors.table_mode import TableMode
-from jobmanager.core.graph.document_fields import Faults, Fields
-
-if TYPE_CHECKING:
-    from jobmanager.core.graph.graph_view import GraphView
-    from jobmanager.core.graph.vertex import Vertex
+from jobmanager.core.graph.document_fields import Fields
 
 _URL = re.compile(
     r"(rediss?)://(?:\[([0-9a-fA-F:]+)\]|([^\s:/@\[\]?#]+))(?::(\d{1,5}))?(?:/(\d*))?"
 )
 _PORT = 6379
-_ROWS_AT_ONCE = 500
 
 
 class ValueFormat(StrEnum):
@@ -90,14 +90,13 @@ class RedisServer:
 @dataclass(frozen=True, slots=True)
 class RedisSink(KeyedSink):
     name: ClassVar[str] = "redis"
-    secret_fields: ClassVar[tuple[str, ...]] = ("user", "password")
     server: RedisServer
     prefix: str
     """What all keys of the sink begin with."""
     format: ValueFormat
     expire: timedelta | None = None
     """How long a key lives after it was last written; None: for ever."""
-    rows_at_once: int = _ROWS_AT_ONCE
+    rows_at_once: int = ROWS_AT_ONCE
 
     @classmethod
     def read(cls, fields: Fields) -> Self:
@@ -107,20 +106,13 @@ class RedisSink(KeyedSink):
             fields.text("prefix"),
             fields.choice("format", ValueFormat, ValueFormat.HASH),
             fields.duration("expire") if fields.has("expire") else None,
-            fields.integer("batch_size", _ROWS_AT_ONCE, least=1, most=10_000) or _ROWS_AT_ONCE,
+            read_rows_at_once(fields),
         )
-
-    @property
-    def requires(self) -> tuple[str, ...]:
-        return ("redis",)
 
     def places(self) -> Iterator[tuple[str, str]]:
         yield "url", self.server.place
         if self.server.ca is not None:
             yield "ca", self.server.ca
-
-    def code_in(self, options: Mapping[str, str]) -> str | None:
-        return None
 
     @property
     def is_fenced(self) -> bool:
@@ -128,10 +120,6 @@ class RedisSink(KeyedSink):
 
     def exclusive_output(self, normal: Callable[[str], str]) -> str | None:
         return f"keys {self.prefix}* of {self.server.place}/{self.server.database}"
-
-    def check(self, vertex: "Vertex", graph: "GraphView", faults: Faults) -> None:
-        for option in getattr(vertex, "options", {}):
-            faults.add(vertex.id, f"options.{option}", "a redis sink has no options: leave it out")
 
     def value_columns(self, columns: Columns) -> Columns:
         """The columns that are stored. With raw, those of the key and of the order are not."""

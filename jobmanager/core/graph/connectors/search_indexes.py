@@ -1,22 +1,22 @@
 """The connectors `elasticsearch` and `opensearch`: each row is the document with its key as id."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
-from jobmanager.core.graph.columns import Columns
-from jobmanager.core.graph.connectors.keyed_sink import KeyedSink, RowKey
+from jobmanager.core.graph.connectors.keyed_sink import (
+    ROWS_AT_ONCE,
+    KeyedSink,
+    RowKey,
+    read_login,
+    read_rows_at_once,
+)
 from jobmanager.core.graph.connectors.sockets import address
-from jobmanager.core.graph.document_fields import Faults, Fields
-
-if TYPE_CHECKING:
-    from jobmanager.core.graph.graph_view import GraphView
-    from jobmanager.core.graph.vertex import Vertex
+from jobmanager.core.graph.document_fields import Fields
 
 _URL = re.compile(r"(https?)://(?:\[([0-9a-fA-F:]+)\]|([^\s:/@\[\]?#]+))(?::(\d{1,5}))?/?")
 _PORT = 9200
-_ROWS_AT_ONCE = 500
 _NOT_IN_A_NAME = re.compile(r'[\\/*?"<>|\s,#:]')
 
 
@@ -50,10 +50,7 @@ class SearchServer:
                 "https://search.example.org:9200",
             )
         ca = fields.text("ca", "") or None
-        user, password = fields.text("user", "") or None, fields.text("password", "") or None
-        for field, value, other in (("password", user, password), ("user", password, user)):
-            if value is not None and other is None:
-                fields.fault(field, "missing: user and password are needed together")
+        user, password = read_login(fields)
         if found is None:
             return cls("", _PORT, False)
         is_encrypted = found[1] == "https"
@@ -71,10 +68,9 @@ class SearchServer:
 class SearchSink(KeyedSink):
     """The base of both connectors: their servers take the same requests."""
 
-    secret_fields: ClassVar[tuple[str, ...]] = ("user", "password")
     server: SearchServer
     index: str
-    rows_at_once: int = _ROWS_AT_ONCE
+    rows_at_once: int = ROWS_AT_ONCE
 
     @classmethod
     def read_search(cls, fields: Fields) -> Self:
@@ -82,32 +78,16 @@ class SearchSink(KeyedSink):
             RowKey.read(fields),
             SearchServer.read(fields),
             _index(fields),
-            fields.integer("batch_size", _ROWS_AT_ONCE, least=1, most=10_000) or _ROWS_AT_ONCE,
+            read_rows_at_once(fields),
         )
-
-    @property
-    def requires(self) -> tuple[str, ...]:
-        return (self.name,)
 
     def places(self) -> Iterator[tuple[str, str]]:
         yield "url", address(self.name, self.server.host, self.server.port)
         if self.server.ca is not None:
             yield "ca", self.server.ca
 
-    def code_in(self, options: Mapping[str, str]) -> str | None:
-        return None
-
     def exclusive_output(self, normal: Callable[[str], str]) -> str | None:
         return f"index {self.index} of {address(self.name, self.server.host, self.server.port)}"
-
-    def check(self, vertex: "Vertex", graph: "GraphView", faults: Faults) -> None:
-        for option in getattr(vertex, "options", {}):
-            message = f"a sink to {self.name} has no options: leave it out"
-            faults.add(vertex.id, f"options.{option}", message)
-
-    def stored_columns(self, columns: Columns) -> Columns:
-        """The columns of the documents."""
-        return tuple(one for one in columns if one != self.row_key.op_column)
 
 
 @dataclass(frozen=True, slots=True)
