@@ -12,8 +12,8 @@ from taskrunner.core import store_failures
 from taskrunner.core.cql_types import table_faults
 from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.sinks.cassandra_output import CassandraAccess, CassandraRow, CassandraStore
-from taskrunner.sinks.optional_packages import PackageMissing, imported
-from taskrunner.spark.connectors.keyed_rows import IS_DELETED, check_key
+from taskrunner.spark.connectors.keyed_rows import IS_DELETED
+from taskrunner.spark.connectors.keyed_stores import certificates_in, check_rows, need_package
 from taskrunner.spark.connectors.versioned_keys import RowForm, VersionedKeys
 from taskrunner.spark.connectors.writing import SinkWriter, WriteContext
 from taskrunner.spark.session.column_names import column
@@ -27,7 +27,7 @@ class CassandraRows(VersionedKeys):
     def __init__(self, sink: Sink, cassandra: CassandraSink, context: WriteContext) -> None:
         self._cassandra = cassandra
         self._store = CassandraStore(
-            _access(cassandra, context),
+            _access(cassandra.servers, context),
             cassandra.keyspace,
             cassandra.table,
             cassandra.row_key.columns,
@@ -70,31 +70,17 @@ class CassandraRows(VersionedKeys):
         return chosen, form
 
 
-def _access(cassandra: CassandraSink, context: WriteContext) -> CassandraAccess:
-    try:
-        imported("cassandra.cluster", "cassandra")
-    except PackageMissing as error:
-        raise VertexRefused(str(error)) from error
-    servers: CassandraServers = cassandra.servers
-    certificates = None
-    if servers.ca is not None:
-        try:
-            certificates = context.resolve(servers.ca).read_text(encoding="ascii")
-        except (OSError, UnicodeDecodeError) as error:
-            raise VertexRefused(f"the certificates cannot be read: {error}", "ca") from error
+def _access(servers: CassandraServers, context: WriteContext) -> CassandraAccess:
+    need_package("cassandra.cluster", "cassandra")
     return CassandraAccess(
         servers.hosts,
         servers.port,
         servers.is_encrypted,
         servers.user,
         servers.password,
-        certificates,
+        certificates_in(servers.ca, context),
     )
 
 
-def _check_rows(sink: Sink, cassandra: CassandraSink, rows: DataFrame) -> None:
-    check_key(rows, cassandra.row_key)
-
-
 READERS = ()
-WRITERS = (SinkWriter(CassandraSink, CassandraRows, _check_rows, store_failures.explain),)
+WRITERS = (SinkWriter(CassandraSink, CassandraRows, check_rows, store_failures.explain),)

@@ -7,22 +7,24 @@ from pyspark.sql import Column, DataFrame
 
 from jobmanager.core.graph.connectors.redis import RedisServer, RedisSink, ValueFormat
 from jobmanager.core.graph.sinks import Sink
-from jobmanager.core.snapshots.manifest import Ancestor
 from taskrunner.core import store_failures
-from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.core.store_failures import WriteOvertaken
-from taskrunner.sinks.optional_packages import PackageMissing, imported
 from taskrunner.sinks.redis_output import KeyedValue, RedisAccess, RedisBatch, RedisOutput
-from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.keyed_rows import (
     IS_DELETED,
     KEY,
     PartitionWriter,
-    check_key,
     json_of,
     one_for_each_key,
     text_of,
     write_in_tasks,
+)
+from taskrunner.spark.connectors.keyed_stores import (
+    KeyedStoreSink,
+    certificates_in,
+    check_rows,
+    need_package,
+    some_at_once,
 )
 from taskrunner.spark.connectors.row_counts import discard
 from taskrunner.spark.connectors.writing import SinkWriter, WriteContext
@@ -31,13 +33,11 @@ _FIELD = "f_"
 _VALUE = "__headgate_value"
 
 
-class RedisKeys(BatchSink):
+class RedisKeys(KeyedStoreSink):
     """Keys of a server in which the newest row of each key stays; see `RedisOutput`."""
 
     def __init__(self, sink: Sink, redis: RedisSink, context: WriteContext) -> None:
-        self._sink = sink
         self._redis = redis
-        self._context = context
         self._output = RedisOutput(
             _access(redis.server, context),
             redis.prefix,
@@ -47,23 +47,7 @@ class RedisKeys(BatchSink):
             context.guard,
             int(redis.expire.total_seconds() * 1000) if redis.expire else 0,
         )
-
-    def continue_output(self, lineage: tuple[Ancestor, ...]) -> None:
-        """Keeps the jobs that this job continues from writing. What they wrote after the restore
-        point stays, until this job writes the same keys.
-        """
-        for one in lineage:
-            if self._sink.id in one.batches:
-                with self._context.guard_of(one.job)():
-                    pass  # from now on no attempt of that job begins a batch
-        self._output.take_over()
-
-    def recover(self, last_kept: int, last_visible: int | None) -> None:
-        self._output.take_over()
-        self._output.go_back(last_kept)
-
-    def has_batch(self, batch: int) -> bool:
-        return self._output.has(batch)
+        super().__init__(sink, context, self._output)
 
     def write(self, rows: DataFrame, batch: int) -> int:
         opened = self._output.begin(batch)
@@ -111,24 +95,14 @@ def _writer(opened: RedisBatch, columns: Sequence[str], redis: RedisSink) -> Par
 
     def write(pieces: Iterator[Sequence[dict[str, Any]]]) -> None:
         with opened.access.client() as client:
-            for piece in pieces:
-                for first in range(0, len(piece), at_once):
-                    opened.write(client, [value(row) for row in piece[first : first + at_once]])
+            for rows in some_at_once(pieces, at_once):
+                opened.write(client, [value(row) for row in rows])
 
     return write
 
 
 def _access(server: RedisServer, context: WriteContext) -> RedisAccess:
-    try:
-        imported("redis", "redis")
-    except PackageMissing as error:
-        raise VertexRefused(str(error)) from error
-    certificates = None
-    if server.ca is not None:
-        try:
-            certificates = context.resolve(server.ca).read_text(encoding="ascii")
-        except (OSError, UnicodeDecodeError) as error:
-            raise VertexRefused(f"the certificates cannot be read: {error}", "ca") from error
+    need_package("redis", "redis")
     return RedisAccess(
         server.host,
         server.port,
@@ -136,13 +110,9 @@ def _access(server: RedisServer, context: WriteContext) -> RedisAccess:
         server.is_encrypted,
         server.user,
         server.password,
-        certificates,
+        certificates_in(server.ca, context),
     )
 
 
-def _check_rows(sink: Sink, redis: RedisSink, rows: DataFrame) -> None:
-    check_key(rows, redis.row_key)
-
-
 READERS = ()
-WRITERS = (SinkWriter(RedisSink, RedisKeys, _check_rows, store_failures.explain),)
+WRITERS = (SinkWriter(RedisSink, RedisKeys, check_rows, store_failures.explain),)

@@ -13,10 +13,10 @@ from jobmanager.core.graph.connectors.search_indexes import (
 from jobmanager.core.graph.sinks import Sink
 from taskrunner.core import store_failures
 from taskrunner.core.invalid_vertex import VertexRefused
-from taskrunner.sinks.optional_packages import PackageMissing, imported
 from taskrunner.sinks.search_clients import SearchAccess
 from taskrunner.sinks.search_output import Document, SearchStore
-from taskrunner.spark.connectors.keyed_rows import IS_DELETED, KEY, check_key, json_of
+from taskrunner.spark.connectors.keyed_rows import IS_DELETED, KEY, json_of
+from taskrunner.spark.connectors.keyed_stores import certificates_in, check_rows, need_package
 from taskrunner.spark.connectors.versioned_keys import RowForm, VersionedKeys
 from taskrunner.spark.connectors.writing import SinkWriter, WriteContext
 
@@ -50,25 +50,13 @@ def _document(row: dict[str, Any]) -> Document:
 
 
 def _access(search: SearchSink, context: WriteContext) -> SearchAccess:
-    try:
-        imported(_PACKAGES[search.name], search.name)
-    except PackageMissing as error:
-        raise VertexRefused(str(error)) from error
-    server, certificates = search.server, None
-    if server.ca is not None:
-        try:
-            certificates = context.resolve(server.ca).read_text(encoding="ascii")
-        except (OSError, UnicodeDecodeError) as error:
-            raise VertexRefused(f"the certificates cannot be read: {error}", "ca") from error
+    need_package(_PACKAGES[search.name], search.name)
+    server, certificates = search.server, certificates_in(search.server.ca, context)
     return SearchAccess(search.name, server.url, server.user, server.password, certificates)
-
-
-def _check_rows(sink: Sink, search: SearchSink, rows: DataFrame) -> None:
-    check_key(rows, search.row_key)
 
 
 READERS = ()
 WRITERS = tuple(
-    SinkWriter(connector, SearchDocuments, _check_rows, store_failures.explain)
+    SinkWriter(connector, SearchDocuments, check_rows, store_failures.explain)
     for connector in (ElasticsearchSink, OpenSearchSink)
 )
