@@ -131,7 +131,9 @@ class StagedTransactions:
                 shutil.rmtree(staged, ignore_errors=True)
 
     def show_up_to(self, batch: int) -> None:
-        """Publishes every decided batch up to `batch`, in order. May be repeated."""
+        """Publishes every decided batch up to `batch`, in order. May be repeated. Raises
+        `Superseded`, and whatever the topic raises.
+        """
         with self._lock:
             try:
                 self._publish_up_to(batch)
@@ -139,6 +141,7 @@ class StagedTransactions:
                 # The transaction may have been committed: ask before the next one.
                 self._published = None
                 self._topic.close()
+                self._check_attempt()
                 raise
 
     def recover(self, last_kept: int, last_visible: int | None) -> None:
@@ -179,6 +182,13 @@ class StagedTransactions:
         last = min(batch, self._newest)
         if self._published <= last:  # the newest batches had no rows
             self._transact((), last + 1)
+
+    def _check_attempt(self) -> None:
+        """Raises `Superseded` if that is why a transaction failed: a client that was fenced may only
+        say that nobody answered in time.
+        """
+        with self._guard():
+            pass
 
     def _transact(self, files: Sequence[Path], marker: int) -> None:
         self._topic.publish(files, marker)

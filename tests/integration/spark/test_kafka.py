@@ -121,10 +121,9 @@ def test_windows_are_published_once_and_only_after_their_checkpoint(
     again = job.start(completed=completed)
     job.wait_for_commit(lambda log, now: now > batch + 1)
     job.stop_at_boundary()
-    with pytest.raises(Exception, match="fenced"):
-        held.show_up_to(10_000)
-    with pytest.raises(Superseded):
-        held.show_up_to(10_000)
+    for _ in range(2):  # the older producer is fenced, then the older attempt may not take over
+        with pytest.raises(Superseded):
+            held.show_up_to(10_000)
     again.show_everything()
     assert Counter(one.key for one in broker.records(out)) == {b"k0": 4, b"k1": 4, b"k2": 4}
 

@@ -265,6 +265,18 @@ def test_staged_rows_that_are_gone_are_named_and_nothing_is_published(world: Wor
     assert world.topic.rows == []
 
 
+def test_an_older_attempt_whose_transaction_fails_says_that_it_was_replaced(world: World) -> None:
+    older = world.sink()
+    older.recover(-1, None)
+    write(older, 0, ["row"], held=True)
+
+    world.epoch.attempt = 2
+    world.sink().recover(last_kept=0, last_visible=None)
+    with pytest.raises(Superseded):
+        older.show_up_to(0)
+    assert world.topic.rows == []
+
+
 def test_rows_that_were_published_are_not_missed(world: World) -> None:
     """A process died between the note of a publication and the end of the batch's record."""
     sink = world.sink()
