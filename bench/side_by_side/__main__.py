@@ -84,7 +84,9 @@ def _input(directory: Path, line: Line, file_format: str, rows: int, servers: st
         from bench.side_by_side import topics
 
         places = {
-            one.name: topics.fill(servers, one, share, input_data.write(directory, one, share, "json"))
+            one.name: topics.fill(
+                servers, one, share, input_data.write(directory, one, share, "json")
+            )
             for one in tables
         }
         return Input("json", places, share * len(tables), servers)

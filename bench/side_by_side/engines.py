@@ -22,6 +22,8 @@ REPOSITORY = Path(__file__).parents[2]
 _LONG = 3600.0
 _SETTLED_SECONDS = 1.0
 """A query that commits nothing for so long, and has read everything, is done."""
+_ASK_SECONDS = 1.0
+"""More often would cost the server time that the job needs."""
 _WATERMARK = "1s"
 _SINK = "out"
 
@@ -47,42 +49,33 @@ class Engine(Protocol):
 
 
 class CannotRun(Exception):
-    """The engine lacks something for this line; the message says what."""
+    """The engine lacks something for this line, or has failed; the message says how."""
 
 
 class Talk:
-    """A process that is told and answers one JSON document a line."""
+    """A process that is told and answers one JSON document a line. After it has failed it is
+    started again.
+    """
 
     def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+        self._command = command
         self._log = log
-        with log.open("a") as file:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=file,
-                text=True,
-                cwd=REPOSITORY,
-                env={**os.environ, **environment},
-            )
-        self.hear()
+        self._environment = {**os.environ, **environment}
+        self._start()
 
     def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer. Raises `CannotRun` if the process ends instead."""
         stdin = self._process.stdin
         assert stdin is not None
         stdin.write(json.dumps(question) + "\n")
         stdin.flush()
-        return self.hear()
-
-    def hear(self) -> dict[str, Any]:
-        """The next answer; other lines, which libraries print, are left out."""
-        stdout = self._process.stdout
-        assert stdout is not None
-        for line in stdout:
-            if line.startswith("{"):
-                answer: dict[str, Any] = json.loads(line)
-                return answer
-        raise AssertionError(f"the process ended: {self._log.read_text()[-3000:]}")
+        answer = self._hear()
+        if answer is None:
+            why = next((one for one in self._errors() if "Error" in one or "Exception" in one), "")
+            self.end()
+            self._start()
+            raise CannotRun(f"it failed: {why.strip()[:200]}")
+        return answer
 
     def end(self) -> None:
         for pipe in (self._process.stdin, self._process.stdout):
@@ -92,6 +85,34 @@ class Talk:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+    def _start(self) -> None:
+        with self._log.open("a") as file:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
+                cwd=REPOSITORY,
+                env=self._environment,
+            )
+        self._said_before = self._log.stat().st_size
+        assert self._hear() is not None, f"it does not start: {self._errors()[-30:]}"
+
+    def _hear(self) -> dict[str, Any] | None:
+        """The next answer; other lines, which libraries print, are left out."""
+        stdout = self._process.stdout
+        assert stdout is not None
+        for line in stdout:
+            if line.startswith("{"):
+                answer: dict[str, Any] = json.loads(line)
+                return answer
+        return None
+
+    def _errors(self) -> list[str]:
+        """What the process has said since its start."""
+        return self._log.read_text(errors="replace")[self._said_before :].splitlines()
 
 
 @dataclass
@@ -134,6 +155,7 @@ class Headgate:
         commits = home / layout.spark_checkpoint_dir(FIRST_ATTEMPT, RegionId(_SINK)) / "commits"
 
         def settled() -> float | None:
+            time.sleep(_ASK_SECONDS)
             regions = self.server.status(job)["region_states"]
             if not regions or sum(one["input_rows"] for one in regions) < rows:
                 return None
@@ -246,10 +268,7 @@ def engines(
 ) -> Iterator[list[Engine]]:
     """The engines, all of them started, in the order of their names."""
     with ExitStack() as stack:
-        found: list[Engine] = []
-        for name in names:
-            found.append(stack.enter_context(_engine(name, directory, flink, connectors)))
-        yield found
+        yield [stack.enter_context(_engine(name, directory, flink, connectors)) for name in names]
 
 
 @contextmanager
@@ -265,6 +284,7 @@ def _engine(
             yield Headgate(server)
         return
     environment: dict[str, str] = {}
+    jars: list[Path] = []
     if name == "flink":
         assert flink is not None
         jars = sorted((flink / "jars").glob("*.jar"))

@@ -17,10 +17,7 @@ def main() -> None:
     for key, value in json.loads(sys.argv[1]).items():
         settings.set_string(key, value)
     table_environment = TableEnvironment.create(
-        EnvironmentSettings.new_instance()
-        .in_streaming_mode()
-        .with_configuration(settings)
-        .build()
+        EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(settings).build()
     )
     answer({"ready": True})
     for told in sys.stdin:

@@ -42,9 +42,7 @@ BIDS = Table(
     ),
     "ts",
 )
-ASKS = Table(
-    "asks", (("item", "BIGINT"), ("ask", "BIGINT"), ("asked_at", "TIMESTAMP")), "asked_at"
-)
+ASKS = Table("asks", (("item", "BIGINT"), ("ask", "BIGINT"), ("asked_at", "TIMESTAMP")), "asked_at")
 TABLES = {one.name: one for one in (BIDS, ASKS)}
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-
 Vertices = list[dict[str, Any]]
 """Without sources and sink. The vertex before the sink is called `result`."""
 
@@ -196,7 +195,15 @@ LINES: tuple[Line, ...] = (
     Line(
         "deduplication",
         "the first row of each of many keys",
-        [{"id": "result", "op": "distinct", "inputs": ["bids"], "key": ["auction"], "within": "1s"}],
+        [
+            {
+                "id": "result",
+                "op": "distinct",
+                "inputs": ["bids"],
+                "key": ["auction"],
+                "within": "1s",
+            }
+        ],
         _distinct,
         "SELECT auction, bidder, seller, price, ts FROM (SELECT *, ROW_NUMBER() OVER "
         "(PARTITION BY auction ORDER BY arrived) AS place FROM bids) WHERE place = 1",

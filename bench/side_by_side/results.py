@@ -90,7 +90,9 @@ def markdown(found: Mapping[str, Any]) -> str:
     header = ["line", "input", *(f"{one}, s" for one in names)]
     header += [f"ratio to {one}" for one in names if one != "headgate"]
     rows = [[*_cells(line, names)] for line in found["lines"]]
-    return "".join("| " + " | ".join(one) + " |\n" for one in (header, ["---"] * len(header), *rows))
+    return "".join(
+        "| " + " | ".join(one) + " |\n" for one in (header, ["---"] * len(header), *rows)
+    )
 
 
 def _engines(found: Mapping[str, Any]) -> list[str]:

@@ -29,6 +29,8 @@ class BatchCount:
     rows: int
     partitions: frozenset[int] | None = None
     """The partitions with at least one row. None: not counted."""
+    files: int | None = None
+    """The files that the tasks wrote, empty ones too. None: not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ def contradiction(count: BatchCount, files: Sequence[StagedFile]) -> str | None:
         return f"{_files(len(filled))} found, with {sum(told)} rows in all" if told else _NO_FILE
     if count.rows > 0 and not filled:
         return _NO_FILE
+    if count.files is not None and len(files) != count.files:
+        return f"{_files(len(files))} found, and Spark's tasks wrote {_files(count.files)}"
     missing = sorted((count.partitions or frozenset()) - {one.partition for one in filled})
     if count.rows > 0 and missing:
         named = ", ".join(map(str, missing[:_MOST_NAMED]))

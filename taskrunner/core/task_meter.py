@@ -60,6 +60,8 @@ class SparkJobRun:
     stages: tuple[StageRun, ...]
     ended_at_ms: int = 0
     """By the wall clock."""
+    number: int = -1
+    """Of all Spark jobs of the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class BatchWritten:
     """The number of the data set that had the batch's rows."""
     ended_at_ms: int
     """When the sink was done, by the wall clock."""
+    jobs: range = range(0)
+    """Spark jobs that computed the batch from its own plan: no stage has the data set then."""
 
 
 @dataclass(slots=True)
@@ -133,7 +137,7 @@ class TaskMeter:
 
     def _add_job(self, batch: _Batch, job: SparkJobRun) -> None:
         ordered = sorted(job.stages, key=lambda one: max(one.rdds, default=0))
-        last = next((n for n, one in enumerate(ordered) if batch.written.rdd in one.rdds), None)
+        last = _last_stage(batch.written, job, ordered)
         if last is None:
             return
         batch.last_job_ended_at_ms = max(batch.last_job_ended_at_ms, job.ended_at_ms)
@@ -218,6 +222,13 @@ class TaskMeter:
             busy_ms_per_second=rate(BUSY) or 0.0,
             backpressured_ms_per_second=round(waited * waiting, 1),
         )
+
+
+def _last_stage(written: BatchWritten, job: SparkJobRun, ordered: Sequence[StageRun]) -> int | None:
+    """The stage of a job in which the rows of a batch come to the sink; None: the job has none."""
+    if job.number in written.jobs:
+        return len(ordered) - 1
+    return next((n for n, one in enumerate(ordered) if written.rdd in one.rdds), None)
 
 
 def _figures(role: StageRole, one: SparkTask, *, counts_rows: bool) -> tuple[int, ...]:

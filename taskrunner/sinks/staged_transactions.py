@@ -184,8 +184,8 @@ class StagedTransactions:
             self._transact((), last + 1)
 
     def _check_attempt(self) -> None:
-        """Raises `Superseded` if that is why a transaction failed: a client that was fenced may only
-        say that nobody answered in time.
+        """Raises `Superseded` if that is why a transaction failed: Kafka's client, when fenced, may
+        only say that nobody answered in time.
         """
         with self._guard():
             pass

@@ -27,6 +27,13 @@ from jobmanager.core.snapshots.manifest import Ancestor
 
 
 class BatchWriter(Protocol):
+    @property
+    def jobs_of_batch(self) -> range:
+        """The numbers of the Spark jobs in which the newest batch was computed from its own plan;
+        empty if it was computed from the data set that Spark has made of the plan.
+        """
+        ...
+
     def write(self, rows: DataFrame, batch: int) -> int:
         """Writes the rows of a batch; returns how many there were. The rows have to be computed
         exactly once, also if the batch is not written because it already was: Spark's state
@@ -42,6 +49,11 @@ class BatchSink:
     def holds_output(self) -> bool:
         """Whether output waits for its checkpoint; then the job finishes with a checkpoint."""
         return False
+
+    @property
+    def jobs_of_batch(self) -> range:
+        """As `BatchWriter.jobs_of_batch`."""
+        return range(0)
 
     def write(self, rows: DataFrame, batch: int) -> int:
         """As `BatchWriter.write`."""

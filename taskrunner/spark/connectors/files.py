@@ -19,6 +19,7 @@ from jobmanager.core.snapshots.manifest import Ancestor
 from taskrunner.core import file_sizes, full_disk
 from taskrunner.core.batch_limit import LimitUnit
 from taskrunner.core.invalid_vertex import VertexRefused
+from taskrunner.core.staged_rows import BatchCount
 from taskrunner.sinks.continuation import continue_output
 from taskrunner.sinks.directory import SinkDirectory
 from taskrunner.sinks.output_files import LOCAL, OutputFiles, path_of
@@ -26,6 +27,7 @@ from taskrunner.sinks.outputs import place_of
 from taskrunner.sinks.staged_files import staged_files, tells_rows
 from taskrunner.snapshots import durable
 from taskrunner.snapshots.spark_log import bytes_of_entries
+from taskrunner.spark.connectors.batch_files import BatchFileWriter
 from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.hadoop_files import open_files
 from taskrunner.spark.connectors.reading import BatchSizing, ReadContext, SourceReader
@@ -56,6 +58,8 @@ class ExactlyOnceFiles(BatchSink):
         self._directory = SinkDirectory(
             self._path, context.job, sink.id, context.attempt, context.guard, files=self._store
         )
+        self._writer = BatchFileWriter(files.format)
+        self._jobs = range(0)
         self._bytes_per_row: float | None = None
         """Of the last batch that this attempt wrote."""
 
@@ -63,7 +67,12 @@ class ExactlyOnceFiles(BatchSink):
     def holds_output(self) -> bool:
         return self._files.waits_for_checkpoint and self._context.graph.mode is Mode.STREAMING
 
+    @property
+    def jobs_of_batch(self) -> range:
+        return self._jobs
+
     def write(self, rows: DataFrame, batch: int) -> int:
+        self._jobs = range(0)
         if self._directory.state_of(batch) is not None:
             count = discard(rows)
             self._directory.finish(batch)
@@ -129,16 +138,27 @@ class ExactlyOnceFiles(BatchSink):
     def _write(
         self, rows: DataFrame, batch: int, staged: PurePath, options: Mapping[str, str]
     ) -> int:
+        count = self._write_files(rows, staged, options)
+        files = staged_files(staged, self._files.format, self._store)
+        self._bytes_per_row = file_sizes.bytes_per_row(files, count.rows) or self._bytes_per_row
+        self._directory.commit(batch, staged, count, files, self.holds_output)
+        return count.rows
+
+    def _write_files(
+        self, rows: DataFrame, staged: PurePath, options: Mapping[str, str]
+    ) -> BatchCount:
+        is_stream = self._context.graph.mode is Mode.STREAMING
+        if is_stream and not self._files.partition_by:
+            written = self._writer.write(rows, self._store.uri(staged), options)
+            if written is not None:
+                self._jobs = written.jobs
+                return BatchCount(written.rows, files=written.files)
         observed, count_of = counted(rows, by_partition=not tells_rows(self._files.format))
         writer = observed.write.format(self._files.format).options(**options)
         if self._files.partition_by:
             writer = writer.partitionBy(*self._files.partition_by)
         writer.save(self._store.uri(staged))
-        count = count_of()
-        files = staged_files(staged, self._files.format, self._store)
-        self._bytes_per_row = file_sizes.bytes_per_row(files, count.rows) or self._bytes_per_row
-        self._directory.commit(batch, staged, count, files, self.holds_output)
-        return count.rows
+        return count_of()
 
 
 def _read(source: Source, files: FilesSource, context: ReadContext) -> DataFrame:

@@ -6,24 +6,19 @@ offset of a consumer group that no consumer uses; it is part of the transaction.
 """
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files as resources
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from taskrunner import logs
+from taskrunner.spark.connectors.compiled_java import java_map, java_object
 from taskrunner.spark.session.hadoop_path import hadoop_path
 
 STAGED = "key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, "
 STAGED += "partition INT, timestamp BIGINT"
 """The columns of staged rows, in the order in which `KafkaCalls` sends them."""
-_JAVA = "KafkaCalls"
 _BYTES = "org.apache.kafka.common.serialization.ByteArraySerializer"
-_compiled: list[tuple[Any, Any]] = []
-"""The JVM's gateway, and the object."""
-_compiling = Lock()
 _producers: dict[str, Any] = {}
 """The open producers of this process, by transactional id. A runner has one job after the other."""
 log = logs.get("kafka")
@@ -39,32 +34,8 @@ DEFAULTS: Mapping[str, str] = {
 
 
 def kafka_calls(spark: SparkSession) -> Any:
-    """An object of the class `KafkaCalls`, which is compiled once in a JVM: Py4J takes classes of
-    one name for the same class.
-    """
-    gateway: Any = spark.sparkContext._gateway
-    with _compiling:
-        if not _compiled or _compiled[0][0] is not gateway:
-            _compiled[:] = [(gateway, _compile(gateway))]
-        return _compiled[0][1]
-
-
-def _compile(gateway: Any) -> Any:
-    jvm: Any = gateway.jvm
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    compiler.cook(resources(__package__).joinpath(f"{_JAVA}.java").read_text(encoding="utf-8"))
-    made = compiler.getClassLoader().loadClass(_JAVA)
-    constructor = made.getConstructor(gateway.new_array(jvm.java.lang.Class, 0))
-    return constructor.newInstance(gateway.new_array(jvm.java.lang.Object, 0))
-
-
-def java_map(jvm: Any, settings: Mapping[str, str]) -> Any:
-    """The settings of a Kafka client, as its Java classes take them."""
-    made = jvm.java.util.HashMap()
-    for name, value in settings.items():
-        made.put(name, value)
-    return made
+    """An object of the class `KafkaCalls`."""
+    return java_object(spark, "KafkaCalls")
 
 
 class KafkaTransactions:

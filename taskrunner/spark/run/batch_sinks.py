@@ -17,6 +17,10 @@ class FencedBatches:
         self._check = check
         """Raises if the attempt may not begin a batch."""
 
+    @property
+    def jobs_of_batch(self) -> range:
+        return self._sink.jobs_of_batch
+
     def write(self, rows: DataFrame, batch: int) -> int:
         self._check()
         return self._sink.write(rows, batch)
@@ -32,6 +36,10 @@ class Shared:
         self, sinks: Sequence[tuple[Callable[[DataFrame], DataFrame], BatchWriter]]
     ) -> None:
         self._sinks = sinks
+
+    @property
+    def jobs_of_batch(self) -> range:
+        return range(0)
 
     def write(self, rows: DataFrame, batch: int) -> int:
         kept = rows.persist()

@@ -26,6 +26,7 @@ from jobmanager.core.plan.job_plan import Region
 from jobmanager.core.progress import RegionProgress
 from taskrunner import logs
 from taskrunner.snapshots.real_time_log import RealTimeLog
+from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.refreshes import Refreshes
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
 from taskrunner.spark.session.hadoop_path import hadoop_path
@@ -139,7 +140,7 @@ class RealTimeQuery(RegionQuery):
                 )
 
 
-class _NoBatches:
+class _NoBatches(BatchSink):
     def write(self, rows: DataFrame, batch: int) -> int:
         raise NotImplementedError("no batch is written in real-time mode")
 

@@ -203,7 +203,7 @@ class RegionQuery:
             self.output_rows += self._sink.write(rows, batch)
             self._totals.add(batch)
             if self._tasks is not None:
-                self._tasks.written(batch, rows, self.query)
+                self._tasks.written(batch, rows, self.query, self._sink.jobs_of_batch)
             self._limits.adapt(self.query, batch, timedelta(seconds=time.monotonic() - began))
         except BaseException as error:
             self.error = error  # the original Python exception: the JVM returns only its text

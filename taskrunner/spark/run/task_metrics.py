@@ -136,6 +136,7 @@ class TaskMetricsReader:
             batch=batch,
             stages=tuple(self._stage(number) for number in job["stageIds"]),
             ended_at_ms=_milliseconds(job.get("completionTime")),
+            number=int(job["jobId"]),
         )
 
     def _stage(self, number: int) -> StageRun:

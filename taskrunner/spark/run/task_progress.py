@@ -45,13 +45,13 @@ class TaskProgress:
         self._planned: Any = None
         """Spark's execution of a batch, until its plan was read."""
 
-    def written(self, batch: int, rows: Any, query: StreamingQuery | None) -> None:
-        """Called when the sink has written the batch."""
+    def written(self, batch: int, rows: Any, query: StreamingQuery | None, jobs: range) -> None:
+        """Called when the sink has written the batch. `jobs`: `BatchWriter.jobs_of_batch`."""
         rdd = rdd_of_batch(rows)
         if self._planned is None and query is not None and not self._meter.knows_stages:
             self._planned = execution_of_batch(query)
         if rdd is not None:
-            self._written.append(BatchWritten(batch, rdd, int(time.time() * 1000)))
+            self._written.append(BatchWritten(batch, rdd, int(time.time() * 1000), jobs))
 
     def read(
         self, query: StreamingQuery | None, input_rows: int, output_rows: int

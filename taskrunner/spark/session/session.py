@@ -92,7 +92,9 @@ def open_session(chosen: Mapping[str, str], *, records: bool = False) -> SparkSe
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder
     is_local = _is_on_this_machine(chosen.get("spark.master", "local"))
-    options = java_options.with_temporary_directory(chosen, is_local=is_local)
+    options = java_options.with_temporary_directory(
+        java_options.with_collector(chosen), is_local=is_local
+    )
     for key, value in class_archive.with_archive(options, records=records).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()

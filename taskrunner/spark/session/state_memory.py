@@ -10,6 +10,8 @@ moment.
 import re
 from collections.abc import Mapping
 
+from taskrunner.core.memory_sizes import megabytes
+
 _ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
 BOUNDED = f"{_ROCKSDB}.boundedMemoryUsage"
 MAX_MEGABYTES = f"{_ROCKSDB}.maxMemoryUsageMB"
@@ -25,8 +27,6 @@ OF_THE_JVM = frozenset(
 
 LEAST_MEGABYTES_PER_SLOT = 64
 """Each task that runs needs its write buffers and the blocks that the task reads."""
-_DEFAULT_HEAP_MEGABYTES = 1024
-_MEGABYTES = {"": 1.0, "k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024, "b": 1 / 1024**2}
 
 
 def bounds(chosen: Mapping[str, str], *, cores: int) -> dict[str, str]:
@@ -40,7 +40,7 @@ def bounds(chosen: Mapping[str, str], *, cores: int) -> dict[str, str]:
     else:
         heap = chosen.get("spark.executor.memory", "")
         slots = int(chosen.get("spark.executor.cores", "1"))
-    bound = max(_megabytes(heap) // 2, slots * LEAST_MEGABYTES_PER_SLOT)
+    bound = max(megabytes(heap) // 2, slots * LEAST_MEGABYTES_PER_SLOT)
     return {BOUNDED: "true", MAX_MEGABYTES: str(bound)}
 
 
@@ -49,11 +49,3 @@ def _local_slots(master: str, cores: int) -> int:
     if found is None:
         return 1
     return cores if found[1] == "*" else int(found[1])
-
-
-def _megabytes(size: str) -> int:
-    """A size as Spark writes memory, such as `2g` or `800m`. A plain number counts megabytes."""
-    found = re.fullmatch(r"\s*(\d+)\s*([bkmgt]?)b?\s*", size.lower())
-    if found is None:
-        return _DEFAULT_HEAP_MEGABYTES
-    return int(int(found[1]) * _MEGABYTES[found[2]])

@@ -63,6 +63,24 @@ def test_each_subtask_has_the_rows_of_its_keys(job: JobUnderTest, spark: SparkSe
     assert (source.bytes_in or 0) >= sum(len(str(row["ts"])) for row in ALL_ROWS[:ROWS_A_FILE])
 
 
+def test_rows_that_pass_through_are_counted_where_they_are_written(job: JobUnderTest) -> None:
+    """The sink's files are written from the plan of the batch: no stage has the batch's data set."""
+    feed(job, 0, FILES - 1)
+    job.define(
+        files_source(),
+        {"id": "few", "op": "filter", "inputs": ["rows"], "where": "v % 4 = 0"},
+        files_sink("few"),
+    ).start()
+    wait_until_read(job, FILES)
+    wait_until_measured(job, FILES * ROWS_A_FILE)
+
+    kept = sum(1 for row in ALL_ROWS[: FILES * ROWS_A_FILE] if int(str(row["v"])) % 4 == 0)
+    [whole] = figures(job).values()
+    assert (whole.records_in, whole.records_out) == (FILES * ROWS_A_FILE, kept)
+    assert (whole.bytes_out or 0) > 0
+    assert whole.busy_ms > 0
+
+
 @pytest.mark.long
 def test_the_two_inputs_of_a_join_are_told_apart(job: JobUnderTest) -> None:
     feed(job, 0, FILES - 1)

@@ -4,6 +4,7 @@ from taskrunner.spark.session.java_options import (
     DIRECTORY,
     JAVA_OPTIONS,
     quoted,
+    with_collector,
     with_temporary_directory,
 )
 
@@ -45,3 +46,28 @@ def test_without_a_directory_nothing_is_changed(monkeypatch: pytest.MonkeyPatch)
 )
 def test_an_option_with_a_space_stays_one_option(option: str, read_by_spark: str) -> None:
     assert quoted(option) == read_by_spark
+
+
+@pytest.mark.parametrize("heap", [{}, {"spark.driver.memory": "4g"}])
+def test_a_small_heap_is_collected_by_all_threads_at_once(
+    heap: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
+    assert with_collector({**heap, JAVA_OPTIONS: "-Dmine=1"})[JAVA_OPTIONS] == (
+        "-XX:+UseParallelGC -Dmine=1"
+    )
+
+
+@pytest.mark.parametrize(
+    "chosen", [{"spark.driver.memory": "16g"}, {JAVA_OPTIONS: "-Dmine=1 -XX:+UseZGC"}]
+)
+def test_a_large_heap_and_a_job_with_a_collector_of_its_own_keep_theirs(
+    chosen: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
+    assert with_collector(chosen) == chosen
+
+
+def test_a_collector_of_the_whole_machine_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xss4m -XX:+UseSerialGC")
+    assert with_collector({}) == {}

@@ -337,10 +337,11 @@ def test_a_file_without_its_footer_is_named(tmp_path: Path) -> None:
         staged_files(tmp_path, FileFormat.PARQUET)
 
 
-def test_the_partitions_that_had_rows_have_files() -> None:
-    def a_file(partition: int, size: int = 10) -> StagedFile:
-        return StagedFile(PurePosixPath(f"day=1/part-{partition:05d}-x-c000.csv"), size)
+def a_file(partition: int, size: int = 10) -> StagedFile:
+    return StagedFile(PurePosixPath(f"day=1/part-{partition:05d}-x-c000.csv"), size)
 
+
+def test_the_partitions_that_had_rows_have_files() -> None:
     count = BatchCount(500, frozenset({1, 3, 4}))
 
     assert contradiction(count, [a_file(0, 0), a_file(1), a_file(3), a_file(4)]) is None
@@ -348,6 +349,12 @@ def test_the_partitions_that_had_rows_have_files() -> None:
         "2 files found, and none of these partitions with rows: 4"
     )
     assert contradiction(BatchCount(0, frozenset()), [a_file(0)]) is None  # a header
+
+
+def test_as_many_files_are_found_as_the_tasks_wrote() -> None:
+    count = BatchCount(3, files=2)
+    assert contradiction(count, [a_file(0, 0), a_file(1)]) is None
+    assert contradiction(count, [a_file(1)]) == "1 file found, and Spark's tasks wrote 2 files"
 
 
 def test_a_batch_without_rows_leaves_nothing(tmp_path: Path) -> None:
