@@ -107,6 +107,8 @@ class AdoptionDesk:
         fits = foreign.partitions == parallelism and foreign.provider == ROCKSDB
         if fits and foreign.has_state_ids:
             return foreign.directory
+        if obstacle := foreign.rewrite_obstacle:
+            raise ForeignCheckpointRefused(obstacle)
         rewrite(self._spark, foreign, target, parallelism)
         return target
 

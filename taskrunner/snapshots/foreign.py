@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from taskrunner.snapshots import durable, state_archives
+from taskrunner.snapshots.rewritable_state import rewrite_obstacle
 from taskrunner.snapshots.spark_log import BatchOffsets, SparkLog, named_files
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -59,6 +60,11 @@ class Foreign:
         """Whether the commit log names the state files."""
         ids = SparkLog(self.directory).commit(self.batch).state_ids
         return sorted(ids) == self.operators
+
+    @property
+    def rewrite_obstacle(self) -> str | None:
+        """Why its state cannot be rewritten."""
+        return rewrite_obstacle(self.directory, self._settings)
 
     @property
     def watermark_ms(self) -> int:

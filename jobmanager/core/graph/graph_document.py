@@ -173,8 +173,13 @@ OURS = (
 )
 _ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
 _RATIO = re.compile(r"0|1|0?\.[0-9]+|1\.0+")
-# Settings of the state store that a job may change: how much memory RocksDB takes.
-STATE_MEMORY = {
+# Settings of state that a job may change, within bounds: how much memory RocksDB takes, and the
+# format of joins. Spark's repartition loses rows of the newest format.
+STATE_SETTINGS = {
+    "spark.sql.streaming.join.stateFormatVersion": (
+        "2 or 3, since a rescale would lose rows of other formats",
+        re.compile("[23]"),
+    ),
     f"{_ROCKSDB}.boundedMemoryUsage": ("true or false", re.compile("true|false")),
     f"{_ROCKSDB}.maxMemoryUsageMB": ("a positive number of megabytes", re.compile("[1-9][0-9]*")),
     f"{_ROCKSDB}.writeBufferCacheRatio": ("a number from 0 to 1", _RATIO),
@@ -187,8 +192,8 @@ def _spark(fields: Fields) -> dict[str, str]:
     for setting, value in settings.items():
         if not setting.startswith("spark."):
             fields.fault("spark", f"{setting!r} is not a Spark setting: they begin with 'spark.'")
-        if setting in STATE_MEMORY:
-            expected, pattern = STATE_MEMORY[setting]
+        if setting in STATE_SETTINGS:
+            expected, pattern = STATE_SETTINGS[setting]
             if not pattern.fullmatch(value):
                 fields.fault("spark", f"{setting!r} must be {expected}, not {value!r}")
         elif setting.startswith(OURS):

@@ -31,7 +31,7 @@ from taskrunner.spark.compile.compile_context import Body, CompileContext, RunSc
 from taskrunner.spark.compile.compile_context import ReadSource as ReadSource
 from taskrunner.spark.compile.loops import AnalysedLoops, Loops
 from taskrunner.spark.compile.models import Models, NoModels
-from taskrunner.spark.compile.operator_compilers import COMPILERS
+from taskrunner.spark.compile.operator_compilers import compiler_of
 from taskrunner.spark.compile.refused_fields import faults_of
 
 
@@ -101,7 +101,7 @@ class Compiler:
         return self._compiled[vertex_id, is_static]
 
     def _compile(self, vertex: Vertex, is_static: bool) -> DataFrame:
-        compiler = COMPILERS[type(vertex)]
+        compiler = compiler_of(type(vertex))
         context = CompileContext(
             self._graph,
             is_static,

@@ -13,11 +13,10 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import uuid4
 
 from pyspark.errors import PySparkException
-from pyspark.ml import Pipeline, PipelineModel
 from pyspark.sql import DataFrame
 
 from jobmanager.core.graph.ml import Ml
@@ -28,6 +27,10 @@ from taskrunner.core.model_metadata import class_fault
 from taskrunner.sinks.directory import Guard
 from taskrunner.snapshots import durable
 from taskrunner.spark.session.hadoop_path import hadoop_path
+
+if TYPE_CHECKING:
+    # with Spark ML comes pandas, and a second: only for jobs that have models
+    from pyspark.ml import Pipeline, PipelineModel
 
 CURRENT = "CURRENT"
 _METADATA = re.compile(r"part-\d+(-[\w-]+)?(\.txt)?")
@@ -44,11 +47,11 @@ class FitFailed(Exception):
 class Models(Protocol):
     """Loads, fits and saves models."""
 
-    def load(self, vertex: VertexId, path: str) -> PipelineModel:
+    def load(self, vertex: VertexId, path: str) -> "PipelineModel":
         """Raises `InvalidVertex`."""
         ...
 
-    def fitted(self, vertex: Ml, pipeline: Pipeline, rows: DataFrame) -> PipelineModel | None:
+    def fitted(self, vertex: Ml, pipeline: "Pipeline", rows: DataFrame) -> "PipelineModel | None":
         """Fits the pipeline on the rows, and saves it if requested; None: it is only analysed."""
         ...
 
@@ -56,10 +59,10 @@ class Models(Protocol):
 class NoModels:
     """For the analysis of a graph where paths cannot be read."""
 
-    def load(self, vertex: VertexId, path: str) -> PipelineModel:
+    def load(self, vertex: VertexId, path: str) -> "PipelineModel":
         raise InvalidVertex(vertex, f"{path!r} cannot be read here", "model")
 
-    def fitted(self, vertex: Ml, pipeline: Pipeline, rows: DataFrame) -> PipelineModel | None:
+    def fitted(self, vertex: Ml, pipeline: "Pipeline", rows: DataFrame) -> "PipelineModel | None":
         return None
 
 
@@ -68,15 +71,15 @@ class SeenModels:
     """Loads models and fits none: for the analysis of a graph, and for streams."""
 
     resolve: Callable[[str], Path]
-    loaded: dict[str, PipelineModel] = field(default_factory=dict)
+    loaded: dict[str, "PipelineModel"] = field(default_factory=dict)
     """The models that were current when they were first loaded."""
 
-    def load(self, vertex: VertexId, path: str) -> PipelineModel:
+    def load(self, vertex: VertexId, path: str) -> "PipelineModel":
         if path not in self.loaded:
             self.loaded[path] = self._load(vertex, path)
         return self.loaded[path]
 
-    def _load(self, vertex: VertexId, path: str) -> PipelineModel:
+    def _load(self, vertex: VertexId, path: str) -> "PipelineModel":
         place = self.resolve(path)
         pointer = place / CURRENT
         version = place / pointer.read_text().strip() if pointer.exists() else place
@@ -85,9 +88,9 @@ class SeenModels:
                 vertex, f"there is no saved model at {place}: save one there in batch mode", "model"
             )
         check_classes(vertex, version)
-        return PipelineModel.load(hadoop_path(version))
+        return _loaded(version)
 
-    def fitted(self, vertex: Ml, pipeline: Pipeline, rows: DataFrame) -> PipelineModel | None:
+    def fitted(self, vertex: Ml, pipeline: "Pipeline", rows: DataFrame) -> "PipelineModel | None":
         return None
 
 
@@ -102,16 +105,16 @@ class JobModels:
     scratch: Path
     """A directory that driver and executors can write to during the batch."""
 
-    def load(self, vertex: VertexId, path: str) -> PipelineModel:
+    def load(self, vertex: VertexId, path: str) -> "PipelineModel":
         return SeenModels(self.resolve).load(vertex, path)
 
-    def fitted(self, vertex: Ml, pipeline: Pipeline, rows: DataFrame) -> PipelineModel | None:
+    def fitted(self, vertex: Ml, pipeline: "Pipeline", rows: DataFrame) -> "PipelineModel | None":
         version = f"{self.job.hex}-{vertex.id}"
         place = self.resolve(vertex.save) if vertex.save else None
         if place is not None and (place / version).is_dir():
             # an earlier attempt saved the same model, but maybe did not make it current
             self._make_current(place, version)
-            return PipelineModel.load(hadoop_path(place / version))
+            return _loaded(place / version)
         if place is not None:
             _check_place(vertex.id, place)
         is_kept = rows.storageLevel.useMemory
@@ -130,7 +133,7 @@ class JobModels:
             self._save(model, place, version)
         return model
 
-    def _save(self, model: PipelineModel, place: Path, version: str) -> None:
+    def _save(self, model: "PipelineModel", place: Path, version: str) -> None:
         durable.make_directory(place)
         draft = place / f".{version}-{uuid4().hex}"
         try:
@@ -146,6 +149,12 @@ class JobModels:
     def _make_current(self, place: Path, version: str) -> None:
         with self.guard():
             durable.write(place / CURRENT, f"{version}\n")
+
+
+def _loaded(directory: Path) -> "PipelineModel":
+    from pyspark.ml import PipelineModel
+
+    return PipelineModel.load(hadoop_path(directory))
 
 
 def check_classes(vertex: VertexId, version: Path) -> None:

@@ -10,7 +10,6 @@ from jobmanager.core.graph.window_kinds import SessionWindow, SlidingWindow, Tum
 from jobmanager.core.graph.windows import Window
 from taskrunner.core.invalid_vertex import InvalidVertex
 from taskrunner.spark.compile.aggregates import results
-from taskrunner.spark.compile.buffered_windows import buffered_window
 from taskrunner.spark.compile.compile_context import CompileContext, OperatorCompiler
 from taskrunner.spark.session.column_names import column
 
@@ -20,6 +19,8 @@ _GROUP = "__headgate_group"
 
 def _compile(vertex: Window, inputs: Sequence[DataFrame], context: CompileContext) -> DataFrame:
     if vertex.is_buffered:
+        from taskrunner.spark.compile.buffered_windows import buffered_window  # with pandas
+
         return buffered_window(vertex, inputs[0], context.graph.max_parallelism)
     return _spark_window(vertex, inputs[0])
 

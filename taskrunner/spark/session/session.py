@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from pyspark import SparkContext
@@ -121,7 +122,8 @@ def primed_session(
     session = WarmSession()
     chosen = settings(name="headgate", master=master, parallelism=2, extra={}, jars=jars)
     spark = session.open(chosen, records=True)
-    for name, prepare in (("primed", prime), ("archived", class_archive.save)):
+    steps = (("primed", prime), ("imported", _import_rest), ("archived", class_archive.save))
+    for name, prepare in steps:
         if is_wanted():
             break
         try:
@@ -129,6 +131,11 @@ def primed_session(
         except Exception as error:  # the first batch is only slower without priming
             log.warning(f"not_{name}", reason=f"{type(error).__name__}: {error}")
     return session
+
+
+def _import_rest(spark: SparkSession) -> None:
+    """What only some jobs need, and takes a second."""
+    import_module("pandas")
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from jobmanager.core.plan.key_groups import Layout, subtasks
 from taskrunner.snapshots import operator_names, spark_state
 from taskrunner.snapshots.restore_source import RestoreRefused
+from taskrunner.snapshots.rewritable_state import rewrite_obstacle
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.spark.session.hadoop_path import hadoop_path
 
@@ -44,6 +45,7 @@ def repartition(
     if not {Layout.HASHED, Layout.GROUPED} & set(layouts):
         log.set_shuffle_partitions(parallelism)
         return None
+    _check_formats(log)
     operator_names.use_names_of_batches(directory)
     _rewrite(spark, directory, parallelism)
     batch = log.last_committed()
@@ -53,6 +55,13 @@ def repartition(
             spark_state.gather(directory, batch, operator)
     _check(directory, batch, layouts, parallelism)
     return batch
+
+
+def _check_formats(log: SparkLog) -> None:
+    last = log.last_committed()
+    settings = {} if last is None else log.offsets(last).metadata.get("conf", {})
+    if obstacle := rewrite_obstacle(log.directory, settings):
+        raise RestoreRefused(f"{log.directory} cannot have another parallelism: {obstacle}")
 
 
 def _rewrite(spark: SparkSession, directory: Path, parallelism: int) -> None:

@@ -26,6 +26,8 @@ from taskrunner.core.state_view import Column, Field, StateView, view_of
 from taskrunner.spark.session.hadoop_path import hadoop_path
 
 _JSON = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "ignoreNullFields": "false"}
+_TIME_OF_ROW = "__event_time"
+"""Ends the key of a row in the state of a join: rows are in the order of their times."""
 _AT_ONCE = 2
 """How many partitions a scan reads in parallel."""
 
@@ -99,8 +101,8 @@ class StateReader:
 
     @cached_property
     def view(self) -> StateView:
-        key, value = (_fields(self._state_rows.schema[name].dataType) for name in ("key", "value"))
-        return view_of(key, value, self._spread_by, self._vertex)
+        value = _fields(self._state_rows.schema["value"].dataType)
+        return view_of(self._key_fields, value, self._spread_by, self._vertex)
 
     @property
     def schemas(self) -> tuple[str, str]:
@@ -216,9 +218,14 @@ class StateReader:
     def _spread_by(self) -> list[str] | None:
         """The key fields that Spark hashes; empty: all state is in one partition."""
         if "joinSide" in self._state.options:
-            return [field.name for field in _fields(self._state_rows.schema["key"].dataType)]
+            return [field.name for field in self._key_fields]
         key = self._raw_rows.schema["partition_key"].dataType
         return [field.name for field in _fields(key)]
+
+    @cached_property
+    def _key_fields(self) -> tuple[Field, ...]:
+        found = _fields(self._state_rows.schema["key"].dataType)
+        return tuple(one for one in found if one.name != _TIME_OF_ROW)
 
     @cached_property
     def _state_rows(self) -> DataFrame:

@@ -157,13 +157,16 @@ class JobUnderTest:
         """Keyed vertex to the name that Spark wrote down for its stateful operator."""
         vertices = spark_order.keyed(self.graph, VertexId(region))
         return {
-            vertex: json.loads(
-                (self.spark_dir(region) / f"state/{number}/_metadata/metadata")
-                .read_text()
-                .splitlines()[1]
-            )["operatorInfo"]["operatorName"]
+            vertex: self._operator_name(self.spark_dir(region) / f"state/{number}/_metadata")
             for number, vertex in enumerate(vertices)
         }
+
+    def _operator_name(self, metadata: Path) -> str:
+        """From `metadata`, or, of operators whose schemas may change, `v2/<batch>`."""
+        [*_, newest] = sorted(
+            one for one in metadata.rglob("*") if one.is_file() and "." not in one.name
+        )
+        return str(json.loads(newest.read_text().splitlines()[1])["operatorInfo"]["operatorName"])
 
     def forget_attempts(self) -> None:
         """The directories of all attempts are lost."""

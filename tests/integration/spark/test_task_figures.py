@@ -64,7 +64,7 @@ def test_each_subtask_has_the_rows_of_its_keys(job: JobUnderTest, spark: SparkSe
 
 
 def test_rows_that_pass_through_are_counted_where_they_are_written(job: JobUnderTest) -> None:
-    """The sink's files are written from the plan of the batch: no stage has the batch's data set."""
+    """The files are written from the plan of the batch: no stage has the batch's data set."""
     feed(job, 0, FILES - 1)
     job.define(
         files_source(),

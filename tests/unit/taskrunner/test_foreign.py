@@ -90,6 +90,29 @@ def test_a_rewrite_begins_with_everything_but_state(original: Path, tmp_path: Pa
     assert {name: (original / name).read_text() for name in names(original)} == before
 
 
+@pytest.mark.parametrize(
+    ("operator", "version", "is_refused"),
+    [
+        ("symmetricHashJoin", "4", True),
+        ("symmetricHashJoin", "3", False),
+        ("stateStoreSave", "4", False),
+    ],
+)
+def test_joins_of_which_a_rewrite_loses_rows_are_found(
+    tmp_path: Path, operator: str, version: str, is_refused: bool
+) -> None:
+    settings = {"spark.sql.streaming.join.stateFormatVersion": version}
+    original = a_checkpoint(tmp_path / "original", **settings)
+    metadata = original / "state/0/_metadata/v2/0"
+    metadata.parent.mkdir()
+    metadata.write_text(f'v2\n{{"operatorInfo":{{"operatorName":"{operator}"}}}}')
+
+    obstacle = copy_foreign(original, tmp_path / "copy").rewrite_obstacle
+
+    assert (obstacle is not None) == is_refused
+    assert obstacle is None or "rewrite of state loses rows: keep the parallelism" in obstacle
+
+
 def test_what_is_no_checkpoint_is_refused(original: Path, tmp_path: Path) -> None:
     with pytest.raises(ForeignCheckpointRefused, match="it has no metadata, offsets, commits"):
         copy_foreign(tmp_path, tmp_path / "copy")

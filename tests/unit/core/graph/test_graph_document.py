@@ -89,6 +89,10 @@ def test_five_faults_are_told_at_once() -> None:
             "spark: 'spark.sql.streaming.stateStore.rocksdb.compression' is set by Headgate",
         ),
         (
+            a_document(spark={"spark.sql.streaming.join.stateFormatVersion": 4}),
+            "join.stateFormatVersion' must be 2 or 3, since a rescale would lose rows",
+        ),
+        (
             a_document(spark={"spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "1g"}),
             "maxMemoryUsageMB' must be a positive number of megabytes, not '1g'",
         ),
