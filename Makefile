@@ -9,6 +9,9 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
+# Programs and tests start hundreds of Python processes: each would compile all modules again.
+export PYTHONDONTWRITEBYTECODE :=
+
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -50,7 +53,7 @@ help:
 	@echo 'make clean   remove .venv, caches and the data of the demo'
 
 .PHONY: setup
-setup: $(INSTALLED) java web
+setup: $(INSTALLED) java web archive-of-classes
 
 # Builds the dashboard if its sources have changed, with the machine's Node or the one from PyPI.
 .PHONY: web
@@ -90,17 +93,14 @@ example-delta: setup
 	@$(BIN)/python examples/delta_table.py
 
 # One archive of Spark's classes for all JVMs of the tests: each starts in two thirds of the time.
-test chaos: export HEADGATE_CLASS_ARCHIVES = $(CURDIR)/$(VENV)/classes
+test chaos: export HEADGATE_CLASS_ARCHIVES = $(CURDIR)/$(VENV)/share/headgate/classes
 # These JVMs live for seconds: the optimising compiler would cost more time than it saves.
 test chaos: export JAVA_TOOL_OPTIONS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m
 
-.PHONY: classes
-classes: setup archive-of-classes
-
 .PHONY: archive-of-classes
-archive-of-classes:
-	@$(BIN)/python -m taskrunner.archive_classes $(VENV)/classes 2>/dev/null \
-	  || echo 'the archive of Spark classes could not be created: the tests take longer'
+archive-of-classes: $(INSTALLED) java
+	@$(BIN)/python -m taskrunner.archive_classes 2>/dev/null \
+	  || echo 'the archive of Spark classes could not be created: Spark starts more slowly'
 
 .PHONY: test
 test:
@@ -162,7 +162,7 @@ s3a-client: $(INSTALLED)
 
 .PHONY: chaos
 chaos: export HEADGATE_NEW_EXAMPLES = 1
-chaos: setup jars chromium redis classes flink-client apicurio search-servers cassandra s3a-client
+chaos: setup jars chromium redis flink-client apicurio search-servers cassandra s3a-client
 	@echo '== property tests and the fuzzer, with new random examples'
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(FAST_TESTS)
 	@$(BIN)/python -m pytest -q $(FUZZER)

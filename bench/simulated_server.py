@@ -9,13 +9,13 @@ import asyncio
 import json
 import os
 import sys
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
-from uuid import uuid4
 
 from jobmanager import server
-from jobmanager.core.ids import JobManagerId, RunnerId
+from jobmanager.core.ids import RunnerId
 from jobmanager.core.redaction import Secrets
+from jobmanager.early_start import EarlyStart
 from jobmanager.launchers import processes
 from jobmanager.launchers.local import LocalLauncher
 from jobmanager.services.ports.runners import Launched, Runner
@@ -47,20 +47,19 @@ class NoProcesses(LocalLauncher):
 
 
 async def main(directory: Path) -> None:
-    secrets = Secrets()
-    server._configure_logs(secrets)
+    server._configure_logs(Secrets())
     settings = Settings(
         data_dir=directory, port=0, warm_runners=0, most_connections=10_000, node="simulated"
     )
     stop = server._stop_on_signals()
-    myself = JobManagerId(uuid4())
     async with AsyncExitStack() as stack:
+        early = stack.enter_context(closing(EarlyStart(settings)))
         listener = stack.enter_context(server._listen(settings))
-        database = await stack.enter_async_context(server._database(settings, secrets))
+        database = await stack.enter_async_context(server._database(settings, early))
         launcher = NoProcesses(
             directory / "runners", settings.address_file, settings.archives, settings.node
         )
-        made = server.Server(settings, database, listener, myself, launcher=launcher)
+        made = server.Server(settings, database, listener, early.myself, launcher=launcher)
         await made.run(stop, lambda ready: print(ready.url, flush=True))  # noqa: T201
 
 

@@ -6,6 +6,7 @@ The client may not import the server, so this module imports both. Imports that 
 
 import json
 import sys
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -296,7 +297,6 @@ def demo(
 def _serve(as_json: bool, **given: Any) -> None:
     from pydantic import ValidationError
 
-    from jobmanager import server
     from jobmanager.settings import Settings
 
     try:
@@ -307,15 +307,20 @@ def _serve(as_json: bool, **given: Any) -> None:
             for one in error.errors()
         )
         raise HeadgateError(f"the settings are not valid: {faults}") from error
+    from jobmanager.early_start import CannotStart, EarlyStart
+
     try:
-        server.serve(settings, lambda ready: typer.echo(ready_text(ready, as_json)))
-    except server.CannotStart as error:
+        with closing(EarlyStart(settings)) as early:
+            from jobmanager import server
+
+            server.serve(settings, early, lambda ready: typer.echo(ready_text(ready, as_json)))
+    except CannotStart as error:
         raise HeadgateError(" ".join(str(error).split())) from error
 
 
 def _without_password(url: str | None) -> str | None:
     """Refuse a URL with a password: everybody on the machine can read a command line."""
-    from jobmanager.store.database import parse_url
+    from jobmanager.store.database_url import parse_url
 
     if url is None:
         return None

@@ -7,7 +7,6 @@ others answer reads and forward all other requests to the leader.
 
 import asyncio
 import contextlib
-import fcntl
 import json
 import os
 import signal
@@ -18,8 +17,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any, TextIO, cast
-from uuid import UUID, uuid4
+from typing import Any, TextIO, cast
 
 import httpx
 import structlog
@@ -33,18 +31,18 @@ from jobmanager.api.context import ApiContext
 from jobmanager.api.forwarding import PATIENCE
 from jobmanager.api.http_connections import HttpServer
 from jobmanager.api.metrics import Meters
-from jobmanager.core.connector_packages import UnusableCatalogue
 from jobmanager.core.ids import JobManagerId
 from jobmanager.core.life.lease import Term
 from jobmanager.core.redaction import Secrets
 from jobmanager.core.snapshots.layout import INSPECTOR
-from jobmanager.core.snapshots.storage_uri import fault_of_working_directory, local_path
+from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.cycle_collection import collect_rarely
+from jobmanager.early_start import CannotStart as CannotStart
+from jobmanager.early_start import EarlyStart, launcher_of
 from jobmanager.files.log_stream import LogStream
 from jobmanager.files.open_files import room_for_connections
 from jobmanager.files.own_threads import in_own_thread
 from jobmanager.files.snapshot_storage import FileSnapshotStorage
-from jobmanager.launchers import processes
 from jobmanager.launchers.inspector import LocalInspector
 from jobmanager.launchers.local import LocalLauncher
 from jobmanager.leader_tasks import LeaderTasks, Signals
@@ -70,8 +68,9 @@ from jobmanager.signals.openlineage import receiver_from
 from jobmanager.signals.otlp_exporter import exporter_from
 from jobmanager.signals.request_sender import HttpRequestSender
 from jobmanager.signals.server_secrets import ServerSecrets
-from jobmanager.store.database import Database, open_database, parse_url
-from jobmanager.store.embedded import EmbeddedPostgres, keep_running
+from jobmanager.store.database import Database, open_database
+from jobmanager.store.database_url import parse_url
+from jobmanager.store.embedded import keep_running
 from jobmanager.store.notifications import listen
 from jobmanager.tls_files import UnusableTls, check_certificate, check_files
 
@@ -83,39 +82,30 @@ _EVERY_ADDRESS = ("0.0.0.0", "::")
 _TO_LEADER = httpx.Limits(max_connections=1000, max_keepalive_connections=50)
 
 
-class CannotStart(Exception):
-    """The server cannot start; the message says why and what to do."""
-
-
-def serve(settings: Settings, announce: Callable[["ServerReady"], None]) -> None:
+def serve(settings: Settings, early: EarlyStart, announce: Callable[["ServerReady"], None]) -> None:
     """Run the server until SIGINT or SIGTERM; call `announce` when it is ready.
 
     Raises `CannotStart`.
     """
-    processes.hide_memory()
     memory_return.use_few_heaps()
-    secrets = Secrets()
-    _configure_logs(secrets)
+    _configure_logs(early.secrets)
     try:
-        asyncio.run(_serve(settings, secrets, announce))
+        asyncio.run(_serve(settings, early, announce))
     except UnusableTls as error:
         raise CannotStart(str(error)) from error
 
 
 async def _serve(
-    settings: Settings, secrets: Secrets, announce: Callable[["ServerReady"], None]
+    settings: Settings, early: EarlyStart, announce: Callable[["ServerReady"], None]
 ) -> None:
     stop = _stop_on_signals()
-    myself = JobManagerId(uuid4())
-    _check_names(settings)
     async with AsyncExitStack() as stack:
-        await asyncio.to_thread(settings.directory.mkdir, parents=True, exist_ok=True)
-        predecessor = stack.enter_context(_only_server(settings, myself))
         check_files(settings)
-        _check_connectors(settings)
         listener = stack.enter_context(_listen(settings))
-        database = await stack.enter_async_context(_database(settings, secrets))
-        server = Server(settings, database, listener, myself, predecessor)
+        database = await stack.enter_async_context(_database(settings, early))
+        server = Server(
+            settings, database, listener, early.myself, early.predecessor, early.launcher
+        )
         check_certificate(settings, server.url)
         await server.run(stop, announce)
 
@@ -161,19 +151,7 @@ class Server:
         self._storage = FileSnapshotStorage(root, settings.checkpoints)
         secrets = Secrets([database.engine.url.password])
         self._connectors = settings.connector_shelf
-        self._launcher = launcher or LocalLauncher(
-            settings.directory / "runners",
-            settings.address_file,
-            settings.archives,
-            settings.node,
-            settings.spark_master,
-            log_limits=settings.log_limits,
-            ca=settings.trusted_ca,
-            secrets=secrets,
-            reuse=settings.runner_reuse,
-            connectors=self._connectors,
-            warm_connectors=settings.connectors,
-        )
+        self._launcher = launcher or launcher_of(settings, secrets)
         self._inspector = LocalInspector(
             settings.directory / "inspector",
             root / INSPECTOR,
@@ -410,24 +388,6 @@ class Server:
         _log.warning("jobs are still running", waited_seconds=_STOP_JOBS_WITHIN)
 
 
-def _check_names(settings: Settings) -> None:
-    """Raises `CannotStart` if jobs could not keep their state where the settings say."""
-    for directory in (settings.directory, local_path(settings.storage_uri)):
-        if fault := fault_of_working_directory(directory):
-            raise CannotStart(fault)
-
-
-def _check_connectors(settings: Settings) -> None:
-    """Raises `CannotStart` if a connector package that warm runners are to have is missing."""
-    try:
-        shelf = settings.connector_shelf
-    except UnusableCatalogue as error:
-        raise CannotStart(str(error)) from error
-    faults = [fault for name in settings.connectors if (fault := shelf.fault(name))]
-    if faults:
-        raise CannotStart(f"--connectors: {'; '.join(faults)}")
-
-
 def _write_addresses(path: Path, urls: Sequence[str]) -> None:
     new = path.with_suffix(".new")
     new.write_text(json.dumps({"urls": list(urls)}))
@@ -454,39 +414,6 @@ def http_server(app: FastAPI, settings: Settings) -> HttpServer:
         ),
         replace(settings.connection_limits, most=room_for_connections(settings.most_connections)),
     )
-
-
-@contextmanager
-def _only_server(settings: Settings, myself: JobManagerId) -> Iterator[JobManagerId | None]:
-    """Hold the lock of the data directory: two servers would start two Postgres on the same files.
-
-    Yields the server that had the directory before: it has ended, because its lock was free.
-    """
-    lock: IO[str] = (settings.directory / "server.lock").open("a+")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        raise CannotStart(
-            f"another Headgate server runs on {settings.directory}: "
-            "stop it, or choose another --data-dir"
-        ) from None
-    try:
-        lock.seek(0)
-        predecessor = _id_in(lock.read())
-        lock.truncate(0)
-        lock.write(str(myself))
-        lock.flush()
-        yield predecessor
-    finally:
-        lock.close()
-
-
-def _id_in(text: str) -> JobManagerId | None:
-    try:
-        return JobManagerId(UUID(text.strip()))
-    except ValueError:
-        return None  # an empty file, or one of an older version
 
 
 def _described(myself: JobManagerId, url: str, node: str) -> JobManager:
@@ -523,23 +450,21 @@ def _listen(settings: Settings) -> Iterator[socket.socket]:
 
 
 @asynccontextmanager
-async def _database(settings: Settings, secrets: Secrets) -> AsyncIterator[Database]:
+async def _database(settings: Settings, early: EarlyStart) -> AsyncIterator[Database]:
     embedded = None
     url = settings.database
     if url is None:
         try:
-            embedded = await asyncio.to_thread(
-                EmbeddedPostgres.start, settings.directory / "postgres"
-            )
+            embedded = await asyncio.wrap_future(early.take_postgres())
         except Exception as error:
             raise CannotStart(f"the embedded Postgres does not start: {error}") from error
         url = parse_url(embedded.url)
-    secrets.learn(url.password)
+    early.secrets.learn(url.password)
     keeping = asyncio.create_task(keep_running(embedded)) if embedded else None
     try:
         database = open_database(url)
         try:
-            await _prepare(database, secrets)
+            await _prepare(database, early.secrets)
             yield database
         finally:
             await database.close()

@@ -7,12 +7,11 @@ import re
 import socket
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
-from sqlalchemy.engine import URL
 
 from jobmanager.core import durations
 from jobmanager.core.access.exposure import Exposure, exposure_of, reached_from_elsewhere
@@ -20,15 +19,19 @@ from jobmanager.core.artifact import UploadLimits
 from jobmanager.core.connector_packages import parse_name
 from jobmanager.core.open_connections import ConnectionLimits
 from jobmanager.core.paths.allowed_paths import PathRules, root_fault, roots_of
+from jobmanager.core.pruning_limits import PruningLimits
 from jobmanager.core.signals.target_address import AddressRules, address_rules
 from jobmanager.core.snapshots.layout import DATA
 from jobmanager.core.snapshots.storage_uri import local_path, normal
+from jobmanager.files.class_archives import installed_archives
 from jobmanager.files.connector_shelf import ConnectorShelf, open_shelf
 from jobmanager.files.log_rotation import LogLimits
 from jobmanager.files.open_storage import require_shared
 from jobmanager.files.resolved_places import path_rules
-from jobmanager.loops.pruner import PruningLimits
-from jobmanager.store.database import parse_url
+from jobmanager.store.database_url import parse_url
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 
@@ -62,7 +65,9 @@ class Settings(BaseSettings):
         20, ge=0, le=10_000, description="Jobs that a runner's process serves before it ends."
     )
     class_archives: Path | None = Field(
-        None, description="Where Spark's loaded classes are kept. None: in the data directory."
+        None,
+        description="Where Spark's loaded classes are kept. None: where the installation has them, "
+        "else in the data directory.",
     )
     connectors: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="Connector packages whose jars warm runners have."
@@ -217,7 +222,7 @@ class Settings(BaseSettings):
                 )
         return names
 
-    _database: URL | None = PrivateAttr(None)
+    _database: "URL | None" = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _database_is_named(self) -> Self:
@@ -369,7 +374,7 @@ class Settings(BaseSettings):
         )
 
     @property
-    def database(self) -> URL | None:
+    def database(self) -> "URL | None":
         """With its password. None: the embedded Postgres."""
         return self._database
 
@@ -458,7 +463,8 @@ class Settings(BaseSettings):
 
     @property
     def archives(self) -> Path:
-        return (self.class_archives or self.directory / "classes").expanduser().resolve()
+        chosen = self.class_archives or installed_archives() or self.directory / "classes"
+        return chosen.expanduser().resolve()
 
     @property
     def address_file(self) -> Path:

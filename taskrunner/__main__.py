@@ -4,27 +4,38 @@ It reads one line from its standard input, the runner's secret. The process ends
 input ends before that, which happens when the server ends. With `--warm MASTER` it first opens a
 Spark session on that master and primes it, and creates the file `--ready-file`. With `--reuse N` it
 serves up to N runners, one after the other.
+
+Most of the runner's own modules are imported while Spark's JVM starts.
 """
 
 import argparse
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from jobmanager.core.ids import RunnerId
 from taskrunner import cpu_priority, log_rotation, logs, secret_lookup
-from taskrunner.control.address import AddressFile
-from taskrunner.control.client import JobManagerClient, RunnerDismissed
 from taskrunner.control.server_channel import ServerChannel
-from taskrunner.reuse import ReturningProcess
-from taskrunner.runner import RunnerProcess
 from taskrunner.runner_log import RunnerLog
 from taskrunner.spark.session import connector_jars
-from taskrunner.spark.session.session import WarmSession, primed_session
+from taskrunner.spark.session.session import (
+    WarmSession,
+    prime_session,
+    spare_session,
+)
 
+if TYPE_CHECKING:
+    from taskrunner.control.client import JobManagerClient
+    from taskrunner.reuse import ReturningProcess
+    from taskrunner.runner import RunnerProcess
+
+_REST = ("taskrunner.runner", "taskrunner.reuse")
 log = logs.get("main")
 
 
@@ -45,15 +56,23 @@ def main() -> int:
     if secret is None:
         log.error("no_secret", reason="standard input ended without the line with the secret")
         return 2
+    from taskrunner.reuse import ReturningProcess
+
     process = ReturningProcess(channel, session, runner_log, arguments.reuse)
     return _serve(arguments, session, process, secret)
 
 
 def _prepared(arguments: argparse.Namespace, channel: ServerChannel) -> WarmSession:
     """A primed session. Nobody waits for it yet, until the secret arrives."""
-    cpu_priority.lower_until(channel.await_words)
+    if arguments.low_priority:
+        cpu_priority.lower_until(channel.await_words)
     jars = connector_jars.from_argument(arguments.jars)
-    session = primed_session(arguments.warm, is_wanted=channel.has_words, jars=jars)
+    with ThreadPoolExecutor(1, thread_name_prefix="session") as thread:
+        opening = thread.submit(spare_session, arguments.warm, jars)
+        for module in _REST:
+            import_module(module)
+        session = opening.result()
+    prime_session(session, is_wanted=channel.has_words)
     if arguments.ready_file is not None:
         arguments.ready_file.touch()
     log.info("warm")
@@ -61,9 +80,13 @@ def _prepared(arguments: argparse.Namespace, channel: ServerChannel) -> WarmSess
 
 
 def _serve(
-    arguments: argparse.Namespace, session: WarmSession, process: ReturningProcess, secret: str
+    arguments: argparse.Namespace, session: WarmSession, process: "ReturningProcess", secret: str
 ) -> int:
     """Serves one runner after the other; returns the exit code of the process."""
+    from taskrunner.control.address import AddressFile
+    from taskrunner.control.client import JobManagerClient
+    from taskrunner.runner import RunnerProcess
+
     runner_id = RunnerId(arguments.runner_id)
     addresses = AddressFile(arguments.address_file)
     while True:
@@ -79,7 +102,9 @@ def _serve(
         runner_id, secret = RunnerId(order.runner), order.secret
 
 
-def _run(jobmanager: JobManagerClient, runner: RunnerProcess) -> int:
+def _run(jobmanager: "JobManagerClient", runner: "RunnerProcess") -> int:
+    from taskrunner.control.client import RunnerDismissed
+
     with jobmanager:
 
         def terminate(number: int, frame: FrameType | None) -> None:
@@ -104,6 +129,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--address-file", type=Path, required=True)
     parser.add_argument("--ca", type=Path, help="PEM file of certificates that are trusted")
     parser.add_argument("--warm", metavar="MASTER", help="start and prime Spark, and wait")
+    parser.add_argument(
+        "--low-priority", action="store_true", help="leave CPU time to others until a job comes"
+    )
     parser.add_argument("--ready-file", type=Path, help="made when a warm runner is primed")
     parser.add_argument("--reuse", type=int, default=1, help="how many runners the process serves")
     parser.add_argument(

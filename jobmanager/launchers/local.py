@@ -173,11 +173,16 @@ class LocalLauncher:
                 _log.warning("warm runner ended", runner=str(runner_id), code=child.returncode)
                 await asyncio.to_thread(self._temporary(runner_id).delete)
         if self.warm() < wanted:
-            runner_id = RunnerId(uuid4())
-            warm = await asyncio.to_thread(self._start, runner_id, is_warm=True)
-            self._warm[runner_id] = warm
+            await asyncio.to_thread(self.start_spare)
         elif self.warm() > wanted:
             await self._end_surplus()
+
+    def start_spare(self, *, spares_jobs: bool = True) -> None:
+        """Start a warm process, which gets the CPU time that jobs leave; or, with
+        `spares_jobs=False`, as much as it can use.
+        """
+        runner_id = RunnerId(uuid4())
+        self._warm[runner_id] = self._start(runner_id, is_warm=True, spares_jobs=spares_jobs)
 
     async def _end_surplus(self) -> None:
         """End one process more than wanted: one that is not primed yet, or one that has waited."""
@@ -308,7 +313,9 @@ class LocalLauncher:
     def _ready_file(self, runner_id: RunnerId) -> Path:
         return self._directory / str(runner_id) / "ready"
 
-    def _start(self, runner_id: RunnerId, *, is_warm: bool) -> subprocess.Popen[bytes]:
+    def _start(
+        self, runner_id: RunnerId, *, is_warm: bool, spares_jobs: bool = True
+    ) -> subprocess.Popen[bytes]:
         home = self._directory / str(runner_id)
         home.mkdir(parents=True, exist_ok=True)
         own = self._temporary(runner_id)
@@ -320,6 +327,7 @@ class LocalLauncher:
         if is_warm:
             command += ["--warm", self._spark_master]
             command += ["--ready-file", str(self._ready_file(runner_id))]
+            command += ["--low-priority"] if spares_jobs else []
             if self._connectors is not None and self._warm_connectors:
                 command += ["--jars", jars_argument(self._connectors, self._warm_connectors)]
         if self._reuse:

@@ -8,12 +8,11 @@ deleted first: after a crash in between, the next run finds the job again.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from datetime import timedelta
 
 import structlog
 
 from jobmanager.core.errors import StorageUnavailable
+from jobmanager.core.pruning_limits import PruningLimits
 from jobmanager.core.snapshots.garbage import GarbageLimits
 from jobmanager.services.clock import Clock
 from jobmanager.services.ports.pruning import EndedJob, Pruning
@@ -27,18 +26,6 @@ _JOBS = 20
 _ENTRIES = 100
 """Of the history of a live job, which stay however old they are."""
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class PruningLimits:
-    """What is kept, as the settings of the same names say."""
-
-    checkpoint_rows: int
-    history: timedelta
-    attempts: int
-    ended_jobs: timedelta
-    most_ended_jobs: int
-    ended_checkpoints: timedelta | None = None
 
 
 class Pruner:

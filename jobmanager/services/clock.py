@@ -21,6 +21,7 @@ def boot_seconds() -> float:
 
 class SteadyClock:
     """The database's time, continued by a monotonic clock: steps of wall clocks do not change it.
+    It never goes back, or else what was written a moment ago, to be done at once, would not be due.
 
     Before the database's time was heard, it is the wall clock's.
     """
@@ -31,9 +32,15 @@ class SteadyClock:
         self._seconds = seconds
         self._wall_clock = wall_clock
         self._time: SteadyTime | None = None
+        self._latest: datetime | None = None
+        """The latest that was asked for."""
 
     def __call__(self) -> datetime:
-        return self._time.at(self._seconds()) if self._time else self._wall_clock()
+        if self._time is None:
+            return self._wall_clock()
+        now = self._time.at(self._seconds())
+        self._latest = now if self._latest is None else max(now, self._latest)
+        return self._latest
 
     def hear(self, read: datetime, seconds: float) -> None:
         """The database's clock showed `read` at `seconds` of the monotonic clock."""

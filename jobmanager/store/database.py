@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import text
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL
 from sqlalchemy.ext.asyncio import (
     AsyncEngine,
     AsyncSession,
@@ -17,6 +17,7 @@ from jobmanager.core.ids import JobId
 from jobmanager.services.ports.history import Actor
 from jobmanager.store import idle_connections, schema
 from jobmanager.store.audit import PostgresAudit
+from jobmanager.store.database_url import parse_url
 from jobmanager.store.leases import PostgresLeases
 from jobmanager.store.outages import outages_named
 from jobmanager.store.tokens import PostgresTokens
@@ -28,10 +29,6 @@ SELECT greatest(
     (SELECT max(heartbeat_at) FROM runners WHERE exited_at IS NULL),
     (SELECT max(at) FROM (SELECT at FROM history ORDER BY id DESC LIMIT 100) AS newest))
 """
-_UNREADABLE = (
-    "it is not a valid URL: write postgresql://user:password@host:5432/name, with special "
-    "characters of the password percent-encoded, such as %40 for @ and %2F for /"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,22 +99,6 @@ class Database:
     async def close(self) -> None:
         await self._for_lease.dispose()
         await self.engine.dispose()
-
-
-def parse_url(text: str) -> URL:
-    """Parse any Postgres URL; psycopg is the driver whatever the URL says. The result hides its
-    password when it is printed. Raises ValueError with a message that does not repeat the text.
-    """
-    try:
-        parsed = make_url(text)
-    except Exception:
-        # not as the cause either: the unreadable part may belong to the password
-        raise ValueError(_UNREADABLE) from None
-    if not parsed.drivername.startswith("postgres"):
-        raise ValueError(f"{parsed.drivername!r} is not Postgres: give postgresql://user@host/name")
-    if password := parsed.query.get("password"):
-        parsed = parsed.difference_update_query(["password"]).set(password=str(password))
-    return parsed.set(drivername="postgresql+psycopg")
 
 
 def open_database(url: str | URL, waits: Waits = AS_USUAL) -> Database:

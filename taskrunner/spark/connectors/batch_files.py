@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 
 from jobmanager.core.graph.file_format import FileFormat
 from taskrunner import logs
-from taskrunner.spark.connectors.compiled_java import java_map, java_object
+from taskrunner.spark.session.compiled_java import BATCH_FILES, java_map, java_object
 
 _DATASOURCES = "org.apache.spark.sql.execution.datasources"
 _CLASSES = {
@@ -51,7 +51,7 @@ class BatchFileWriter:
             return None
         spark = rows.sparkSession
         try:
-            files = java_object(spark, "BatchFiles")
+            files = java_object(spark, BATCH_FILES)
         except Py4JError as error:
             _log.warning("batches_written_by_data_frames", reason=str(error)[:500])
             self._class = None

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from jobmanager.core.graph.connectors.kafka_fields import TopicSelection
 from taskrunner.core.kafka_lag import Place
-from taskrunner.spark.connectors.compiled_java import java_map
 from taskrunner.spark.connectors.kafka_transactions import kafka_calls
+from taskrunner.spark.session.compiled_java import java_map
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 _WITHIN_MS = 2000

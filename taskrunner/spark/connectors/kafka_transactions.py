@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from taskrunner import logs
-from taskrunner.spark.connectors.compiled_java import java_map, java_object
+from taskrunner.spark.session.compiled_java import KAFKA_CALLS, java_map, java_object
 from taskrunner.spark.session.hadoop_path import hadoop_path
 
 STAGED = "key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, "
@@ -35,7 +35,7 @@ DEFAULTS: Mapping[str, str] = {
 
 def kafka_calls(spark: SparkSession) -> Any:
     """An object of the class `KafkaCalls`."""
-    return java_object(spark, "KafkaCalls")
+    return java_object(spark, KAFKA_CALLS)
 
 
 class KafkaTransactions:

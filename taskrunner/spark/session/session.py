@@ -19,8 +19,8 @@ from taskrunner.spark.session import (
     java_options,
     state_memory,
 )
+from taskrunner.spark.session.compiled_java import BATCH_FILES, java_object
 from taskrunner.spark.session.jvm_figures import read_jvm_figures, read_jvm_threads
-from taskrunner.spark.session.priming import prime
 
 Session = SparkSession
 """For modules that only pass the session on."""
@@ -112,17 +112,26 @@ def close_session(spark: SparkSession) -> None:
             _end_jvm(gateway)
 
 
-def primed_session(
-    master: str, is_wanted: Callable[[], bool], jars: Sequence[str] = ()
-) -> "WarmSession":
-    """A primed session for any job.
-
-    Priming is skipped if `is_wanted` says that a job already waits.
-    """
+def spare_session(master: str, jars: Sequence[str] = ()) -> "WarmSession":
+    """A session for any job, not primed yet."""
     session = WarmSession()
     chosen = settings(name="headgate", master=master, parallelism=2, extra={}, jars=jars)
-    spark = session.open(chosen, records=True)
-    steps = (("primed", prime), ("imported", _import_rest), ("archived", class_archive.save))
+    session.open(chosen, records=True)
+    return session
+
+
+def prime_session(session: "WarmSession", is_wanted: Callable[[], bool]) -> None:
+    """Primes a session. What is left of that is skipped once `is_wanted` says that a job waits."""
+    from taskrunner.spark.session.priming import prime
+
+    spark = session.spark
+    assert spark is not None
+    steps = (
+        ("primed", prime),
+        ("compiled", lambda spark: java_object(spark, BATCH_FILES)),
+        ("imported", _import_rest),
+        ("archived", class_archive.save),
+    )
     for name, prepare in steps:
         if is_wanted():
             break
@@ -130,7 +139,6 @@ def primed_session(
             prepare(spark)
         except Exception as error:  # the first batch is only slower without priming
             log.warning(f"not_{name}", reason=f"{type(error).__name__}: {error}")
-    return session
 
 
 def _import_rest(spark: SparkSession) -> None:

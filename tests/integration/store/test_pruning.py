@@ -14,11 +14,12 @@ from jobmanager.core.access.roles import Role
 from jobmanager.core.access.tokens import AccessToken
 from jobmanager.core.ids import AttemptNumber, JobId, RunnerId
 from jobmanager.core.life.records import HistoryEntry
+from jobmanager.core.pruning_limits import PruningLimits
 from jobmanager.files.snapshot_storage import FileSnapshotStorage
 from jobmanager.launchers.local import LocalLauncher
 from jobmanager.loops.access_pruner import AccessPruner
 from jobmanager.loops.leftovers import Leftovers
-from jobmanager.loops.pruner import Pruner, PruningLimits
+from jobmanager.loops.pruner import Pruner
 from jobmanager.services import jobs
 from jobmanager.services.clock import Clock
 from jobmanager.services.ports.access import AuditEntry

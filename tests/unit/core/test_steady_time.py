@@ -76,6 +76,24 @@ def test_it_never_goes_back_and_never_runs_much_faster_or_slower(
         assert abs(elapsed - passed) <= MOST_CORRECTION * passed + 1e-5
 
 
+@given(STEPS, st.floats(0, 1))
+def test_what_a_server_wrote_a_moment_ago_is_never_in_its_future(
+    steps: list[tuple[float, timedelta]], share: float
+) -> None:
+    """The database's clock was read a moment before the answer came, so it seems to be late."""
+    machine = Machine()
+    clock = SteadyClock(lambda: machine.seconds, lambda: machine.wall)
+    clock.hear(NOON, machine.seconds)
+    latest = clock()
+    for passed, step in steps:
+        machine.seconds += passed * share
+        written_at = clock()
+        machine.seconds += passed * (1 - share)
+        clock.hear(NOON + timedelta(seconds=machine.seconds) + step, machine.seconds)
+        assert latest <= written_at <= clock()
+        latest = clock()
+
+
 def test_a_new_leader_catches_up_with_what_the_last_leader_wrote() -> None:
     machine = Machine()
     clock = SteadyClock(lambda: machine.seconds, lambda: machine.wall)

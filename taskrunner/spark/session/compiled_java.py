@@ -11,6 +11,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+BATCH_FILES = "BatchFiles"
+KAFKA_CALLS = "KafkaCalls"
 _compiled: dict[str, tuple[Any, Any]] = {}
 """Name of a class to the gateway of the JVM that it was compiled in, and an object of the class."""
 _compiling = Lock()
