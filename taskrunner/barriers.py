@@ -73,6 +73,8 @@ class SnapshotSources:
     is_alive: Callable[[RegionId], bool]
     is_finished: Callable[[RegionId], bool]
     """Whether a region has read all input, and its query has ended."""
+    is_idle: Callable[[RegionId], bool]
+    """Whether a region's query waits for input."""
     sinks: Mapping[RegionId, Sequence[HeldOutput]]
     """Sinks whose output waits for its checkpoint."""
     checkpointed: Callable[[RegionId, int], None] = lambda region, batch: None
@@ -98,8 +100,10 @@ class BarrierThread(Thread):
         self._tell = tell
         self._to_do: SimpleQueue[BarrierInstruction | None] = SimpleQueue()
         self._sources: SnapshotSources | None = None
-        self._watched: int | None = None
+        self._watched: WatchBatches | None = None
         """The checkpoint for which batches are being watched."""
+        self._began_after: dict[RegionId, int | None] = {}
+        """The last batch of each region that an earlier attempt committed."""
         self._seen: dict[RegionId, BatchesOfRegion] = {}
         self._clock = BarrierClock()
         self._broken_off: set[int] = set()
@@ -109,6 +113,7 @@ class BarrierThread(Thread):
 
     def can_snapshot(self, sources: SnapshotSources) -> None:
         """Sets the sources of snapshots. Called before the attempt reports `prepared`."""
+        self._began_after = {region: log.last_committed() for region, log in sources.logs.items()}
         self._sources = sources
 
     def do(self, instruction: BarrierInstruction) -> None:
@@ -142,11 +147,11 @@ class BarrierThread(Thread):
 
     def _carry_out(self, instruction: BarrierInstruction) -> None:
         match instruction:
-            case WatchBatches(checkpoint=checkpoint):
-                self._watched, self._seen = checkpoint, {}
+            case WatchBatches():
+                self._watched, self._seen = instruction, {}
                 self._clock.begin(time.monotonic())
                 self._look()
-            case StopWatching(checkpoint=checkpoint):
+            case StopWatching():
                 self._watched = None
             case TakeSnapshot(barrier=barrier):
                 self._tell(self._snapshot(barrier))
@@ -166,24 +171,28 @@ class BarrierThread(Thread):
 
     def _look(self) -> None:
         """Reports how far the queries are, if that has changed."""
-        assert self._watched is not None
+        watched = self._watched
+        assert watched is not None
         try:
-            found = {region: self._look_at(region) for region in self._site.logs}
+            found = {region: self._look_at(region, watched) for region in self._site.logs}
         except Exception as error:
-            self._tell(_failed(self._watched, error))
+            self._tell(_failed(watched.checkpoint, error))
             self._watched = None
             return
         if found != self._seen:
             self._seen = found
             self._clock.see(found, time.monotonic())
-            self._tell(events.BatchesSeen(self._watched, found))
+            self._tell(events.BatchesSeen(watched.checkpoint, found))
 
-    def _look_at(self, region: RegionId) -> BatchesOfRegion:
+    def _look_at(self, region: RegionId, watched: WatchBatches) -> BatchesOfRegion:
         before, spark_log = self._seen.get(region), self._site.logs[region]
         begun = spark_log.last_begun() if before is None else before.begun
         # before the log is read: a batch may end now
         is_finished, is_alive = self._site.is_finished(region), self._site.is_alive(region)
-        return BatchesOfRegion(begun, spark_log.last_committed(), is_alive, is_finished)
+        is_idle = watched.awaits_new_batch and self._site.is_idle(region)
+        committed = spark_log.last_committed()
+        has_new_batch = is_idle or committed != self._began_after.get(region)
+        return BatchesOfRegion(begun, committed, is_alive, is_finished, has_new_batch)
 
     def _snapshot(self, barrier: Barrier | Stop) -> Event:
         begun = time.monotonic()

@@ -147,6 +147,7 @@ def _sources(context: AttemptContext, snapshots: Snapshots, spark_job: SparkJob)
         {region: query.log for region, query in queries.items()},
         lambda region: queries[region].phase in running,
         lambda region: queries[region].phase is QueryPhase.FINISHED,
+        lambda region: queries[region].is_idle,
         spark_job.held_sinks,
         spark_job.checkpointed,
         lambda region, batch: queries[region].checkpointed(batch),

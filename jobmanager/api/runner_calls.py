@@ -97,6 +97,7 @@ async def acks(request: Request) -> Response:
                 said.new_bytes,
                 BarrierTimes(said.waited_ms, said.snapshot_ms),
             ),
+            has_new_batches=said.has_new_batches,
         ),
     )
     acked = await context.acks.note(ack)

@@ -198,6 +198,10 @@ class Barrier(Message):
     """Until then, when the directive was sent: the runner's wall clock may be another."""
     savepoint: SavepointTarget | None = None
     """For a savepoint: all files and the manifest go into this directory."""
+    awaits_new_batch: bool = False
+    """Whether the barrier is the boundary after the first batch of this attempt, in each region
+    that has input: a rescaled or upgraded job has then proved itself.
+    """
 
 
 class Stop(Message):
@@ -404,6 +408,10 @@ class BarrierAcks(Message):
     """By region, from the barrier to the end of the batch that was under way; missing: unknown."""
     snapshot_ms: Number | None = None
     """From the last of these ends until the manifest was durable; None: unknown."""
+    has_new_batches: bool = False
+    """Whether each region has committed a batch in this attempt, or has found no input: the runner
+    was asked to await that.
+    """
 
 
 DeclineReason = Literal["not_running", "no_boundary_in_time", "storage", "superseded", "internal"]

@@ -103,6 +103,7 @@ async def _body(
                 expires_at=effect.expires_at,
                 time_left_ms=_time_left_ms(effect.expires_at, now),
                 savepoint=savepoint,
+                awaits_new_batch=effect.awaits_new_batch,
             )
         case effects.StopAttempt():
             return messages.Stop(

@@ -11,6 +11,11 @@ _WAITS = "Waiting for"
 _CLEANS_UP = "No new data but cleaning up state"
 
 
+def waits_for_input(message: str, *, has_data: bool) -> bool:
+    """Whether a query has no work, by what Spark says of it."""
+    return not has_data and message.startswith(_WAITS)
+
+
 @dataclass(frozen=True, slots=True)
 class QueryObservation:
     """The observation of a query at one moment."""
@@ -25,7 +30,7 @@ class QueryObservation:
 
     @property
     def is_idle(self) -> bool:
-        return not self.has_data and self.message.startswith(_WAITS)
+        return waits_for_input(self.message, has_data=self.has_data)
 
     @property
     def runs_batch(self) -> bool:

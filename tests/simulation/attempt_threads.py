@@ -367,7 +367,10 @@ class AttemptThreads:
         while checkpoint in self._watched and not self.has_ended:
             seen = {
                 region: events.BatchesOfRegion(
-                    query.directory.last_begun, query.directory.last_committed, query.is_active
+                    query.directory.last_begun,
+                    query.directory.last_committed,
+                    query.is_active,
+                    has_new_batch=query.batches > 0 or query.is_exhausted,
                 )
                 for region, query in self.queries.items()
             }

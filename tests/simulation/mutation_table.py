@@ -56,4 +56,4 @@ def table(most: int) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(table(5_000) + "\n")
+    sys.stdout.write(table(8_000) + "\n")

@@ -15,7 +15,7 @@ from tests.simulation.story import Story
 
 TIMEOUT_MS = 6_000
 """As `taskrunner.control.client`."""
-_LONGEST_DELAY_MS = 12_000
+LONGEST_DELAY_MS = 12_000
 
 
 class Refused(Exception):
@@ -59,13 +59,15 @@ class Network(Party):
         """How often a message is not simply delivered; 0: never."""
         self.cut_off: set[str] = set()
         """Parties that no message comes through to or from."""
+        self.late_calls: list[Any] = []
+        """What calls said that arrive later than they were sent, or twice."""
 
     def ask(self, sender: str, server: Server, body: Any) -> Steps[Any]:
         """The answer. Raises `NotDelivered`, or `Refused` where trying again would not help."""
         call = Call(sender, body)
         self._story.add(self.scheduler.now, sender, "→ {}: {}", server.name, body)
         if sender not in self.cut_off:
-            self._carry(f"call of {sender}", lambda: self._arrive(server, call), repeats=True)
+            self._carry(f"call of {sender}", lambda: self._arrive(server, call), call)
         if not call.is_answered:
             yield call.answered, self.scheduler.now + TIMEOUT_MS
         if not call.is_answered:
@@ -85,13 +87,13 @@ class Network(Party):
                 call.answered.fire()
 
         if call.sender not in self.cut_off:
-            self._carry(f"answer of {server}", arrive, repeats=False)
+            self._carry(f"answer of {server}", arrive)
 
     def _arrive(self, server: Server, call: Call) -> None:
         if server.is_reachable:
             server.take(call)
 
-    def _carry(self, what: str, arrive: Callable[[], None], *, repeats: bool) -> None:
+    def _carry(self, what: str, arrive: Callable[[], None], call: Call | None = None) -> None:
         if not self._choices.one_in(self.one_in_faults):
             arrive()
             return
@@ -99,14 +101,16 @@ class Network(Party):
         now = self.scheduler.now
         if fate == 0:
             self._story.add(now, "network", "delays the {}", what)
-            self.spawn(what, self._later(arrive))
-        elif fate == 1 and repeats:
+        elif fate == 1 and call is not None:
             self._story.add(now, "network", "will repeat the {}", what)
             arrive()
-            self.spawn(what, self._later(arrive))
         else:
             self._story.add(now, "network", "loses the {}", what)
+            return
+        if call is not None:
+            self.late_calls.append(call.body)
+        self.spawn(what, self._later(arrive))
 
     def _later(self, arrive: Callable[[], None]) -> Steps[None]:
-        yield self.scheduler.now + 50 + self._choices.below(_LONGEST_DELAY_MS // 50) * 50
+        yield self.scheduler.now + 50 + self._choices.below(LONGEST_DELAY_MS // 50) * 50
         arrive()

@@ -97,6 +97,8 @@ class RunnerParty(Party):
         """The last attempt that has reported how it ended, or is about to."""
         self._address = 0
         self._hours_off = 7 * (world.choices.below(3) - 1)
+        self._is_of_version_before = world.choices.one_in(2)
+        """Such a runner does not know what `awaits_new_batch` of a barrier means."""
         self.spawn("main", self._main())
 
     @property
@@ -209,6 +211,8 @@ class RunnerParty(Party):
             case messages.Stop():
                 newest.tell(events.StopAsked(body, _time_left(body)))
             case messages.Barrier():
+                if self._is_of_version_before:
+                    body = body.model_copy(update={"awaits_new_batch": False})
                 newest.tell(events.BarrierArrived(body, _time_left(body)))
             case messages.CheckpointCompleted() | messages.CheckpointAborted():
                 newest.tell(body)

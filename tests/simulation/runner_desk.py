@@ -173,6 +173,7 @@ def _acks(
         attempt=AttemptNumber(said.attempt),
         snapshots={ref_of(one): snapshot_of(one) for one in said.acks},
         stored=Stored(said.manifest, said.batches, said.bytes, said.new_bytes),
+        has_new_batches=said.has_new_batches,
     )
     number, uow = CheckpointNumber(said.checkpoint), jobmanager.unit_of_work()
     acked = yield from running(checkpoints.acknowledge(uow, row.job_id, number, event))

@@ -10,7 +10,7 @@ from tests.simulation import schedule
 from tests.simulation.mutation_table import found_where_known
 from tests.simulation.mutations import MUTATIONS, Mutation
 
-MOST_SCHEDULES = 4_000
+MOST_SCHEDULES = 8_000
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: one.name)

@@ -11,7 +11,7 @@ from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.operation import OperationKind
 from jobmanager.core.life.savepoint import SavepointStatus
 from tests.simulation.graphs import Simulated, simulated
-from tests.simulation.network import NotDelivered, Refused
+from tests.simulation.network import LONGEST_DELAY_MS, NotDelivered, Refused
 from tests.simulation.requests import (
     CancelJob,
     Dispose,
@@ -85,6 +85,10 @@ class UserParty(Party):
         if self._world.choices.below(5) == 4:
             yield from self._ask(CancelJob(self.job))
         yield from self._ask(ResumeJob(self.job))
+        if PauseJob(self.job) in self._world.network.late_calls:
+            # It may come after the resume, and then it pauses the job again.
+            yield self.scheduler.now + LONGEST_DELAY_MS + 50
+            yield from self._ask(ResumeJob(self.job))
 
     def _fork_again(self, first: Submit) -> Steps[None]:
         """Another job from what the first has claimed, with a sink of its own: before the first

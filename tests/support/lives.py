@@ -127,7 +127,14 @@ def a_running_story(
     return a_story(document, restore_point).runs(at=1)
 
 
-def an_ack(life: Life, number: int, at: datetime, attempt: int | None = None) -> CheckpointNews:
+def an_ack(
+    life: Life,
+    number: int,
+    at: datetime,
+    attempt: int | None = None,
+    *,
+    has_new_batches: bool = False,
+) -> CheckpointNews:
     checkpoint = life.checkpoints[CheckpointNumber(number)]
     awaited = {**checkpoint.awaiting}
     awaited.update({ref: one.kind for ref, one in checkpoint.snapshots.items()})
@@ -138,6 +145,7 @@ def an_ack(life: Life, number: int, at: datetime, attempt: int | None = None) ->
             AttemptNumber(attempt or checkpoint.attempt),
             {ref: Snapshot(kind, bytes=5) for ref, kind in awaited.items()},
             Stored(f"checkpoints/{number}/manifest.json", {"out": number}, 100, 10),
+            has_new_batches,
         ),
     )
 

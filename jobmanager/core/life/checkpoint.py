@@ -142,6 +142,8 @@ class BarrierAcked:
     attempt: AttemptNumber
     snapshots: Mapping[SubtaskRef, Snapshot]
     stored: Stored
+    has_new_batches: bool = False
+    """Whether each region has committed a batch in this attempt, or has found no input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +183,13 @@ def trigger(
     at: datetime,
     expires_at: datetime,
     order: SavepointOrder | None = None,
+    *,
+    awaits_new_batch: bool = False,
 ) -> CheckpointTransition:
     checkpoint = Checkpoint(number, attempt, kind, at, expires_at, dict(awaited))
     effect: Effect
     if order is None:
-        effect = SendBarrier(attempt, number, expires_at)
+        effect = SendBarrier(attempt, number, expires_at, awaits_new_batch=awaits_new_batch)
     elif order.stops:
         effect = StopAttempt(
             attempt,

@@ -76,8 +76,16 @@ def trigger(
     job, now = draft.life.job, _in_order(draft.life, now)
     number, settings = job.next_checkpoint, job.graph.checkpointing
     awaited = known_plans.awaited(job.graph, job.parallelism)
+    proves = kind is CheckpointKind.PERIODIC and operation_rules.is_on_trial(draft.life)
     checkpoint, _, effects = checkpoints.trigger(
-        number, job.job.attempt, kind, awaited, now, now + settings.timeout, order
+        number,
+        job.job.attempt,
+        kind,
+        awaited,
+        now,
+        now + settings.timeout,
+        order,
+        awaits_new_batch=proves,
     )
     draft.put_checkpoint(checkpoint)
     draft.history.append(
@@ -126,7 +134,7 @@ def _acknowledge(draft: Draft, before: Checkpoint, ack: BarrierAcked) -> AckOutc
         told = _facts(draft.life.job.graph.name, checkpoint, ack.at, ack.snapshots)
         draft.history.append(Announcement("checkpoint_ack", told))
     if outcome is AckOutcome.COMPLETED:
-        _complete(draft, checkpoint, ack.at)
+        _complete(draft, checkpoint, ack)
     if outcome in _COMPLETE and _may_be_rolled_back(draft.life, checkpoint):
         return AckOutcome.RECORDED
     draft.effects += effects
@@ -143,7 +151,8 @@ def _may_be_rolled_back(life: Life, checkpoint: Checkpoint) -> bool:
     return is_on_trial and not checkpoint.is_savepoint
 
 
-def _complete(draft: Draft, checkpoint: Checkpoint, now: datetime) -> None:
+def _complete(draft: Draft, checkpoint: Checkpoint, ack: BarrierAcked) -> None:
+    now = ack.at
     if checkpoint.is_savepoint:
         operation_rules.complete_savepoint(draft, checkpoint, now)
         return
@@ -151,7 +160,7 @@ def _complete(draft: Draft, checkpoint: Checkpoint, now: datetime) -> None:
     pause = now + job.graph.checkpointing.min_pause
     following = max(job.next_checkpoint_at, pause) if job.next_checkpoint_at else None
     draft.change_job(failed_checkpoints=0, next_checkpoint_at=following)
-    operation_rules.follow_checkpoint(draft, checkpoint, now)
+    operation_rules.follow_checkpoint(draft, checkpoint, ack)
     _retain(draft, checkpoint)
 
 

@@ -60,6 +60,10 @@ class SendBarrier:
     """For a savepoint: its id, 32 hexadecimal digits."""
     directory: str | None = None
     """For a savepoint: the URI of its directory."""
+    awaits_new_batch: bool = False
+    """Whether the runner answers only when each region has committed a batch in this attempt, or
+    has found no input.
+    """
 
 
 @dataclass(frozen=True, slots=True)

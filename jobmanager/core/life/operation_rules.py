@@ -26,7 +26,7 @@ from jobmanager.core.life.attempt import (
     StatePrepared,
 )
 from jobmanager.core.life.change import Revision
-from jobmanager.core.life.checkpoint import Checkpoint
+from jobmanager.core.life.checkpoint import BarrierAcked, Checkpoint
 from jobmanager.core.life.draft import Draft, Life, is_under_way, savepoint_of
 from jobmanager.core.life.effects import DisposeSavepoint, LetRestorePointGo
 from jobmanager.core.life.job import Desired
@@ -165,16 +165,24 @@ def follow_end(draft: Draft, attempt: Attempt, event: AttemptEvent) -> GoOn | No
     return None
 
 
-def follow_checkpoint(draft: Draft, checkpoint: Checkpoint, now: datetime) -> None:
+def is_on_trial(life: Life) -> bool:
+    """Whether the job was rescaled or upgraded, runs, and has yet to prove itself."""
+    found = life.operation
+    return found is not None and found.operation.kind.is_change and found.operation.is_in_last_phase
+
+
+def follow_checkpoint(draft: Draft, checkpoint: Checkpoint, ack: BarrierAcked) -> None:
     """Complete a rescale or upgrade after a checkpoint, and release the restore point, which is not
     needed any more.
     """
-    job = draft.life.job
+    job, now = draft.life.job, ack.at
     if checkpoint.attempt < job.base_attempt:
         return
     found = draft.life.operation
-    if found and found.operation.kind.is_change and found.operation.is_in_last_phase:
-        if not _has_proved_itself(draft.life):
+    if found is not None and is_on_trial(draft.life):
+        # A runner of an older version does not wait for a new batch, and says so: then its
+        # heartbeats tell, and another checkpoint follows soon.
+        if not ack.has_new_batches and not _has_proved_itself(draft.life):
             if job.next_checkpoint_at is not None:  # None: the job is ending
                 soon = now + min(_PROOF_EVERY, job.graph.checkpointing.interval)
                 draft.change_job(next_checkpoint_at=soon)

@@ -9,8 +9,10 @@
                                           declined                      the checkpoint is complete
 
 A barrier waits for the next batch boundary of every region: the commit of the batch that was under
-way when the barrier's turn came, or the last commit if no batch was under way. The queries are not
-paused. A stop joins at `TakingSnapshot`, once its queries have ended at a boundary.
+way when the barrier's turn came, or the last commit if no batch was under way. A barrier with
+`awaits_new_batch` also waits for the first commit of this attempt in each region that has input.
+The queries are not paused. A stop joins at `TakingSnapshot`, once its queries have ended at a
+boundary.
 
 A snapshot under way is broken off when its checkpoint is aborted; the decline waits for the
 snapshot's outcome. When the attempt fails, nothing waits for the snapshot: the JobManager aborts
@@ -46,6 +48,10 @@ class PendingBarrier:
     @property
     def checkpoint(self) -> int:
         return self.barrier.checkpoint
+
+    @property
+    def awaits_new_batch(self) -> bool:
+        return isinstance(self.barrier, Barrier) and self.barrier.awaits_new_batch
 
     @property
     def shows_output(self) -> bool:
@@ -132,7 +138,7 @@ def begin_next(answers: BarrierAnswers) -> Answered:
         return answers, ()
     first, *others = answers.waiting
     begun = replace(answers, current=AwaitingBoundary(first), waiting=tuple(others))
-    return begun, (WatchBatches(first.checkpoint),)
+    return begun, (WatchBatches(first.checkpoint, first.awaits_new_batch),)
 
 
 def see(
@@ -145,7 +151,13 @@ def see(
     begun = current.begun
     if begun is None:
         begun = {region: one.begun for region, one in regions.items()}
-    missing = [region for region, one in regions.items() if not one.has_reached(begun.get(region))]
+    awaits_new_batch = current.pending.awaits_new_batch
+    missing = [
+        region
+        for region, one in regions.items()
+        if not one.has_reached(begun.get(region))
+        or (awaits_new_batch and not (one.has_new_batch or one.is_finished))
+    ]
     if not missing:
         taking, instructions = take(replace(answers, current=None), current.pending)
         return taking, (StopWatching(checkpoint), *instructions)
@@ -187,6 +199,8 @@ def snapshot_taken(answers: BarrierAnswers, acks: BarrierAcks) -> Answered:
     if current.pending.shows_output:
         batches[acks.checkpoint] = acks.batches
     sending = replace(answers, current=SendingAcks(current.pending), batches=batches)
+    if current.pending.awaits_new_batch:
+        acks = acks.model_copy(update={"has_new_batches": True})
     return sending, (SendAcks(acks, current.pending.deadline),)
 
 

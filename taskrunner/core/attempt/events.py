@@ -178,6 +178,9 @@ class BatchesOfRegion:
     is_finished: bool = False
     """Whether the query had read all input just before the log was read, and has ended. Spark may
     have planned another batch, which has no rows and is not committed."""
+    has_new_batch: bool = False
+    """Whether a batch was committed in this attempt, or there is no input. Only looked at where a
+    barrier awaits that."""
 
     def has_reached(self, begun: int | None) -> bool:
         """Whether the query is at the end of this batch, or of a later batch."""

@@ -63,6 +63,8 @@ class WatchBatches:
     """Report how far the queries are, until `StopWatching`: `BatchesSeen`."""
 
     checkpoint: int
+    awaits_new_batch: bool = False
+    """Whether it has to be known which regions have committed a batch in this attempt."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from jobmanager.core.ids import RegionId, VertexId
 from jobmanager.core.plan.job_plan import Region
 from jobmanager.core.progress import RegionProgress
 from taskrunner.core.end_of_time import END_OF_TIME_MS
+from taskrunner.core.stall_detector import waits_for_input
 from taskrunner.snapshots.snapshot import offsets_by_source
 from taskrunner.snapshots.spark_log import SparkLog
 from taskrunner.spark.compile.accumulators import Totals
@@ -183,6 +184,14 @@ class RegionQuery:
             self._tasks.read(self.query, found.input_rows, found.output_rows) if self._tasks else []
         )
         return replace(found, is_idle=is_idle, accumulators=self._totals.read(), subtasks=subtasks)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the query waits for input."""
+        status = self.query.status if self.query is not None else None
+        return status is not None and waits_for_input(
+            str(status["message"]), has_data=bool(status["isDataAvailable"])
+        )
 
     def checkpointed(self, batch: int) -> None:
         """Note that a recovery would go back to this batch at most."""

@@ -89,6 +89,7 @@ class Site:
                 {OUT: SparkLog(spark.path)},
                 lambda region: True,
                 lambda region: False,
+                lambda region: False,
                 {OUT: [sink]},
             )
         )

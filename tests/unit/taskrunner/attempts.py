@@ -83,8 +83,10 @@ def failure(
     return FailureReport(kind="data", is_restartable=True, message=message, stack="", region=region)
 
 
-def a_barrier(checkpoint: int = 1, seconds: float = 60) -> events.BarrierArrived:
-    barrier = Barrier(checkpoint=checkpoint, expires_at=NEVER)
+def a_barrier(
+    checkpoint: int = 1, seconds: float = 60, *, awaits_new_batch: bool = False
+) -> events.BarrierArrived:
+    barrier = Barrier(checkpoint=checkpoint, expires_at=NEVER, awaits_new_batch=awaits_new_batch)
     return events.BarrierArrived(barrier, timedelta(seconds=seconds))
 
 

@@ -12,7 +12,7 @@ from jobmanager.protocol.messages import (
     SavepointTarget,
 )
 from taskrunner.core.attempt import events, machine
-from taskrunner.core.attempt.events import BatchesOfRegion, TimePassed
+from taskrunner.core.attempt.events import BatchesOfRegion, BatchesSeen, TimePassed
 from taskrunner.core.attempt.instructions import (
     AskRegionsToStop,
     BreakOffSnapshot,
@@ -95,6 +95,33 @@ def test_a_barrier_waits_for_every_region() -> None:
     done, busy = BatchesOfRegion(3, 3, is_alive=True), BatchesOfRegion(3, 2, is_alive=True)
 
     assert attempt.tell(batches_seen(1, {OUT: done, RAW: busy})) == []
+
+
+def test_a_barrier_that_awaits_a_new_batch_waits_for_it_in_every_region() -> None:
+    attempt = running()
+    assert attempt.tell(a_barrier(1, awaits_new_batch=True)) == [WatchBatches(1, True)]
+
+    def seen_by(out: BatchesOfRegion) -> BatchesSeen:
+        return batches_seen(1, {OUT: out, RAW: no_input})
+
+    no_input = BatchesOfRegion(3, 3, is_alive=True, has_new_batch=True)
+    restored = BatchesOfRegion(3, 3, is_alive=True)
+    committed = BatchesOfRegion(3, 4, is_alive=True, has_new_batch=True)
+    assert attempt.tell(seen_by(restored)) == []
+    assert len(attempt.tell(seen_by(committed))) == 2
+    [send] = attempt.tell(taken(1))
+    assert isinstance(send, SendAcks)
+    assert send.acks.has_new_batches
+
+
+def test_a_barrier_that_awaits_a_new_batch_is_declined_when_a_query_ends_without_one() -> None:
+    attempt = running()
+    attempt.tell(a_barrier(1, awaits_new_batch=True))
+
+    assert attempt.tell(seen(1, begun=3, committed=3, is_alive=False)) == [
+        StopWatching(1),
+        declined(1, "not_running", "the query has ended in a batch", "out"),
+    ]
 
 
 def test_a_query_that_ends_in_its_batch_declines_the_barrier() -> None:

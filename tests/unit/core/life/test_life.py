@@ -52,7 +52,7 @@ from jobmanager.core.life.request_rules import check_repetition
 from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.progress import RegionProgress, RestoredRegion
 from tests.support.builders import a_document, a_failure, after
-from tests.support.lives import Story, a_running_story, a_story, of_type
+from tests.support.lives import Story, a_running_story, a_story, an_ack, of_type
 
 LIMITS = HealthLimits(timedelta(seconds=60), timedelta(seconds=10))
 
@@ -441,6 +441,23 @@ def test_a_rescaled_job_that_has_committed_nothing_has_proved_nothing() -> None:
 
     assert the_operation(story).operation.status is OperationStatus.IN_PROGRESS
     assert story.life.job.next_checkpoint_at == after(8)
+
+
+def test_a_rescaled_job_proves_itself_by_a_checkpoint_after_its_first_batch() -> None:
+    story = a_rescaled_story().restores(at=5).then(events.CheckpointDue(after(5)))
+    [barrier] = [one for one in of_type(story.effects, effects.SendBarrier) if one.attempt == 2]
+    assert barrier.awaits_new_batch
+
+    number = story.life.checkpoints_under_way[0].number
+    ack = an_ack(story.life, number, after(6), has_new_batches=True)
+    assert outcome_of(story.then(ack)) is AckOutcome.COMPLETED
+    assert the_operation(story).operation.status is OperationStatus.COMPLETED
+
+
+def test_a_periodic_checkpoint_of_a_job_that_was_not_changed_awaits_no_batch() -> None:
+    story = a_running_story().then(events.CheckpointDue(after(11)))
+    [barrier] = of_type(story.effects, effects.SendBarrier)
+    assert not barrier.awaits_new_batch
 
 
 def test_output_that_a_roll_back_would_withdraw_is_not_shown_yet() -> None:
