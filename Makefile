@@ -42,6 +42,11 @@ help:
 	@echo '             after the other for HEADGATE_CHAOS_MINUTES (10); see tests/chaos'
 	@echo 'make simulate  JobManagers and runners in a simulated world, one seed after the other until'
 	@echo '             Ctrl-C (SCHEDULES=2000: stop after 2000; SEED=4711: one seed, with every message)'
+	@echo 'make bench   Headgate, hand-written PySpark, and Flink where it is there, side by side: ten minutes'
+	@echo '             (BENCH="--only tumbling --rounds 5": other lines; see docs/benchmarks.md)'
+	@echo 'make bench-full  the same with more rows and from all formats and Kafka, and all other'
+	@echo '             benchmarks: three hours'
+	@echo 'make bench-flink  Flink (600 MB), for both, in a virtual environment of its own'
 	@echo 'make setup   .venv with everything in it, a Java runtime, and the dashboard built'
 	@echo 'make jars    the jars of connectors, of the Kafka broker and of HDFS that tests need, once, into .venv'
 	@echo 'make redis   a Redis server for the tests, by apt, if the machine has none'
@@ -171,6 +176,37 @@ chaos: setup jars chromium redis flink-client apicurio search-servers cassandra 
 	@echo '== files on s3a:'
 	@HEADGATE_TEST_S3A=1 $(BIN)/python -m pytest -q -m long -k s3a --timeout 1800 $(S3A_TESTS)
 	@echo 'make chaos: all long tests passed'
+
+# Flink with the packages it needs, apart from ours, and the jars that it needs for Kafka and Parquet.
+FLINK := $(VENV)/flink
+.PHONY: bench-flink
+bench-flink: $(FLINK)/.installed
+$(FLINK)/.installed: $(INSTALLED)
+	@echo '== installing Flink into $(FLINK)'
+	@test -x $(FLINK)/bin/python || $(PYTHON) -m venv $(FLINK)
+	@$(FLINK)/bin/python -m pip install -q --disable-pip-version-check --no-compile \
+	  --prefer-binary apache-flink==2.3.0
+	@$(BIN)/python -m bench.flink_jars $(FLINK)/jars
+	@touch $@
+
+.PHONY: bench
+bench: setup
+	@$(BIN)/python -m bench.side_by_side $(BENCH)
+	@$(BIN)/python -m bench.plots
+
+.PHONY: bench-full
+bench-full: export HEADGATE_CONNECTOR_JARS = $(CURDIR)/$(VENV)/connectors
+bench-full: setup jars bench-flink
+	@$(BIN)/python -m bench.side_by_side --name full --rows 2000000 --formats csv,json,parquet,kafka
+	@$(BIN)/python -m bench.side_by_side --name growth --rows 500000,1000000,2000000,4000000 --only tumbling
+	@$(BIN)/python -m bench.checkpoint_overhead 3
+	@$(BIN)/python -m bench.small_jobs 10 2
+	@$(BIN)/python -m bench.recovery 3
+	@$(BIN)/python -m bench.savepoints 10 100 1000
+	@$(BIN)/python -m bench.latency --seconds 60 --interval 30s
+	@$(BIN)/python -m bench.reads
+	@for jobs in 200 500 1000; do $(BIN)/python -m bench.simulator $$jobs --seconds 40 || exit 1; done
+	@$(BIN)/python -m bench.plots
 
 # Needs no Java, no Node and no Postgres; see docs/simulation.md.
 .PHONY: simulate

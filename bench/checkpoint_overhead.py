@@ -43,6 +43,7 @@ def main(rounds: int) -> None:
             ]
             for name in INTERVALS
         ],
+        "checkpoint_overhead",
     )
 
 

@@ -45,7 +45,7 @@ def main(rounds: int) -> None:
             say(f"round {number + 1}: led after {leads:.2f} s")
         assert servers[0].status(job)["attempt"] == 1, "the job was restarted"
     names = ["next leader, s", "next checkpoint, s", "largest gap before, s", "after, s"]
-    table(["round", *names, "difference, s", "ratio"], rows)
+    table(["round", *names, "difference, s", "ratio"], rows, "failover")
     sys.stdout.write(
         f"\nmedian difference {statistics.median(differences):+.2f} s, "
         f"median ratio {statistics.median(ratios):.2f}\n"

@@ -3,7 +3,9 @@
     python -m bench.latency --seconds 60 --interval 30s --rates 200,10000
 
 One broker, one server, one job at a time: stateless (each record to another topic) and per key (a
-running count), in micro-batches and in real time, at each rate. A record has its number; the time
+running count), in micro-batches, in real time, and in Flink where `make bench-flink` has installed
+it, at each rate. Flink runs at its defaults, with the same parallelism and checkpoint interval, and
+like the others writes at least once. A record has its number; the time
 from just before it is sent until the consumer of the output has the row that contains it is
 measured in one process, so with one clock. For a count that is the first row of the key whose
 count is at least that of the record. Reported are p50, p90, p99 and the largest, over all records
@@ -15,15 +17,19 @@ intervals in which no record passes. Needs the jars of `make jars` (`HEADGATE_CO
 import argparse
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event, Thread
-from typing import Any
+from typing import Any, Protocol
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bench.support import a_server, say, table
+from bench.side_by_side.engines import Talk, a_flink
+from bench.support import FLINK, a_server, say, table
 from tests.support.kafka import Broker, a_broker
 from tests.support.server import ServerProcess, eventually
 
@@ -31,7 +37,7 @@ _KEYS = 100
 _PARTITIONS = 2
 _TICK = 0.005
 _LONG = 600.0
-STYLES = ("micro_batch", "real_time")
+STYLES = ("micro_batch", "real_time", "flink")
 KINDS = ("stateless", "per key")
 
 
@@ -133,36 +139,102 @@ class Receiver(Thread):
         self._consumer.close()
 
 
-def main(cases: list[Case], seconds: float, warm_up: float, interval: str) -> None:
+class Jobs(Protocol):
+    """Where a job of a case runs, one at a time."""
+
+    def start(self, case: Case, topic: str, out: str) -> None: ...
+
+    def explain(self) -> str: ...
+
+    def end(self) -> dict[str, float]:
+        """Cancels the job; returns the milliseconds of a batch in each phase, on average."""
+        ...
+
+
+@dataclass
+class HeadgateJobs:
+    server: ServerProcess
+    broker: Broker
+    interval: str
+    _job: str = ""
+
+    def start(self, case: Case, topic: str, out: str) -> None:
+        self._job = self.server.submit(document(self.broker, topic, out, case, self.interval))
+
+    def explain(self) -> str:
+        return str(self.server.status(self._job))
+
+    def end(self) -> dict[str, float]:
+        phases = phases_of(self.server, self._job)
+        self.server.http.patch(f"/v1/jobs/{self._job}?mode=cancel")
+        self.server.until_state(self._job, "cancelled")
+        return phases
+
+
+@dataclass
+class FlinkJobs:
+    talk: Talk
+    broker: Broker
+
+    def start(self, case: Case, topic: str, out: str) -> None:
+        kafka = f"'properties.bootstrap.servers' = '{self.broker.servers}'"
+        source = (
+            f"CREATE TABLE `{topic}` (k INT, n BIGINT) WITH ('connector' = 'kafka', 'topic' = "
+            f"'{topic}', {kafka}, 'format' = 'json', 'scan.startup.mode' = 'earliest-offset')"
+        )
+        columns, options = "k INT, n BIGINT", "'connector' = 'kafka', 'format' = 'json'"
+        query = f"SELECT k, n FROM `{topic}`"
+        if case.kind == "per key":
+            columns += ", PRIMARY KEY (k) NOT ENFORCED"
+            options = "'connector' = 'upsert-kafka', 'key.format' = 'json', 'value.format' = 'json'"
+            query = f"SELECT k, count(*) AS n FROM `{topic}` GROUP BY k"
+        sink = f"CREATE TABLE `{out}` ({columns}) WITH ({options}, 'topic' = '{out}', {kafka})"
+        insert = f"INSERT INTO `{out}` {query}"
+        self.talk.ask({"tables": [source, sink], "insert": insert, "waits": False})
+
+    def explain(self) -> str:
+        return "Flink has given no output"
+
+    def end(self) -> dict[str, float]:
+        self.talk.ask({"cancel": True})
+        return {}
+
+
+def main(cases: list[Case], rounds: int, seconds: float, warm_up: float, interval: str) -> None:
     found: list[list[object]] = []
-    with a_broker() as broker, a_server() as server:
-        for case in cases:
-            clock = measure(server, broker, case, seconds, warm_up, interval)
-            figures = [f"{clock.percentile(share):.1f}" for share in (0.5, 0.9, 0.99, 1.0)]
-            say(f"{case.name}: p50 {figures[0]} ms, p99 {figures[2]} ms")
-            phases = ", ".join(f"{name} {spent:.0f}" for name, spent in clock.phases.items())
-            found.append([case.kind, case.style, case.rate, len(clock.latencies), *figures, phases])
+    with ExitStack() as stack:
+        broker = stack.enter_context(a_broker())
+        server = stack.enter_context(a_server("--connectors", "kafka"))
+        headgate = HeadgateJobs(server, broker, interval)
+        styles: dict[str, Jobs] = {"micro_batch": headgate, "real_time": headgate}
+        if any(case.style == "flink" for case in cases):
+            log = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hgbench"))) / "log"
+            flink = stack.enter_context(a_flink(FLINK, log, f"{interval[:-1]} {interval[-1]}"))
+            styles["flink"] = FlinkJobs(flink, broker)
+        for number in range(rounds):
+            for case in cases:
+                clock = measure(styles[case.style], broker, case, number, seconds, warm_up)
+                figures = [f"{clock.percentile(share):.1f}" for share in (0.5, 0.9, 0.99, 1.0)]
+                say(f"{case.name}: p50 {figures[0]} ms, p99 {figures[2]} ms")
+                phases = ", ".join(f"{name} {spent:.0f}" for name, spent in clock.phases.items())
+                measured = len(clock.latencies)
+                found.append([case.kind, case.rate, case.style, measured, *figures, phases])
     names = ["p50, ms", "p90, ms", "p99, ms", "largest, ms"]
-    table(["job", "style", "records/s", "measured", *names, "a batch, ms"], found)
+    table(["job", "records/s", "style", "measured", *names, "a batch, ms"], found, "latency")
 
 
 def measure(
-    server: ServerProcess,
-    broker: Broker,
-    case: Case,
-    seconds: float,
-    warm_up: float,
-    interval: str,
+    jobs: Jobs, broker: Broker, case: Case, number: int, seconds: float, warm_up: float
 ) -> Clock:
-    topic = broker.create(f"in-{case.name}", _PARTITIONS)
-    out = broker.create(f"out-{case.name}", _PARTITIONS)
+    topic = broker.create(f"in-{case.name}-{number}", _PARTITIONS)
+    out = broker.create(f"out-{case.name}-{number}", _PARTITIONS)
     clock = Clock()
-    job = server.submit(document(broker, topic, out, case, interval))
+    jobs.start(case, topic, out)
     sender, receiver = Sender(broker, topic, case.rate, clock), Receiver(broker, out, clock)
     receiver.start()
     sender.start()
     try:
-        eventually(lambda: receiver.rows > 0, within=_LONG, explain=lambda: str(server.status(job)))
+        eventually(lambda: receiver.rows > 0, within=_LONG, explain=jobs.explain)
         time.sleep(warm_up)
         clock.counts_from = time.perf_counter()
         time.sleep(seconds)
@@ -172,9 +244,7 @@ def measure(
         eventually(lambda: not clock.sent, within=_LONG, explain=lambda: f"{len(clock.sent)} left")
         receiver.ends.set()
         receiver.join()
-        clock.phases = phases_of(server, job)
-        server.http.patch(f"/v1/jobs/{job}?mode=cancel")
-        server.until_state(job, "cancelled")
+        clock.phases = jobs.end()
     return clock
 
 
@@ -225,13 +295,19 @@ def _arguments(given: list[str]) -> argparse.Namespace:
     parser.add_argument("--rates", default="200,10000")
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--styles", default=",".join(STYLES))
+    parser.add_argument("--rounds", type=int, default=1)
     return parser.parse_args(given)
 
 
 if __name__ == "__main__":
     asked = _arguments(sys.argv[1:])
+    chosen = list(_cases(asked.kinds, asked.styles, asked.rates))
+    if not FLINK.exists() and any(case.style == "flink" for case in chosen):
+        say("Flink is left out: make bench-flink installs it")
+        chosen = [case for case in chosen if case.style != "flink"]
     main(
-        list(_cases(asked.kinds, asked.styles, asked.rates)),
+        chosen,
+        asked.rounds,
         asked.seconds,
         asked.warm_up,
         asked.interval,

@@ -77,7 +77,7 @@ def main(jobs: int, requests: int) -> None:
         for route in _ROUTES:
             found = _measured(client, route.format(job=ids[-1]), requests, server.pid)
             rows.append([f"GET {route}", *found])
-    table(["", "p50, ms", "p99, ms", "CPU of the server, ms"], rows)
+    table(["", "p50, ms", "p99, ms", "CPU of the server, ms"], rows, "reads")
 
 
 if __name__ == "__main__":

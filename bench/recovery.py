@@ -44,7 +44,7 @@ def main(rounds: int) -> None:
     for what in (_WAITING, _GENERATED, _RECOVERED):
         cold_s, warm_s = (statistics.median(took[name, what]) for name in ("cold", "warm"))
         rows.append([what, f"{cold_s:.1f}", f"{warm_s:.1f}", f"{warm_s / cold_s:.2f}"])
-    table(["seconds (median)", "cold", "warm", "ratio"], rows)
+    table(["seconds (median)", "cold", "warm", "ratio"], rows, "recovery")
 
 
 def _measure(server: ServerProcess, number: int) -> dict[str, float]:

@@ -33,10 +33,10 @@ def main(sizes: list[int]) -> None:
             savepoints += one
             rescales += more
     sys.stdout.write("\nSavepoints\n\n")
-    table(["state", "savepoint", "bytes", "seconds", "MB/s"], savepoints)
+    table(["state", "savepoint", "bytes", "seconds", "MB/s"], savepoints, "savepoints")
     sys.stdout.write("\nRescales, seconds a phase\n\n")
     names = ["savepoint", "stop", "repartition", "start", "first batch", "all"]
-    table(["state", "rescale", *names], rescales)
+    table(["state", "rescale", *names], rescales, "rescales")
 
 
 def measure(server: ServerProcess, megabytes: int) -> tuple[list[list[object]], list[list[object]]]:

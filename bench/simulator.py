@@ -337,7 +337,7 @@ class Simulation:
              f"{(after['database'] - before['database']) / seconds * 60:.1f}"],
             ["other answers than 200", dict(self.problems)],
         ]  # fmt: skip
-        table([f"{self._jobs} jobs, {seconds:g} s", ""], figures)
+        table([f"{self._jobs} jobs, {seconds:g} s", ""], figures, f"jobs-{self._jobs}")
 
 
 def _told(line: dict[str, Any]) -> str:

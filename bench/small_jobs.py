@@ -38,7 +38,7 @@ def main(jobs: int, rounds: int) -> None:
         [what, *(_shown(by[name]) for name in ("one job each", "reused"))]
         for what, by in took.items()
     ]
-    table(["seconds, median (most)", "a process for each job", "reused"], rows)
+    table(["seconds, median (most)", "a process for each job", "reused"], rows, "small_jobs")
 
 
 def _shown(seconds: list[float]) -> str:

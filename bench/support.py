@@ -4,13 +4,19 @@ Machines are noisy. Each benchmark compares measurements within one run and repo
 absolute figures hold for one machine only.
 """
 
+import json
+import os
+import platform
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from jobmanager.core.ids import FIRST_ATTEMPT, RegionId
 from jobmanager.core.snapshots import layout
@@ -18,7 +24,12 @@ from tests.support.server import ServerProcess, eventually
 
 PAYLOAD_BYTES = 1000
 """What one key keeps, about: it does not compress."""
+REPOSITORY = Path(__file__).resolve().parents[1]
+RESULTS = REPOSITORY / "bench" / "results"
+FLINK = REPOSITORY / ".venv" / "flink"
+"""Where `make bench-flink` installs Flink."""
 _LONG = 3600
+_MEBIBYTE = 2**20
 
 
 def spark_checkpoint_dir(storage: Path, job: str, region: str) -> Path:
@@ -99,10 +110,42 @@ def seconds(phase: dict[str, Any]) -> float:
     return (ended - began).total_seconds()
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Writes a Markdown table, as it goes into docs/benchmarks.md."""
+def machine() -> dict[str, Any]:
+    """What figures depend on. The load is that of the minute before: below 0.5 if it was quiet."""
+    return {
+        "cores": os.cpu_count(),
+        "memory_mib": psutil.virtual_memory().total // _MEBIBYTE,
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "pyspark": version("pyspark"),
+        "load_before": round(os.getloadavg()[0], 2),
+    }
+
+
+_MACHINE = machine()
+
+
+def today() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]], name: str = "") -> None:
+    """Writes a Markdown table, as it goes into docs/benchmarks.md, and with a name the same as JSON
+    with facts of the machine, `bench/results/{name}.json`.
+    """
     for row in (header, ["---"] * len(header), *rows):
         sys.stdout.write("| " + " | ".join(str(one) for one in row) + " |\n")
+    if name:
+        cells = [[str(one) for one in row] for row in rows]
+        save(name, {"header": list(header), "rows": cells})
+
+
+def save(name: str, found: dict[str, Any]) -> None:
+    """Writes `bench/results/{name}.json`."""
+    RESULTS.mkdir(exist_ok=True)
+    document = {"at": today(), "machine": _MACHINE, **found}
+    (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
+    say(f"written: bench/results/{name}.json")
 
 
 def say(text: str) -> None:

@@ -1,7 +1,6 @@
 """`python -m bench.side_by_side`: runs the lines on all engines, and writes the results."""
 
 import argparse
-import json
 import os
 import sys
 import tempfile
@@ -10,14 +9,12 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from bench.side_by_side import input_data, results
-from bench.side_by_side.engines import REPOSITORY, CannotRun, Engine, Input, engines
+from bench.side_by_side.engines import CannotRun, Engine, Input, engines
 from bench.side_by_side.lines import LINES, Line
 from bench.side_by_side.results import Measurement
-from bench.support import say
+from bench.support import FLINK, save, say
 
 ENGINES = ("headgate", "pyspark", "defaults", "flink")
-FLINK = REPOSITORY / ".venv" / "flink"
-RESULTS = REPOSITORY / "bench" / "results"
 
 
 def main(given: Sequence[str]) -> None:
@@ -26,37 +23,39 @@ def main(given: Sequence[str]) -> None:
     names = [one for one in asked.engines.split(",") if one != "flink" or FLINK.exists()]
     if len(names) < len(asked.engines.split(",")):
         say("Flink is left out: make bench-flink installs it")
+    sizes = [int(one) for one in asked.rows.split(",")]
     measured: list[Measurement] = []
     with _room(asked.keep) as directory:
         connectors = ["kafka"] if "kafka" in asked.formats else []
         with _broker(connectors) as servers, engines(names, directory, FLINK, connectors) as all_:
-            for number in range(asked.rounds):
-                for line, file_format in lines:
-                    measured += _round(number, line, file_format, all_, directory, asked, servers)
-    document = results.document(measured, asked.rows, asked.rounds)
-    RESULTS.mkdir(exist_ok=True)
-    target = RESULTS / f"{asked.name}.json"
-    target.write_text(json.dumps(document, indent=1) + "\n")
-    sys.stdout.write(results.markdown(document))
-    say(f"written: {target.relative_to(REPOSITORY)}")
+            for rows in sizes:
+                for number in range(asked.rounds):
+                    for line, file_format in lines:
+                        measured += _round(
+                            number, line, file_format, rows, all_, directory, asked.keep, servers
+                        )
+                    save(asked.name, results.document(measured, sizes, asked.rounds))
+    sys.stdout.write(results.markdown(results.document(measured, sizes, asked.rounds)))
 
 
 def _round(
     number: int,
     line: Line,
     file_format: str,
+    rows: int,
     all_: Sequence[Engine],
     directory: Path,
-    asked: argparse.Namespace,
+    keep: Path | None,
     servers: str,
 ) -> Iterator[Measurement]:
     """Each engine once, in an order that turns from round to round."""
-    rows = int(asked.rows)
     given = _input(directory, line, file_format, rows, servers)
     turned = [*all_[number % len(all_) :], *all_[: number % len(all_)]]
     counts: dict[str, int] = {}
     for engine in turned:
-        output = directory / f"{number}-{engine.name}-{line.name}-{file_format}".replace(" ", "_")
+        output = directory / f"{number}-{engine.name}-{line.name}-{file_format}-{rows}".replace(
+            " ", "_"
+        )
         output = output.with_name(output.name.replace(",", ""))
         try:
             seconds = engine.run(line, given, output)
@@ -70,7 +69,7 @@ def _round(
             f"{seconds:.2f} s, {written} results"
         )
         yield Measurement(line.name, file_format, engine.name, number, seconds, given.rows, written)
-        if not asked.keep:
+        if keep is None:
             _delete(directory, output.name)
     if len(set(counts.values())) > 1:
         say(f"FAULT: {line.name}, {file_format}: the engines do not agree: {counts}")
@@ -135,7 +134,11 @@ def _chosen(only: str, formats: str) -> list[tuple[Line, str]]:
 
 def _arguments(given: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.side_by_side", description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="of each line's input")
+    parser.add_argument(
+        "--rows",
+        default="1000000",
+        help="of each line's input; several show the growth: 1000000,2000000",
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--engines", default=",".join(ENGINES))
     parser.add_argument("--formats", default="csv", help="csv,json,parquet,kafka")

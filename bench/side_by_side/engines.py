@@ -13,12 +13,11 @@ from typing import IO, Any, Protocol
 
 from bench.side_by_side.input_data import TABLES
 from bench.side_by_side.lines import Line
-from bench.support import a_server, until_primed
+from bench.support import REPOSITORY, a_server, until_primed
 from jobmanager.core.ids import FIRST_ATTEMPT, RegionId
 from jobmanager.core.snapshots import layout
 from tests.support.server import ServerProcess, eventually
 
-REPOSITORY = Path(__file__).parents[2]
 _LONG = 3600.0
 _SETTLED_SECONDS = 1.0
 """A query that commits nothing for so long, and has read everything, is done."""
@@ -283,29 +282,40 @@ def _engine(
         with a_server(*options) as server:
             yield Headgate(server)
         return
-    environment: dict[str, str] = {}
-    jars: list[Path] = []
     if name == "flink":
         assert flink is not None
-        jars = sorted((flink / "jars").glob("*.jar"))
-        settings = {"parallelism.default": "2", "execution.checkpointing.interval": "10 s"}
-        if jars:
-            settings["pipeline.jars"] = ";".join(one.as_uri() for one in jars)
-        program = str(Path(__file__).with_name("flink_program.py"))
-        command = [str(flink / "bin" / "python"), program, json.dumps(settings)]
-        environment["PYTHONPATH"] = ""
-    else:
-        kind = {"pyspark": "ours", "defaults": "defaults"}[name]
-        command = [sys.executable, "-m", "bench.side_by_side.spark_program", kind]
-    talk = Talk(command, log, environment)
-    try:
-        if name == "flink":
-            has = " ".join(one.name for one in jars)
+        with a_flink(flink, log, interval="10 s") as talk:
+            has = " ".join(one.name for one in flink_jars(flink))
             yield Flink(talk, "parquet" in has, "kafka" in has)
-        else:
-            yield PySpark(name, talk)
+        return
+    kind = {"pyspark": "ours", "defaults": "defaults"}[name]
+    talk = Talk([sys.executable, "-m", "bench.side_by_side.spark_program", kind], log, {})
+    try:
+        yield PySpark(name, talk)
     finally:
         talk.end()
+
+
+@contextmanager
+def a_flink(flink: Path, log: Path, interval: str) -> Iterator[Talk]:
+    """Flink with a local cluster in one JVM: parallelism 2, a checkpoint each interval, else its
+    defaults.
+    """
+    settings = {"parallelism.default": "2", "execution.checkpointing.interval": interval}
+    jars = flink_jars(flink)
+    if jars:
+        settings["pipeline.jars"] = ";".join(one.as_uri() for one in jars)
+    program = str(Path(__file__).with_name("flink_program.py"))
+    command = [str(flink / "bin" / "python"), program, json.dumps(settings)]
+    talk = Talk(command, log, {"PYTHONPATH": ""})
+    try:
+        yield talk
+    finally:
+        talk.end()
+
+
+def flink_jars(flink: Path) -> list[Path]:
+    return sorted((flink / "jars").glob("*.jar"))
 
 
 def _close(pipe: IO[str] | None) -> None:

@@ -1,17 +1,10 @@
-"""Measurements as a JSON document with facts of the machine, and as a table."""
+"""Measurements as a JSON document, as a table, and as the growth with the number of rows."""
 
-import os
-import platform
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any
-
-import psutil
-
-_MEBIBYTE = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,38 +18,26 @@ class Measurement:
     results: int
 
 
-def document(measured: Sequence[Measurement], rows: int, rounds: int) -> dict[str, Any]:
+def document(measured: Sequence[Measurement], rows: Sequence[int], rounds: int) -> dict[str, Any]:
     return {
-        "at": datetime.now(UTC).date().isoformat(),
-        "machine": machine(),
-        "rows": rows,
+        "rows": list(rows),
         "rounds": rounds,
         "lines": list(_lines(measured)),
         "measurements": [asdict(one) for one in measured],
     }
 
 
-def machine() -> dict[str, Any]:
-    return {
-        "cores": os.cpu_count(),
-        "memory_mib": psutil.virtual_memory().total // _MEBIBYTE,
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "pyspark": version("pyspark"),
-        "load_before": round(os.getloadavg()[0], 2),
-    }
-
-
 def _lines(measured: Iterable[Measurement]) -> Iterable[dict[str, Any]]:
-    found: dict[tuple[str, str], dict[str, list[Measurement]]] = {}
+    found: dict[tuple[str, str, int], dict[str, list[Measurement]]] = {}
     for one in measured:
-        by_engine = found.setdefault((one.line, one.format), {})
+        by_engine = found.setdefault((one.line, one.format, one.rows), {})
         by_engine.setdefault(one.engine, []).append(one)
-    for (line, file_format), by_engine in found.items():
+    for (line, file_format, rows), by_engine in found.items():
         results = {one.results for each in by_engine.values() for one in each}
         yield {
             "line": line,
             "format": file_format,
+            "rows": rows,
             "agree": len(results) == 1,
             "engines": {engine: _figures(each) for engine, each in by_engine.items()},
         }
@@ -85,14 +66,47 @@ def ratio(line: Mapping[str, Any], other: str) -> float | None:
     return float(engines[other]["median"] / engines["headgate"]["median"])
 
 
+def growth_points(found: Mapping[str, Any], line: str) -> dict[str, list[tuple[int, float]]]:
+    """For each engine, seconds for each number of rows of a line."""
+    points: dict[str, list[tuple[int, float]]] = {}
+    for one in found["lines"]:
+        if one["line"] == line:
+            for engine, figures in one["engines"].items():
+                points.setdefault(engine, []).append((one["rows"], figures["median"]))
+    return {engine: sorted(each) for engine, each in points.items()}
+
+
+def slope(points: Sequence[tuple[int, float]]) -> float:
+    """Of the straight line through the logarithms: 1 is proportional, below 1 is better."""
+    across = [math.log(rows) for rows, _ in points]
+    return statistics.linear_regression(across, [math.log(took) for _, took in points]).slope
+
+
+def slopes(found: Mapping[str, Any]) -> list[list[str]]:
+    """For each line, the slope of each engine."""
+    names = _engines(found)
+    lines = dict.fromkeys(one["line"] for one in found["lines"])
+    every = [(line, growth_points(found, line)) for line in lines]
+    return [
+        [line, *(f"{slope(points[one]):.2f}" if one in points else "" for one in names)]
+        for line, points in every
+    ]
+
+
 def markdown(found: Mapping[str, Any]) -> str:
     names = _engines(found)
-    header = ["line", "input", *(f"{one}, s" for one in names)]
+    header = ["line", "input", "rows", *(f"{one}, s" for one in names)]
     header += [f"ratio to {one}" for one in names if one != "headgate"]
     rows = [[*_cells(line, names)] for line in found["lines"]]
-    return "".join(
-        "| " + " | ".join(one) + " |\n" for one in (header, ["---"] * len(header), *rows)
-    )
+    text = _table([header, ["---"] * len(header), *rows])
+    if len(found["rows"]) > 1:
+        header = ["slope of seconds against rows", *names]
+        text += "\n" + _table([header, ["---"] * len(header), *slopes(found)])
+    return text
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    return "".join("| " + " | ".join(one) + " |\n" for one in rows)
 
 
 def _engines(found: Mapping[str, Any]) -> list[str]:
@@ -102,6 +116,7 @@ def _engines(found: Mapping[str, Any]) -> list[str]:
 def _cells(line: Mapping[str, Any], names: Sequence[str]) -> Iterable[str]:
     yield line["line"] if line["agree"] else f"{line['line']} (results differ)"
     yield line["format"]
+    yield f"{line['rows'] / 1e6:g} M"
     for name in names:
         one = line["engines"].get(name)
         yield f"{one['median']:.1f} ({one['least']:.1f} to {one['most']:.1f})" if one else ""
