@@ -3,7 +3,8 @@
 HEADGATE_CHAOS_SEED=n replays the schedule of a seed, HEADGATE_CHAOS_STEPS says how long it is,
 HEADGATE_CHAOS_MINUTES how long the long test goes on with one seed after the other, or
 HEADGATE_CHAOS_SEEDS with how many. HEADGATE_CHAOS_SEEDS_A_WORLD=5 gives the same servers and the
-same job to five seeds in a row, which takes half of the time. Of a run that failed
+same job to five seeds in a row, which takes half of the time. HEADGATE_CHAOS_WARM_RUNNERS=1 has a
+spare process take over from a runner that was killed. Of a run that failed
 HEADGATE_CHAOS_KEEP=directory keeps all files. On a machine that has much else to do,
 HEADGATE_CHAOS_SLOWER=3 makes leases and heartbeat timeouts, the faults that are measured by them,
 and the time that a recovery may take, three times as long.
@@ -55,9 +56,10 @@ def test_a_long_run() -> None:
 
 def run(schedules: Sequence[Schedule]) -> None:
     """One world, one job, and one schedule after the other."""
+    warm_runners = int(os.environ.get("HEADGATE_CHAOS_WARM_RUNNERS", 0))
     with (
         tempfile.TemporaryDirectory(prefix="hg", ignore_cleanup_errors=True) as name,
-        a_world(Path(name), warm_runners=0) as world,
+        a_world(Path(name), warm_runners) as world,
     ):
         harm = Harm(world)
         world.submit(shows_at_checkpoint=schedules[0].shows_at_checkpoint)

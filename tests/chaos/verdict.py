@@ -35,13 +35,19 @@ def check_end(world: World) -> None:
     expected = Bids(RATE, world.began_ms).windows(seconds * RATE, 2000)
     missing, wrong = expected - set(written), set(written) - expected
     assert (len(missing), len(wrong)) == (0, 0), f"missing {missing}, not asked for {wrong}"
-    eventually(lambda: not world.processes(), within=60, explain=lambda: str(world.processes()))
+    if not world.warm_runners:
+        _no_process_is_left(world)
     eventually(lambda: not _broken(world), within=60, explain=lambda: str(_broken(world)))
     _check_completions(world)
     _check_savepoints(world)
     _check_files(world)
     for server in world.servers:
         assert server.stop(signal.SIGTERM) == 0, server.log.read_text()[-2000:]
+    _no_process_is_left(world)
+
+
+def _no_process_is_left(world: World) -> None:
+    eventually(lambda: not world.processes(), within=60, explain=lambda: str(world.processes()))
 
 
 def _operations_end(world: World) -> None:

@@ -64,6 +64,7 @@ class World:
     """In the order of the servers, as the relays."""
     said: Said
     disk: Disk
+    warm_runners: int = 0
     job: str = ""
     began_ms: int = 0
     runners: set[str] = field(default_factory=set)
@@ -176,7 +177,7 @@ def a_world(directory: Path, warm_runners: int) -> Iterator[World]:
         storage.mkdir()
         postgres = EmbeddedPostgres.start(directory / "pg")
         stack.callback(lambda: EmbeddedPostgres.start(directory / "pg").stop())
-        world = World(directory, postgres, [], [], [], Said(), disk)
+        world = World(directory, postgres, [], [], [], Said(), disk, warm_runners)
         for name in ("one", "two"):
             port = _free_port()
             relay = Relay(f"http://127.0.0.1:{port}", world.said)
