@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
@@ -14,8 +15,9 @@ NoSuchProcess = psutil.NoSuchProcess
 _PR_SET_DUMPABLE = 4
 MARKER = "HEADGATE_RUNNER_ID"
 """Set in a runner's environment; its JVM and Python workers inherit it."""
-
-
+_EXEC_SECONDS = 0.5
+"""How long the start of a program may take after the call that starts it has returned."""
+_EXEC_PAUSE = 0.002
 _EPOCH_SECONDS = 1e9
 """Larger start times are seconds since 1970, as earlier versions wrote them."""
 
@@ -103,7 +105,22 @@ def _environments() -> Iterator[tuple[int, list[bytes]]]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):
-                yield int(entry.name), (entry / "environ").read_bytes().split(b"\0")
+                yield int(entry.name), _environment(entry).split(b"\0")
+
+
+def _environment(process: Path) -> bytes:
+    """The environment of a process. A process that was started a moment ago has neither arguments
+    nor an environment until the kernel has copied them, which can take milliseconds.
+    """
+    deadline = time.monotonic() + _EXEC_SECONDS
+    has_arguments = False  # they are copied first
+    while True:
+        found = (process / "environ").read_bytes()
+        if found or has_arguments or time.monotonic() > deadline:
+            return found
+        (process / "exe").readlink()  # raises for threads of the kernel, and for zombies
+        has_arguments = bool((process / "cmdline").read_bytes())
+        time.sleep(_EXEC_PAUSE)
 
 
 def describe_exit(code: int | None) -> str:
