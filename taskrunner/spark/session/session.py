@@ -44,6 +44,8 @@ STREAMING_SETTINGS: Mapping[str, str] = {
     # a snapshot more often: fewer changelogs in a checkpoint
     f"{_STATE_STORE}.maintenanceInterval": "20s",
     "spark.sql.streaming.numRecentProgressUpdates": "32",
+    # of real-time mode: rows wait at most this long for others on their way to a keyed vertex
+    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "5",
 }
 
 WITH_RESTRICTED_PATHS: Mapping[str, str] = {"spark.sql.runSQLOnFiles": "false"}
