@@ -1,8 +1,9 @@
-"""One attempt of a job, from the directive `run` to its end: a state machine and three threads.
+"""One attempt of a job, from the directive `run` to its end: a state machine and its threads.
 
     directives, signals ─┐                          ┌─▶ the caller's thread drives Spark
     Spark's queries ─────┼─ events ─▶ AttemptLoop ──┼─▶ BarrierThread: snapshots, acks, declines
-    answers to acks ─────┘            (decides)     └─▶ reports
+    answers to acks ─────┘            (decides)     ├─▶ OutputThread: shows held output
+                                                    └─▶ reports
 
 The phases of an attempt, and the precedence of events, are in `taskrunner.core.attempt.machine`.
 """
@@ -18,6 +19,7 @@ from jobmanager.core.life.replacement import STOP_WITHIN
 from jobmanager.core.progress import RegionProgress
 from jobmanager.protocol.messages import (
     AttemptFailedReport,
+    AttemptFinishedReport,
     Barrier,
     CheckpointAborted,
     CheckpointCompleted,
@@ -50,7 +52,7 @@ from taskrunner.core.attempt.instructions import (
     TakeSnapshot,
     WatchBatches,
 )
-from taskrunner.core.attempt.phases import Preparing, Starting
+from taskrunner.core.attempt.phases import Ending, Preparing, Starting
 from taskrunner.core.fence_time import FenceTime
 from taskrunner.last_resort import end_process
 from taskrunner.preparation import Preparation
@@ -154,6 +156,8 @@ class AttemptRun:
                 | StopRegionsAtOnce()
                 | ShowAllOutput()
             ):
+                if self._is_interrupting(instruction):
+                    self._barriers.join_no_more()
                 self._driver.do(instruction)
             case (
                 WatchBatches()
@@ -180,6 +184,20 @@ class AttemptRun:
                 end_process(why)
             case _:
                 assert_never(instruction)
+
+    def _is_interrupting(self, instruction: Instruction) -> bool:
+        """Whether the attempt ends before all input was read: nobody waits for joins then."""
+        match instruction:
+            case AskRegionsToStop():
+                return True
+            case StopRegionsAtOnce():
+                phase = self._loop.state.phase
+                has_finished = isinstance(phase, Ending) and isinstance(
+                    phase.report, AttemptFinishedReport
+                )
+                return not has_finished
+            case _:
+                return False
 
     def _check_fence_time(self) -> None:
         """Asked before each batch, by this thread's own clock: a process that was frozen must not
