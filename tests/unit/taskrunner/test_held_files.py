@@ -318,7 +318,7 @@ def test_wherever_it_crashes_each_row_is_seen_once_in_the_end(
 
 
 COMPACTION = st.builds(CompactionLimits, kept=st.integers(0, 6), at_once=st.integers(1, 3))
-STEPS = st.one_of(st.just(NEVER), st.integers(1, 12), st.integers(1, 60))
+STEPS = st.one_of(st.just(NEVER), st.just(NEVER), st.integers(1, 12), st.integers(1, 60))
 
 
 class HeldFilesUnderFire(RuleBasedStateMachine):
@@ -374,6 +374,28 @@ class HeldFilesUnderFire(RuleBasedStateMachine):
             self.restart_from_attempt(NEVER)
         assert rows(self.root) == expected(*range(self.checkpoint + 1))
 
+    @rule(
+        before=st.integers(1, 6),
+        after=st.integers(1, 6),
+        dies=st.booleans(),
+        joining=STEPS,
+        restoring=STEPS,
+    )
+    def go_back_to_a_savepoint_between_batches_that_are_shown_together(
+        self, before: int, after: int, dies: bool, joining: int, restoring: int
+    ) -> None:
+        self.run_batches(before, NEVER)
+        self.take_a_savepoint_or_a_checkpoint_of_which_nothing_is_heard()
+        savepoint = self.committed
+        if dies:
+            self.restart_from_attempt(NEVER)
+        self.run_batches(after, NEVER)
+        self.complete_a_checkpoint(0, joining)
+        self.committed = self.checkpoint = savepoint
+        self.points = {one for one in self.points if one <= savepoint}
+        self.recover(savepoint, restoring)
+        assert rows(self.root) == expected(*range(savepoint + 1))
+
     @rule(steps=STEPS)
     def join_and_show_nothing(self, steps: int) -> None:
         held = held_files(self.sink(steps), CopiedFiles() if self.copies else LOCAL)
@@ -427,6 +449,6 @@ class HeldFilesUnderFire(RuleBasedStateMachine):
 
 
 HeldFilesUnderFire.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=20, deadline=None, database=None
+    max_examples=40, stateful_step_count=15, deadline=None, database=None
 )
 TestHeldFilesUnderFire = HeldFilesUnderFire.TestCase
