@@ -19,7 +19,6 @@ from jobmanager.core.life.replacement import STOP_WITHIN
 from jobmanager.core.progress import RegionProgress
 from jobmanager.protocol.messages import (
     AttemptFailedReport,
-    AttemptFinishedReport,
     Barrier,
     CheckpointAborted,
     CheckpointCompleted,
@@ -31,7 +30,7 @@ from jobmanager.protocol.messages import (
 from taskrunner.attempt_loop import AttemptLoop
 from taskrunner.barriers import BarrierThread
 from taskrunner.control.client import JobManagerClient
-from taskrunner.core.attempt import events
+from taskrunner.core.attempt import events, machine
 from taskrunner.core.attempt.events import Order
 from taskrunner.core.attempt.instructions import (
     AskRegionsToStop,
@@ -52,7 +51,7 @@ from taskrunner.core.attempt.instructions import (
     TakeSnapshot,
     WatchBatches,
 )
-from taskrunner.core.attempt.phases import Ending, Preparing, Starting
+from taskrunner.core.attempt.phases import Preparing, Starting
 from taskrunner.core.fence_time import FenceTime
 from taskrunner.last_resort import end_process
 from taskrunner.preparation import Preparation
@@ -156,7 +155,7 @@ class AttemptRun:
                 | StopRegionsAtOnce()
                 | ShowAllOutput()
             ):
-                if self._is_interrupting(instruction):
+                if machine.ends_joins(self._loop.state, instruction):
                     self._barriers.join_no_more()
                 self._driver.do(instruction)
             case (
@@ -184,20 +183,6 @@ class AttemptRun:
                 end_process(why)
             case _:
                 assert_never(instruction)
-
-    def _is_interrupting(self, instruction: Instruction) -> bool:
-        """Whether the attempt ends before all input was read: nobody waits for joins then."""
-        match instruction:
-            case AskRegionsToStop():
-                return True
-            case StopRegionsAtOnce():
-                phase = self._loop.state.phase
-                has_finished = isinstance(phase, Ending) and isinstance(
-                    phase.report, AttemptFinishedReport
-                )
-                return not has_finished
-            case _:
-                return False
 
     def _check_fence_time(self) -> None:
         """Asked before each batch, by this thread's own clock: a process that was frozen must not
