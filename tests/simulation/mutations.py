@@ -35,7 +35,7 @@ from jobmanager.core.life.savepoint import SavepointStatus
 from jobmanager.core.plan import job_plan, key_groups, known_plans
 from jobmanager.services import restore_points
 from jobmanager.services.ports import runners as runner_port
-from taskrunner.core import continuation, file_joins, restore, sink_records
+from taskrunner.core import continuation, restore, sink_records
 from taskrunner.core.attempt.barrier_answers import PendingBarrier
 from taskrunner.core.attempt.phases import AttemptState
 from taskrunner.core.fence_time import FenceTime
@@ -317,11 +317,6 @@ def _never_decided(writer: SinkWriter, batch: int) -> bool:
     return False
 
 
-def _all_together(records: Any, restore_points: Any) -> Any:
-    found = sorted(records, key=lambda one: one.batch)
-    return [found] if found else []
-
-
 _real_stage = SinkWriter._stage
 
 
@@ -486,11 +481,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "simulated runner, files sink",
         (SinkWriter, "is_decided", _never_decided),
         (SinkWriter, "_stage", _stage_by_attempt),
-    ),
-    _mutation(
-        "held files are joined across a batch to which a job can be restored",
-        "taskrunner/core/file_joins.py `_between`",
-        (file_joins, "_between", _all_together),
     ),
     _mutation(
         "a restore shows output that waits for its checkpoint",
