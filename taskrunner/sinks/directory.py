@@ -288,6 +288,10 @@ class SinkDirectory:
         self._files.discard(staged)
 
     @property
+    def sink(self) -> VertexId:
+        return self._sink
+
+    @property
     def private(self) -> PurePath:
         """The directory inside which records name staged files."""
         return self._private

@@ -64,6 +64,7 @@ class HeldFiles:
             raise
         log.info(
             "files_joined",
+            sink=directory.sink,
             first_batch=group.records[0].batch,
             last_batch=last,
             files_before=sum(len(one.files) for one in group.bins),
