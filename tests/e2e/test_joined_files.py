@@ -81,8 +81,6 @@ def test_a_killed_job_and_its_successor_write_few_files_with_each_row_once(
     server.until_state(job, "finished")
     # Then each row is there once, in few files
     assert ids(output) == EXPECTED
-    batches = server.get(f"/v1/savepoints/{saved['savepoint']}")["regions"]["out"]["batch"]
-    assert batches > 3
     assert logged(server, "files_joined") > 1
     assert logged(server, "files_not_joined") == 0
     # And when another job continues from the savepoint
