@@ -297,7 +297,7 @@ def test_files_are_joined_on_a_remote_file_system(
     spark: SparkSession, request: pytest.FixtureRequest, store: str, name: str
 ) -> None:
     place = request.getfixturevalue(store)
-    options = {"header": "true"} if name == "csv" else {}
+    options = {"header": "true", "lineSep": "\n"} if name == "csv" else {}
     if store == "bucket":
         options |= place.options
     files = open_files(spark, location_of(place.uri, "/"), options)
