@@ -1,8 +1,9 @@
-"""One attempt of a job, from the directive `run` to its end: a state machine and three threads.
+"""One attempt of a job, from the directive `run` to its end: a state machine and its threads.
 
     directives, signals ─┐                          ┌─▶ the caller's thread drives Spark
     Spark's queries ─────┼─ events ─▶ AttemptLoop ──┼─▶ BarrierThread: snapshots, acks, declines
-    answers to acks ─────┘            (decides)     └─▶ reports
+    answers to acks ─────┘            (decides)     ├─▶ OutputThread: shows held output
+                                                    └─▶ reports
 
 The phases of an attempt, and the precedence of events, are in `taskrunner.core.attempt.machine`.
 """
@@ -29,7 +30,7 @@ from jobmanager.protocol.messages import (
 from taskrunner.attempt_loop import AttemptLoop
 from taskrunner.barriers import BarrierThread
 from taskrunner.control.client import JobManagerClient
-from taskrunner.core.attempt import events
+from taskrunner.core.attempt import events, machine
 from taskrunner.core.attempt.events import Order
 from taskrunner.core.attempt.instructions import (
     AskRegionsToStop,
@@ -154,6 +155,8 @@ class AttemptRun:
                 | StopRegionsAtOnce()
                 | ShowAllOutput()
             ):
+                if machine.ends_joins(self._loop.state, instruction):
+                    self._barriers.join_no_more()
                 self._driver.do(instruction)
             case (
                 WatchBatches()

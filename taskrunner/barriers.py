@@ -1,8 +1,9 @@
 """The thread that answers barriers, so that heartbeats and queries continue meanwhile.
 
-It watches the batches of the queries, takes snapshots, sends acks and declines, and publishes held
-output, one after the other, and reports each result as an event. The attempt's state machine
-(`taskrunner.core.attempt`) decides which barriers are answered, and how.
+It watches the batches of the queries, takes snapshots, sends acks and declines, one after the
+other, and reports each result as an event. The attempt's state machine (`taskrunner.core.attempt`)
+decides which barriers are answered, and how. A thread of its own publishes held output
+(`output_thread`).
 """
 
 import time
@@ -11,11 +12,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from jobmanager.core.errors import PathNotAllowed
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId
 from jobmanager.core.life.checkpoint import AckOutcome
+from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.files.locks import LockUnavailable
 from jobmanager.protocol.messages import Barrier, BarrierDecline, Stop
 from taskrunner import logs
@@ -37,6 +39,8 @@ from taskrunner.core.attempt.instructions import (
     WatchBatches,
 )
 from taskrunner.core.barrier_clock import BarrierClock
+from taskrunner.output_thread import HeldOutput, OutputSources, OutputThread
+from taskrunner.sinks.joiner import BreakOff
 from taskrunner.snapshots.fence import Superseded
 from taskrunner.snapshots.snapshot import AttemptContext, CheckpointDiscarded, Snapshots, Taken
 from taskrunner.snapshots.spark_log import SparkLog
@@ -48,19 +52,12 @@ _LEAST_SECONDS = 1.0
 _DECLINE_WITHIN = timedelta(seconds=30)
 log = logs.get("barriers")
 
-BarrierInstruction = (
-    WatchBatches | StopWatching | TakeSnapshot | SendAcks | SendDecline | ShowOutput
-)
+_Blocking = WatchBatches | StopWatching | TakeSnapshot | SendAcks | SendDecline
+BarrierInstruction = _Blocking | ShowOutput
 
 
 class BrokenOff(Exception):
     """The snapshot is not wanted any more."""
-
-
-class HeldOutput(Protocol):
-    def show_up_to(self, batch: int) -> None:
-        """Publishes the output up to a batch that a completed checkpoint covers."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +78,10 @@ class SnapshotSources:
     """Tells a region's sources the batch of a completed checkpoint."""
     covered: Callable[[RegionId, int], None] = lambda region, batch: None
     """Tells a region the batch of a completed checkpoint that a recovery would use."""
+    note_restore_point: Callable[[RegionId, int], None] = lambda region, batch: None
+    """Tells a region's sinks a batch to which a restore may go back, before it can."""
+    join_files: Callable[[RegionId, int, BreakOff], None] = lambda region, batch, break_off: None
+    """Joins small files of a region's held output up to a batch."""
 
 
 class BarrierThread(Thread):
@@ -98,7 +99,7 @@ class BarrierThread(Thread):
         self._attempt = attempt
         self._client = client
         self._tell = tell
-        self._to_do: SimpleQueue[BarrierInstruction | None] = SimpleQueue()
+        self._to_do: SimpleQueue[_Blocking | None] = SimpleQueue()
         self._sources: SnapshotSources | None = None
         self._watched: WatchBatches | None = None
         """The checkpoint for which batches are being watched."""
@@ -110,20 +111,29 @@ class BarrierThread(Thread):
         """Checkpoints whose snapshots are not wanted any more."""
         self._savepoints: set[int] = set()
         """Checkpoints that are savepoints: no recovery uses them."""
+        self._output = OutputThread(tell)
 
     def can_snapshot(self, sources: SnapshotSources) -> None:
         """Sets the sources of snapshots. Called before the attempt reports `prepared`."""
         self._began_after = {region: log.last_committed() for region, log in sources.logs.items()}
+        self._output.can_show(OutputSources(sources.sinks, sources.join_files, self._tell_sources))
         self._sources = sources
 
     def do(self, instruction: BarrierInstruction) -> None:
         """Any thread may ask for something to be done."""
-        self._to_do.put(instruction)
+        if isinstance(instruction, ShowOutput):
+            self._output.do(instruction)
+        else:
+            self._to_do.put(instruction)
 
     def break_off(self, checkpoint: int) -> None:
         """End the upload of this checkpoint between two files. May be called by any thread."""
         log.info("snapshot_broken_off", checkpoint=checkpoint)
         self._broken_off.add(checkpoint)
+
+    def join_no_more(self) -> None:
+        """From now on output is published as it is. May be called by any thread."""
+        self._output.join_no_more()
 
     def end(self, *, waits: bool = True) -> None:
         """Returns when all instructions have been carried out. With `waits=False` it returns at
@@ -132,8 +142,10 @@ class BarrierThread(Thread):
         self._to_do.put(None)
         if waits and self.is_alive():
             self.join()
+        self._output.end(waits=waits)
 
     def run(self) -> None:
+        self._output.start()
         while True:
             try:
                 is_watching = self._watched is not None
@@ -145,7 +157,7 @@ class BarrierThread(Thread):
                 return
             self._carry_out(instruction)
 
-    def _carry_out(self, instruction: BarrierInstruction) -> None:
+    def _carry_out(self, instruction: _Blocking) -> None:
         match instruction:
             case WatchBatches():
                 self._watched, self._seen = instruction, {}
@@ -159,8 +171,6 @@ class BarrierThread(Thread):
                 self._send_acks(instruction)
             case SendDecline():
                 self._send_decline(instruction)
-            case ShowOutput():
-                self._tell(self._show(instruction))
             case _:
                 assert_never(instruction)
 
@@ -214,13 +224,24 @@ class BarrierThread(Thread):
             if checkpoint in self._broken_off:
                 raise BrokenOff("the upload was broken off: the checkpoint is not wanted any more")
 
+        def note(manifest: Manifest) -> None:
+            for region, one in manifest.regions.items():
+                if one.batch is not None:
+                    self._site.note_restore_point(region, one.batch)
+
         check()
         if barrier.savepoint is None:
-            return self._site.snapshots.take(checkpoint, directories, now, check)
+            return self._site.snapshots.take(checkpoint, directories, now, check, note)
         self._savepoints.add(barrier.checkpoint)
         target = barrier.savepoint
         return self._site.snapshots.take_savepoint(
-            checkpoint, directories, now, target.id, target.directory, between_files=check
+            checkpoint,
+            directories,
+            now,
+            target.id,
+            target.directory,
+            between_files=check,
+            before_manifest=note,
         )
 
     def _send_acks(self, send: SendAcks) -> None:
@@ -267,22 +288,6 @@ class BarrierThread(Thread):
                 pass
             case _:  # the thread must survive: the next barrier may succeed
                 log.error("call_failed", exc_info=error)
-
-    def _show(self, show: ShowOutput) -> Event:
-        """Publishes the output that was held for this checkpoint, which is complete."""
-        try:
-            for region, sinks in self._site.sinks.items():
-                batch = show.batches.get(region)
-                if batch is not None:
-                    for sink in sinks:
-                        sink.show_up_to(batch)
-        except Superseded as error:
-            return events.Replaced(str(error))
-        except Exception as error:
-            log.error("output_not_shown", checkpoint=show.checkpoint, exc_info=error)
-            return events.OutputNotShown(show.checkpoint, f"{type(error).__name__}: {error}")
-        self._tell_sources(show)
-        return events.OutputShown(show.checkpoint)
 
     def _tell_sources(self, show: ShowOutput) -> None:
         """Tells the sources of the completed checkpoint; the job does not depend on it."""

@@ -151,4 +151,6 @@ def _sources(context: AttemptContext, snapshots: Snapshots, spark_job: SparkJob)
         spark_job.held_sinks,
         spark_job.checkpointed,
         lambda region, batch: queries[region].checkpointed(batch),
+        spark_job.note_restore_point,
+        spark_job.join_files,
     )

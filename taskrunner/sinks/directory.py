@@ -5,6 +5,7 @@ DuckDB's `**` looks into hidden directories too). If the sink's directory is a m
 can be renamed into it from there, and the private directory is inside. Then one record, created
 atomically, commits the batch; then the files are renamed into place, each in one step; then the
 record is renamed from `pending` to done. A process that finds a record completes the publication.
+Small files of held batches may be joined before they are published (`file_joins.py`, ADR 37).
 A batch whose files do not hold the rows that Spark counted is not committed, and a file whose size
 differs from the record is not published. Records of older batches are compacted into segments, each
 with many batches (`record_segments.py`, ADR 22).
@@ -26,11 +27,13 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
 from pathlib import PurePath
 from threading import RLock
+from typing import Any
 from uuid import uuid4
 
 from jobmanager.core.ids import AttemptNumber, JobId, VertexId
 from jobmanager.core.snapshots import layout
 from taskrunner import logs
+from taskrunner.core.file_joins import JoinedFile, JoinedRecords, JoinGroup, after_join
 from taskrunner.core.sink_records import (
     OutputFile,
     Record,
@@ -53,6 +56,8 @@ from taskrunner.sinks.private_directory import private_directory
 from taskrunner.sinks.record_segments import RecordSegments
 
 log = logs.get("sink")
+_JOIN = "join"
+"""In the record of a held batch that other batches are joined into: what happens to theirs."""
 _RECORD = re.compile(r"(\d+)(?:\.(held|pending|withdrawn))?\.json")
 
 Guard = Callable[[], AbstractContextManager[None]]
@@ -141,9 +146,58 @@ class SinkDirectory:
                 self._publish(batch)
                 self._compact(batch)
 
+    def held(self, last: int) -> list[Record]:
+        """The records of the held batches up to `last` that this attempt wrote."""
+        with self._lock, self._guard():
+            self._finish_joins(last)
+            found = (self._read(one, RecordState.HELD) for one in self._held_up_to(last))
+            return [one for one in found if one.attempt == self._attempt]
+
+    def joined(self, group: JoinGroup, files: Sequence[JoinedFile]) -> None:
+        """Makes joined files durable, and puts them in the place of the files of the group: all of
+        it, or nothing. Raises `OutputFileChanged`, and `Superseded`.
+        """
+        self._files.sync_files((self._private / one.staged for one in files), inside=self._staging)
+        for file in files:
+            if (size := self._files.size(self._private / file.staged)) != file.bytes:
+                raise OutputFileChanged(f"{file.bytes} bytes were joined, and now {_found(size)}")
+        self._after_step("joined")
+        self._replace_held(group.records, after_join(group, files, self._job, self._sink))
+
+    def _replace_held(self, before: Sequence[Record], joined: JoinedRecords) -> None:
+        """Replaces the records `before` of held batches.
+
+        The new record of the last batch decides, and says what is to happen to the others. Until
+        that is done nothing of it is published, and a version that does not know joins takes the
+        record for a damaged one.
+        """
+        carrier = joined.carrier
+        with self._lock, self._guard():
+            held = self._held_up_to(carrier.batch)
+            for record in before:
+                if record.batch not in held:
+                    raise OutputFileChanged(f"batch {record.batch} is not held any more")
+                if self._read(record.batch, RecordState.HELD) != record:
+                    raise OutputFileChanged(f"the record of batch {record.batch} has changed")
+            rest = {"left": [asdict(one) for one in joined.left], "gone": joined.gone}
+            document = {**asdict(carrier), _JOIN: rest}
+            self._files.write(
+                self._path(carrier.batch, RecordState.HELD), json.dumps(document, indent=1)
+            )
+            self._after_step("join decided")
+            self._finish_join(carrier.batch)
+            named = {
+                self._staging_of(file) for one in (carrier, *joined.left) for file in one.files
+            }
+            replaced = {self._staging_of(file) for one in before for file in one.files}
+            for directory in replaced - named:
+                self.discard(directory)
+                self._after_step("small files deleted")
+
     def show_up_to(self, batch: int) -> None:
         """Publishes the output that was held for a checkpoint at `batch`."""
         with self._lock, self._guard():
+            self._finish_joins(batch)
             for one, state in sorted(self._records().items()):
                 if one <= batch and state in (RecordState.HELD, RecordState.PENDING):
                     self._publish(one)
@@ -157,7 +211,7 @@ class SinkDirectory:
         for batch, state in sorted(self._records().items()):
             if state in (RecordState.HELD, RecordState.PENDING):
                 try:
-                    self._check_sizes(self._read(batch, state))
+                    self.check_sizes(self._read(batch, state))
                 except OutputFileChanged as error:
                     lost[batch] = str(error)
         return lost
@@ -194,6 +248,7 @@ class SinkDirectory:
         """Brings the directory in line with the restored state, before an attempt starts."""
         with self._lock, self._guard():
             self._withdraw_segments(lambda one: one.after(last_kept), after=last_kept)
+            self._finish_joins(last_kept)
             for batch, recovery in recoveries(self._records(), last_kept, last_visible).items():
                 match recovery:
                     case Recovery.WITHDRAW:
@@ -219,9 +274,27 @@ class SinkDirectory:
             if self.state_of(batch) is None:
                 self.discard(staged)
 
+    def abandon_join(self, group: JoinGroup, staged: PurePath) -> None:
+        """Deletes joined files after a failure, unless they are part of the output. What nobody
+        knows for certain is left to the next attempt.
+        """
+        with self._lock, suppress(OutputFileChanged, OSError):
+            carrier = self._read(group.records[-1].batch, RecordState.HELD)
+            if staged not in map(self._staging_of, carrier.files):
+                self.discard(staged)
+
     def discard(self, staged: PurePath) -> None:
         """Deletes staged files that are not needed."""
         self._files.discard(staged)
+
+    @property
+    def sink(self) -> VertexId:
+        return self._sink
+
+    @property
+    def private(self) -> PurePath:
+        """The directory inside which records name staged files."""
+        return self._private
 
     @property
     def _staging(self) -> PurePath:
@@ -264,7 +337,7 @@ class SinkDirectory:
                 raise self._incomplete(batch, staged, wrong)
             final = final_name(self._job, self._sink, batch, part, str(file.path))
             inside = path.relative_to(self._private).as_posix()
-            output.append(OutputFile(staged=inside, final=final, bytes=file.bytes))
+            output.append(OutputFile(inside, final, file.bytes))
         return output
 
     def _incomplete(self, batch: int, staged: PurePath, wrong: str) -> BatchIncomplete:
@@ -275,7 +348,7 @@ class SinkDirectory:
             "after a restart"
         )
 
-    def _check_sizes(self, record: Record) -> None:
+    def check_sizes(self, record: Record) -> None:
         """Checks that every file is staged or already in place, with the size in the record."""
         for file in record.files:
             staged, final = self._private / file.staged, self._directory / file.final
@@ -294,7 +367,7 @@ class SinkDirectory:
     def _publish(self, batch: int) -> None:
         is_held = self._own_record_of(batch) is RecordState.HELD
         record = self._read(batch, RecordState.HELD if is_held else RecordState.PENDING)
-        self._check_sizes(record)
+        self.check_sizes(record)
         if is_held:
             self._move(batch, RecordState.HELD, RecordState.PENDING)
         parents = set()
@@ -310,6 +383,35 @@ class SinkDirectory:
             self._files.sync(parent)
         self._move(batch, RecordState.PENDING, RecordState.PUBLISHED)
         self._delete_staged(record)
+
+    def _held_up_to(self, last: int) -> list[int]:
+        found = self._records().items()
+        return sorted(one for one, at in found if one <= last and at is RecordState.HELD)
+
+    def _finish_joins(self, last: int) -> None:
+        """Finishes what a process has decided and not done. A damaged record stays as it is."""
+        for batch in self._held_up_to(last):
+            with suppress(OutputFileChanged):
+                self._finish_join(batch)
+
+    def _finish_join(self, batch: int) -> None:
+        path = self._path(batch, RecordState.HELD)
+        try:
+            document = self._document(batch, RecordState.HELD)
+        except FileNotFoundError:
+            return  # it went into the file of a later batch
+        rest = document.pop(_JOIN, None)
+        if rest is None:
+            return
+        for one in rest["left"]:
+            self._files.write(self._path(one["batch"], RecordState.HELD), json.dumps(one, indent=1))
+            self._after_step("record of a joined batch changed")
+        for one in rest["gone"]:
+            self._files.delete(self._path(one, RecordState.HELD))
+            self._after_step("record of a joined batch deleted")
+        self._files.sync(self._private)
+        self._files.write(path, json.dumps(document, indent=1))
+        self._after_step("join done")
 
     def _compact(self, published: int) -> None:
         """Compacts the oldest records into a segment when there are many. If that fails, the
@@ -398,16 +500,30 @@ class SinkDirectory:
         self._after_step(after)
 
     def _read(self, batch: int, state: RecordState) -> Record:
-        path = self._path(batch, state)
+        document = self._document(batch, state)
+        document.pop(_JOIN, None)
         try:
-            document = json.loads(self._files.read(path))
             files = tuple(OutputFile(**file) for file in document.pop("files"))
             return Record(files=files, **document)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise OutputFileChanged(
-                f"sink {self._sink}, batch {batch}: the record {self._files.shown(path)} is "
-                f"damaged ({error}). Start the job from a checkpoint before this batch"
-            ) from None
+            raise self._damaged(batch, state, error) from None
+
+    def _document(self, batch: int, state: RecordState) -> dict[str, Any]:
+        """What the record of a batch says. Raises `FileNotFoundError` and `OutputFileChanged`."""
+        try:
+            document = json.loads(self._files.read(self._path(batch, state)))
+        except ValueError as error:
+            raise self._damaged(batch, state, error) from None
+        if not isinstance(document, dict):
+            raise self._damaged(batch, state, TypeError("it is no object"))
+        return document
+
+    def _damaged(self, batch: int, state: RecordState, error: Exception) -> OutputFileChanged:
+        path = self._files.shown(self._path(batch, state))
+        return OutputFileChanged(
+            f"sink {self._sink}, batch {batch}: the record {path} is "
+            f"damaged ({error}). Start the job from a checkpoint before this batch"
+        )
 
     def _delete_staged(self, record: Record) -> None:
         for directory in {self._staging_of(file) for file in record.files}:

@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import uuid4
 
 import pyarrow
@@ -27,12 +27,19 @@ from jobmanager.core.paths.location import Location
 from taskrunner.snapshots import durable
 
 _NO_RENAME = (errno.EXDEV, errno.EACCES, errno.EPERM, errno.EROFS)
+_BUFFER = 1 << 20
 Place = Path | Location
 """A directory of this machine, or one on a remote file system."""
 
 
 class NoFooter(Exception):
     """A file has no readable footer, so its rows cannot be counted."""
+
+
+class FilePart(NamedTuple):
+    path: PurePath
+    first: int
+    """Where the part begins; it goes to the end of the file."""
 
 
 class OutputFiles(Protocol):
@@ -62,6 +69,11 @@ class OutputFiles(Protocol):
     def read(self, path: PurePath) -> str:
         """Read a whole file. Raises `FileNotFoundError`."""
 
+    def read_part(self, path: PurePath, first: int, size: int) -> bytes:
+        """Read `size` bytes of a file from byte `first` on, or as many as there are. Raises
+        `FileNotFoundError`.
+        """
+
     def count_rows(self, path: PurePath, file_format: FileFormat) -> int:
         """Return the number of rows that the footer of a Parquet or ORC file states. Raises
         `NoFooter`.
@@ -90,6 +102,11 @@ class OutputFiles(Protocol):
 
     def publish(self, staged: PurePath, final: PurePath) -> None:
         """Move a file to its final name, where a file may be. Otherwise as `rename`."""
+
+    def concatenate(self, parts: Iterable[FilePart], target: PurePath) -> None:
+        """Write the contents of files, one after the other, into a new file, which becomes durable
+        by `sync_files`. Raises `FileNotFoundError`.
+        """
 
     def sync_files(self, paths: Iterable[PurePath], inside: PurePath) -> None:
         """Make files that Spark wrote durable, with their directories up to `inside`. Raises
@@ -146,6 +163,11 @@ class LocalFiles:
     def read(self, path: PurePath) -> str:
         return Path(path).read_text(encoding="utf-8")
 
+    def read_part(self, path: PurePath, first: int, size: int) -> bytes:
+        with Path(path).open("rb") as file:
+            file.seek(first)
+            return file.read(size)
+
     def count_rows(self, path: PurePath, file_format: FileFormat) -> int:
         try:
             if file_format is FileFormat.PARQUET:
@@ -185,6 +207,13 @@ class LocalFiles:
 
     def publish(self, staged: PurePath, final: PurePath) -> None:
         durable.move(Path(staged), Path(final))
+
+    def concatenate(self, parts: Iterable[FilePart], target: PurePath) -> None:
+        with Path(target).open("xb") as joined:
+            for part in parts:
+                with Path(part.path).open("rb") as file:
+                    file.seek(part.first)
+                    shutil.copyfileobj(file, joined, _BUFFER)
 
     def sync_files(self, paths: Iterable[PurePath], inside: PurePath) -> None:
         durable.sync_all(map(Path, paths), inside=Path(inside))

@@ -118,13 +118,15 @@ class Snapshots:
         directories: Mapping[RegionId, Path],
         at: datetime,
         between_files: Callable[[], None] = lambda: None,
+        before_manifest: Callable[[Manifest], None] = lambda manifest: None,
     ) -> Taken:
         """Snapshots the last committed batch of each region, and writes the manifest.
 
         Everything the manifest names is durable before the manifest is. Files are uploaded without
         the pool lock, so the JobManager may delete older checkpoints meanwhile; a file that was
         there and is deleted with one of them is uploaded again. What `between_files` raises ends
-        the upload. Raises `Superseded`, `CheckpointDiscarded`, `MissingState`, `StateMismatch` or
+        the upload. `before_manifest` is called before there is a checkpoint that could be restored.
+        Raises `Superseded`, `CheckpointDiscarded`, `MissingState`, `StateMismatch` or
         `OSError`; then there is no manifest.
         """
         new_bytes = 0
@@ -138,6 +140,7 @@ class Snapshots:
                 for region, directory in directories.items()
             }
             manifest = self._manifest(checkpoint, at, regions)
+            before_manifest(manifest)
             new_bytes += self._pool.new_bytes
             if self._is_published(manifest):
                 return Taken(manifest, new_bytes)
@@ -182,6 +185,7 @@ class Snapshots:
         target: str,
         after_step: Callable[[str], None] = lambda step: None,
         between_files: Callable[[], None] = lambda: None,
+        before_manifest: Callable[[Manifest], None] = lambda manifest: None,
     ) -> Taken:
         """The same as `take`, with all files in the new directory `target`, a URI. Raises the
         errors of `take`, and `PathNotAllowed`; then there is no savepoint.
@@ -201,6 +205,7 @@ class Snapshots:
             is_drained = any(manifests.is_end_of_time(one.watermark) for one in regions.values())
             info = SavepointInfo(savepoint, self._subject.document, lineage, is_drained)
             manifest = self._manifest(checkpoint, at, regions, info)
+            before_manifest(manifest)
             draft.finish(manifest, self._fence.holding)
         except Exception:
             draft.discard()

@@ -1,8 +1,8 @@
 """One attempt in a simulated runner: the real state machine decides, these tasks carry out.
 
 As in production there is a task that runs the machine, one that drives Spark, one that answers
-barriers, and one for each query. They only carry out the machine's instructions, and report the
-results.
+barriers, one that shows output, and one for each query. They only carry out the machine's
+instructions, and report the results.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from jobmanager.core.graph.sinks import unfenced_sinks
 from jobmanager.core.ids import AttemptNumber, CheckpointNumber, JobId, RegionId, VertexId
 from jobmanager.core.life.checkpoint import AckOutcome
 from jobmanager.core.progress import RegionProgress, RestoredRegion
+from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.protocol import messages
 from jobmanager.protocol.messages import BarrierDecline, FailureReport, Run
 from taskrunner.core import acks as ack_rules
@@ -48,7 +49,6 @@ _FOR_BARRIERS = (
     instructions.TakeSnapshot,
     instructions.SendAcks,
     instructions.SendDecline,
-    instructions.ShowOutput,
 )
 _DECLINE_WITHIN_MS = 30_000
 
@@ -88,6 +88,7 @@ class AttemptThreads:
         self._repartitioned: list[messages.RepartitionedRegion] = []
         self._for_spark = _Queue()
         self._for_barriers = _Queue()
+        self._for_output = _Queue()
         self._watched: set[int] = set()
         self._broken_off: set[int] = set()
         self._events: list[Event] = []
@@ -101,6 +102,7 @@ class AttemptThreads:
         self._runner.spawn(f"machine of {name}", self._decide())
         self._runner.spawn(f"spark of {name}", self._drive_spark())
         self._runner.spawn(f"barriers of {name}", self._answer_barriers())
+        self._runner.spawn(f"output of {name}", self._show_output())
         self._carry_out(self._first)
 
     def tell(self, event: Event) -> None:
@@ -149,6 +151,8 @@ class AttemptThreads:
                 self._runner.crash()
             elif isinstance(one, _FOR_BARRIERS):
                 self._for_barriers.put(one)
+            elif isinstance(one, instructions.ShowOutput):
+                self._for_output.put(one)
             else:
                 self._for_spark.put(one)
 
@@ -356,8 +360,6 @@ class AttemptThreads:
                     yield from self._send_acks(acks, deadline)
                 case instructions.SendDecline():
                     yield from self._send_decline(one)
-                case instructions.ShowOutput():
-                    yield from self._show(one)
                 case _:
                     raise AssertionError(one)
             yield None
@@ -390,11 +392,19 @@ class AttemptThreads:
             if self._world.storage_fails():
                 raise LockUnavailable("storage does not answer")
             if barrier.savepoint is None:
-                manifest = yield from snapshots.take(self.context, self.storage, number, at, check)
+                manifest = yield from snapshots.take(
+                    self.context, self.storage, number, at, check, self._note_restore_point
+                )
             else:
                 target = barrier.savepoint
                 manifest = yield from snapshots.take_savepoint(
-                    self.context, self._world.storage, number, at, target.id, target.directory
+                    self.context,
+                    self._world.storage,
+                    number,
+                    at,
+                    target.id,
+                    target.directory,
+                    self._note_restore_point,
                 )
         except Superseded as error:
             failed = events.SnapshotFailed(barrier.checkpoint, "superseded", str(error))
@@ -448,6 +458,23 @@ class AttemptThreads:
         except (NotDelivered, Refused):
             pass
         self.tell(events.DeclineAnswered(one.checkpoint, is_superseded))
+
+    def _note_restore_point(self, manifest: Manifest) -> None:
+        for region, one in manifest.regions.items():
+            if one.batch is not None:
+                self._sinks[region].note_restore_point(one.batch)
+
+    # ── the task that shows output ────────────────────────────────────────────
+
+    def _show_output(self) -> Steps[None]:
+        while not self.has_ended:
+            if not self._for_output.waiting:
+                yield self._for_output.news
+                continue
+            one = self._for_output.waiting.pop(0)
+            assert isinstance(one, instructions.ShowOutput)
+            yield from self._show(one)
+            yield None
 
     def _show(self, one: instructions.ShowOutput) -> Steps[None]:
         try:

@@ -1,7 +1,7 @@
 """The `files` sink in simulated storage, step by step as `taskrunner/sinks/directory.py` does it.
 
-The real rules, `taskrunner.core.sink_records` and `taskrunner.core.continuation`, decide what
-happens to a batch.
+The real rules, `taskrunner.core.sink_records`, `taskrunner.core.file_joins` and
+`taskrunner.core.continuation`, decide what happens to a batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,14 +9,17 @@ from typing import assert_never
 
 from jobmanager.core.ids import AttemptNumber, VertexId
 from jobmanager.core.snapshots.manifest import Ancestor
-from taskrunner.core import continuation, sink_records
+from taskrunner.core import continuation, file_joins, sink_records
 from taskrunner.core.continuation import Branch
-from taskrunner.core.sink_records import RecordState, Recovery
+from taskrunner.core.file_joins import JoinedFile
+from taskrunner.core.sink_records import OutputFile, Record, RecordState, Recovery
 from tests.simulation.scheduler import Steps
 from tests.simulation.storage import JobStorage, SinkFiles, SinkRecord, Storage
 from tests.simulation.stream import OutputRow
 
 _END_OF_BATCHES = 2**63
+_WANTED_ROWS = 12
+"""Of a file, when small files are joined."""
 
 
 class SinkWriter:
@@ -26,6 +29,11 @@ class SinkWriter:
         self._storage = storage
         self._files = files
         self._attempt = attempt
+        self._restore_points: set[int] = set()
+
+    def note_restore_point(self, batch: int) -> None:
+        """A checkpoint or savepoint is about to be complete at this batch."""
+        self._restore_points.add(batch)
 
     def write(self, batch: int, rows: Sequence[OutputRow]) -> Steps[None]:
         """Stages a batch, decides that it counts, publishes it unless it is to be held."""
@@ -59,6 +67,7 @@ class SinkWriter:
         token = yield from self._storage.epoch_lock.acquire()
         try:
             self._storage.check_epoch(self._attempt)
+            self._join_up_to(batch)
             for one in sorted(self._files.records):
                 if one <= batch and self._files.records[one].state in waiting:
                     yield from self._publish(one)
@@ -91,6 +100,37 @@ class SinkWriter:
             self._delete_orphans()
         finally:
             self._storage.epoch_lock.release(token)
+
+    def _join_up_to(self, batch: int) -> None:
+        """As `HeldFiles.join_up_to`, whose outcome one record decides: in one step."""
+        held = [
+            self._as_record(one)
+            for one in self._files.records.values()
+            if one.batch <= batch and one.state is RecordState.HELD
+            if one.attempt == self._attempt
+        ]
+        for group in file_joins.join_groups(held, self._restore_points, _WANTED_ROWS):
+            last = group.records[-1].batch
+            joined = []
+            for number, each in enumerate(group.bins):
+                staged = f"{self._attempt}-{last}-joined/part-{number}.parquet"
+                rows = [row for file in each.files for row in self._files.staged.pop(file.staged)]
+                self._files.staged[staged] = tuple(rows)
+                joined.append(JoinedFile(each, staged, len(rows)))
+            after = file_joins.after_join(group, joined, self._files.job, self._files.sink)
+            for record in (*after.left, after.carrier):
+                names = tuple((file.staged, file.final) for file in record.files)
+                self._files.records[record.batch].files = names
+            for gone in after.gone:
+                del self._files.records[gone]
+
+    def _as_record(self, one: SinkRecord) -> Record:
+        files = tuple(
+            OutputFile(staged, final, len(self._files.staged[staged]))
+            for staged, final in one.files
+        )
+        rows = sum(file.bytes for file in files)
+        return Record(one.batch, rows, one.attempt, files)
 
     def _stage(self, batch: int, rows: Sequence[OutputRow]) -> list[tuple[str, str]]:
         """Two files where there are two rows: so that a crash can come between them."""
@@ -192,6 +232,9 @@ class UnfencedWriter:
     def show_at_end(self) -> Steps[None]:
         """Nothing is held back."""
         yield None
+
+    def note_restore_point(self, batch: int) -> None:
+        """Nothing is held back."""
 
     def show_up_to(self, batch: int) -> Steps[None]:
         """Nothing is held back."""

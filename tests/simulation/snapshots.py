@@ -75,6 +75,7 @@ def take(
     checkpoint: CheckpointNumber,
     at: datetime,
     check: Callable[[], None],
+    before_manifest: Callable[[Manifest], None],
 ) -> Steps[Manifest]:
     """As `Snapshots.take`: uploads without the lock, looks under the lock whether all is there.
     Raises `Superseded`, `LockUnavailable`, `CheckpointDiscarded`; what `check` raises.
@@ -91,6 +92,7 @@ def take(
             regions[region.id] = found.manifest
             yield None
         manifest = _manifest(context, checkpoint, at, regions, None)
+        before_manifest(manifest)
         if (yield from _is_published(context, storage, manifest)):
             return manifest
     raise LockUnavailable("files were deleted again")
@@ -118,6 +120,7 @@ def take_savepoint(
     at: datetime,
     savepoint: UUID,
     directory: str,
+    before_manifest: Callable[[Manifest], None],
 ) -> Steps[Manifest]:
     """As `Snapshots.take_savepoint`: a draft, renamed while the epoch is held. Raises
     `Superseded`, `FileExistsError`.
@@ -139,6 +142,7 @@ def take_savepoint(
     lineage = (*there.lineage, itself)
     info = SavepointInfo(savepoint, context.simulated.document, lineage)
     manifest = _manifest(context, checkpoint, at, regions, info)
+    before_manifest(manifest)
     token = yield from there.epoch_lock.acquire()
     try:
         there.check_epoch(context.attempt)

@@ -78,6 +78,7 @@ from dataclasses import replace
 
 from jobmanager.protocol.messages import (
     AttemptFailedReport,
+    AttemptFinishedReport,
     AttemptPrepared,
     AttemptRunning,
     CheckpointAborted,
@@ -86,7 +87,14 @@ from taskrunner.core.attempt import barrier_answers as barriers
 from taskrunner.core.attempt import checkpoint_events, events
 from taskrunner.core.attempt import transitions as go
 from taskrunner.core.attempt.checkpoint_events import NO_BOUNDARY
-from taskrunner.core.attempt.instructions import Instruction, Prepare, Report, StartQueries
+from taskrunner.core.attempt.instructions import (
+    AskRegionsToStop,
+    Instruction,
+    Prepare,
+    Report,
+    StartQueries,
+    StopRegionsAtOnce,
+)
 from taskrunner.core.attempt.phases import (
     AttemptState,
     Cancelling,
@@ -137,6 +145,22 @@ def next_deadline(state: AttemptState) -> float | None:
         if fenced_at is not None:
             deadlines.append(fenced_at)
     return min(deadlines, default=None)
+
+
+def ends_joins(state: AttemptState, instruction: Instruction) -> bool:
+    """Whether held files are not joined any more from this instruction on, which follows from
+    `state`: the attempt ends before it has read all input, and nobody waits for joins.
+    """
+    match instruction:
+        case AskRegionsToStop():
+            return True
+        case StopRegionsAtOnce():
+            phase = state.phase
+            return not (
+                isinstance(phase, Ending) and isinstance(phase.report, AttemptFinishedReport)
+            )
+        case _:
+            return False
 
 
 def _take(state: AttemptState, event: events.Event) -> Stepped:

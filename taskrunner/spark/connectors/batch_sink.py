@@ -13,6 +13,10 @@ for each sink of a region and before the region's query starts:
         │                     was committed and not shown; may be repeated after a crash
     write(rows, batch)        for each batch, in order; the first may be a repetition of a batch
         │                     that was written before, by this attempt or an older one
+    note_restore_point(batch) only if `holds_output`: before a checkpoint or savepoint at the batch
+        │                     can be complete
+    join_up_to(batch)         only if `holds_output`, maybe: before the batches up to this one are
+        │                     shown together
     show_up_to(batch)         only if `holds_output`: after a checkpoint that covers the batch
 
 A repeated batch has the same rows, maybe in another order and in other partitions.
@@ -24,6 +28,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from jobmanager.core.snapshots.manifest import Ancestor
+from taskrunner.sinks.joiner import BreakOff
 
 
 class BatchWriter(Protocol):
@@ -87,6 +92,16 @@ class BatchSink:
     def has_batch(self, batch: int) -> bool:
         """Whether the batch's output is committed. A batch job whose output is there is done."""
         return False
+
+    def note_restore_point(self, batch: int) -> None:
+        """A job may be restored to this batch: output of batches before it is kept when the output
+        of later batches is withdrawn.
+        """
+
+    def join_up_to(self, batch: int, break_off: BreakOff) -> None:
+        """Makes fewer and larger files of the output that is about to be shown. Called by another
+        thread than `write`. If it fails, the output has to be shown as it is.
+        """
 
     def show_up_to(self, batch: int) -> None:
         """Publishes the output that was held for a checkpoint at `batch`. May be repeated."""

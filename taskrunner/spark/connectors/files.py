@@ -7,6 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from jobmanager.core.graph.connectors.files import FilesSink, FilesSource
 from jobmanager.core.graph.file_format import FileFormat
@@ -22,6 +23,8 @@ from taskrunner.core.invalid_vertex import VertexRefused
 from taskrunner.core.staged_rows import BatchCount
 from taskrunner.sinks.continuation import continue_output
 from taskrunner.sinks.directory import SinkDirectory
+from taskrunner.sinks.held_files import HeldFiles
+from taskrunner.sinks.joiner import BreakOff
 from taskrunner.sinks.output_files import LOCAL, OutputFiles, path_of
 from taskrunner.sinks.outputs import place_of
 from taskrunner.sinks.staged_files import staged_files, tells_rows
@@ -30,6 +33,7 @@ from taskrunner.snapshots.spark_log import bytes_of_entries
 from taskrunner.spark.connectors.batch_files import BatchFileWriter
 from taskrunner.spark.connectors.batch_sink import BatchSink
 from taskrunner.spark.connectors.hadoop_files import open_files
+from taskrunner.spark.connectors.joined_files import joiner_of
 from taskrunner.spark.connectors.reading import BatchSizing, ReadContext, SourceReader
 from taskrunner.spark.connectors.reading_back import CannotReadBack, LastRows, ReadBackContext
 from taskrunner.spark.connectors.row_counts import counted, counted_before, discard
@@ -58,6 +62,8 @@ class ExactlyOnceFiles(BatchSink):
         self._directory = SinkDirectory(
             self._path, context.job, sink.id, context.attempt, context.guard, files=self._store
         )
+        self._held: HeldFiles | None = None
+        """Joins small files; None: it is not known yet which columns come, or nothing is joined."""
         self._writer = BatchFileWriter(files.format)
         self._jobs = range(0)
         self._bytes_per_row: float | None = None
@@ -70,6 +76,19 @@ class ExactlyOnceFiles(BatchSink):
     @property
     def jobs_of_batch(self) -> range:
         return self._jobs
+
+    def begin(self, schema: StructType) -> None:
+        if self.holds_output and self._files.target_file_size is not None:
+            written = [one for one in schema.fields if one.name not in self._files.partition_by]
+            joiner = joiner_of(
+                self._context.spark,
+                self._store,
+                self._files.format,
+                self._sink.options,
+                StructType(written),
+            )
+            if joiner is not None:
+                self._held = HeldFiles(self._directory, joiner, self._files.target_file_size)
 
     def write(self, rows: DataFrame, batch: int) -> int:
         self._jobs = range(0)
@@ -96,6 +115,14 @@ class ExactlyOnceFiles(BatchSink):
 
     def has_batch(self, batch: int) -> bool:
         return self._directory.state_of(batch) is not None
+
+    def note_restore_point(self, batch: int) -> None:
+        if self._held is not None:
+            self._held.note_restore_point(batch)
+
+    def join_up_to(self, batch: int, break_off: BreakOff) -> None:
+        if self._held is not None:
+            self._held.join_up_to(batch, break_off)
 
     def show_up_to(self, batch: int) -> None:
         self._directory.show_up_to(batch)

@@ -22,7 +22,7 @@ from jobmanager.core.graph.sinks import Sink
 from jobmanager.core.paths.location import Location, remote_location
 from jobmanager.core.snapshots.layout import temporary_name
 from jobmanager.files.storage_port import StoreFailed
-from taskrunner.sinks.output_files import LOCAL, FilesOf, NoFooter, OutputFiles, Place
+from taskrunner.sinks.output_files import LOCAL, FilePart, FilesOf, NoFooter, OutputFiles, Place
 
 _MISSING = "java.io.FileNotFoundException"
 _TAKEN = "org.apache.hadoop.fs.FileAlreadyExistsException"
@@ -30,6 +30,7 @@ _REFUSED = (
     "org.apache.hadoop.security.AccessControlException",
     "java.nio.file.AccessDeniedException",
 )
+_BUFFER = 1 << 20
 _MOST_WORDS = 500
 _OBJECT_STORES = ("s3a",)
 
@@ -106,6 +107,14 @@ class HadoopFiles:
         with _calling(self.uri(path)), closing(self._store.open(self._path(path))) as stream:
             return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
 
+    def read_part(self, path: PurePath, first: int, size: int) -> bytes:
+        with _calling(self.uri(path)):
+            left = int(self._store.getFileStatus(self._path(path)).getLen()) - first
+            with closing(self._store.open(self._path(path))) as stream:
+                stream.seek(first)
+                wanted = max(0, min(size, left))
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream, wanted))
+
     def count_rows(self, path: PurePath, file_format: FileFormat) -> int:
         apache = self._jvm.org.apache
         try:
@@ -161,6 +170,17 @@ class HadoopFiles:
 
     def publish(self, staged: PurePath, final: PurePath) -> None:
         self.rename(staged, final)
+
+    def concatenate(self, parts: Iterable[FilePart], target: PurePath) -> None:
+        """A stream that failed is not closed, as in `_put`."""
+        copy = self._jvm.org.apache.hadoop.io.IOUtils.copyBytes
+        with _calling(self.uri(target)):
+            joined = self._store.create(self._path(target), False)
+            for part in parts:
+                with closing(self._store.open(self._path(part.path))) as stream:
+                    stream.seek(part.first)
+                    copy(stream, joined, _BUFFER, False)
+            joined.close()
 
     def sync_files(self, paths: Iterable[PurePath], inside: PurePath) -> None:
         """A closed file is as durable as the file system makes it."""

@@ -27,6 +27,7 @@ from taskrunner.core.invalid_vertex import InvalidVertex, VertexRefused
 from taskrunner.core.restore import FromScratch, Restore
 from taskrunner.core.secret_fields import with_secrets
 from taskrunner.secret_lookup import SecretLookup, SecretMissing
+from taskrunner.sinks.joiner import BreakOff
 from taskrunner.sinks.output_files import FilesOf, OutputFiles, Place
 from taskrunner.sinks.outputs import Output, outputs_of, prepare_outputs
 from taskrunner.snapshots.clone import Past
@@ -184,6 +185,16 @@ class SparkJob:
         for sinks in self.held_sinks.values():
             for sink in sinks:
                 sink.show_up_to(2**63)
+
+    def note_restore_point(self, region: RegionId, batch: int) -> None:
+        """A checkpoint or savepoint is being taken at this batch."""
+        for sink in self.held_sinks.get(region, ()):
+            sink.note_restore_point(batch)
+
+    def join_files(self, region: RegionId, batch: int, break_off: BreakOff) -> None:
+        """Joins small files of held output, which is to be shown up to this batch."""
+        for sink in self.held_sinks.get(region, ()):
+            sink.join_up_to(batch, break_off)
 
     def checkpointed(self, region: RegionId, batch: int) -> None:
         """Tells the sources of a region that a checkpoint at this batch is complete."""

@@ -19,6 +19,7 @@ from jobmanager.core.plan.job_plan import plan_of
 from jobmanager.core.snapshots.layout import ATTEMPTS, MANIFEST
 from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.protocol.messages import RestorePointMessage
+from taskrunner.sinks.joiner import BreakOff
 from taskrunner.snapshots.clone import Past
 from taskrunner.snapshots.fence import Fence
 from taskrunner.snapshots.layout import JobLayout
@@ -135,15 +136,35 @@ class JobUnderTest:
     def checkpoint(self, number: int) -> Manifest:
         """Takes a checkpoint of the attempt under way."""
         taken = self._snapshots().take(
-            CheckpointNumber(number), self._spark_dirs(), datetime.now(UTC)
+            CheckpointNumber(number),
+            self._spark_dirs(),
+            datetime.now(UTC),
+            before_manifest=self._note_restore_point,
         )
         return taken.manifest
+
+    def complete(self, manifest: Manifest) -> None:
+        """A checkpoint of the attempt under way is complete: shows the output that waited for it,
+        as the runner does.
+        """
+        job = self.running
+        assert job is not None
+        for region, one in manifest.regions.items():
+            assert one.batch is not None
+            job.join_files(region, one.batch, BreakOff())
+            for sink in job.held_sinks[region]:
+                sink.show_up_to(one.batch)
 
     def savepoint(self, name: str = "savepoint") -> Path:
         """Takes a savepoint of the attempt under way."""
         directory = self.root / "savepoints" / name
         self._snapshots().take_savepoint(
-            CheckpointNumber(1), self._spark_dirs(), datetime.now(UTC), uuid4(), directory.as_uri()
+            CheckpointNumber(1),
+            self._spark_dirs(),
+            datetime.now(UTC),
+            uuid4(),
+            directory.as_uri(),
+            before_manifest=self._note_restore_point,
         )
         return directory
 
@@ -216,6 +237,11 @@ class JobUnderTest:
         origin = open_restore_source(restore_point(savepoint), self.graph)
         write_lineage(self.layout, self.id, origin)
         return origin
+
+    def _note_restore_point(self, manifest: Manifest) -> None:
+        for region, one in manifest.regions.items():
+            if self.running is not None and one.batch is not None:
+                self.running.note_restore_point(region, one.batch)
 
     def _snapshots(self) -> Snapshots:
         return Snapshots(self._subject(), self.layout, Fence(self.layout, self.attempt))

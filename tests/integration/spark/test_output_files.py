@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from jobmanager.core.graph.file_format import FileFormat
 from jobmanager.core.paths.location import location_of
-from taskrunner.sinks.output_files import LOCAL, NoFooter, OutputFiles
+from taskrunner.sinks.output_files import LOCAL, FilePart, NoFooter, OutputFiles
 from taskrunner.spark.connectors.hadoop_files import open_files
 
 KINDS = ["local", "hdfs", pytest.param("s3a", marks=pytest.mark.long)]
@@ -67,6 +67,19 @@ def test_the_operations_keep_their_contract(
     assert files.names(root / "x") == ["b.json"], "nothing temporary is left"
     assert files.can_rename_into(root / "x")
     assert files.names(root / "x") == ["b.json"]
+    # parts of files follow each other in a new file
+    c = root / "x" / "c.csv"
+    files.write(a, "name\né")
+    assert files.read_part(a, 5, 100) == "é".encode()
+    assert files.read_part(a, 0, 4) == b"name"
+    assert files.read_part(a, 7, 10) == b""
+    files.concatenate([FilePart(a, 0), FilePart(b, 2), FilePart(a, 5)], c)
+    files.sync_files([c], inside=root)
+    assert files.read(c) == "name\nénger" + "é"
+    with pytest.raises(FileNotFoundError):
+        files.concatenate([FilePart(root / "x" / "missing", 0)], root / "x" / "d")
+    for one in (a, c, root / "x" / "d"):
+        files.delete(one)
     # what Spark writes is found, and its rows are counted
     for file_format in (FileFormat.PARQUET, FileFormat.ORC):
         out = root / file_format

@@ -15,7 +15,7 @@ from jobmanager.protocol.messages import (
     CheckpointCompleted,
     SavepointTarget,
 )
-from taskrunner.core.attempt import events
+from taskrunner.core.attempt import events, machine
 from taskrunner.core.attempt.events import BatchesOfRegion
 from taskrunner.core.attempt.instructions import (
     End,
@@ -30,6 +30,7 @@ from taskrunner.core.attempt.instructions import (
 )
 from tests.unit.taskrunner.attempts import (
     ENDED,
+    FAILED,
     FINISHED,
     HOLDS_OUTPUT,
     NEVER,
@@ -90,6 +91,21 @@ def test_the_final_checkpoint_shows_the_output_and_then_the_job_has_finished() -
     assert attempt.tell(STOPPED) == []
     assert attempt.tell(events.OutputShown(1)) == [ShowAllOutput()]
     assert attempt.tell(events.AllOutputShown()) == [Report(AttemptFinishedReport()), End()]
+
+
+def test_files_are_joined_at_the_end_of_the_input_and_not_when_somebody_waits() -> None:
+    def ends_joins(attempt: Driven, *told: events.Event) -> bool:
+        return any(machine.ends_joins(attempt.state, one) for one in attempt.tell(*told))
+
+    finishing = at_end_of_input()
+    takes_snapshot(finishing, 1)
+    assert not ends_joins(finishing, acked(1))
+    assert not ends_joins(finishing, STOPPED)
+    assert not ends_joins(holding_output(), a_barrier(1))
+    assert ends_joins(holding_output(), a_cancel())
+    assert ends_joins(holding_output(), a_stop())
+    assert ends_joins(holding_output(), FAILED)
+    assert ends_joins(holding_output(), REPLACED)
 
 
 def test_the_completion_may_be_told_later() -> None:
