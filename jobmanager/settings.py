@@ -64,6 +64,17 @@ class Settings(BaseSettings):
     runner_reuse: int = Field(
         20, ge=0, le=10_000, description="Jobs that a runner's process serves before it ends."
     )
+    shared_jobs: int = Field(
+        40,
+        ge=0,
+        le=500,
+        description="Jobs that a shared process runs at the same time; 0: no job shares one.",
+    )
+    shared_memory: str = Field(
+        "2g",
+        pattern="^[1-9][0-9]*[mg]$",
+        description="The heap of the JVM of a shared process, as Spark writes it.",
+    )
     class_archives: Path | None = Field(
         None,
         description="Where Spark's loaded classes are kept. None: where the installation has them, "

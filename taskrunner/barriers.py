@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from queue import Empty, SimpleQueue
-from threading import Thread
 from typing import Protocol, assert_never
 
 from jobmanager.core.errors import PathNotAllowed
@@ -19,6 +18,7 @@ from jobmanager.core.life.checkpoint import AckOutcome
 from jobmanager.files.locks import LockUnavailable
 from jobmanager.protocol.messages import Barrier, BarrierDecline, Stop
 from taskrunner import logs
+from taskrunner.context_thread import ContextThread
 from taskrunner.control.client import (
     CallRefused,
     JobManagerClient,
@@ -83,7 +83,7 @@ class SnapshotSources:
     """Tells a region the batch of a completed checkpoint that a recovery would use."""
 
 
-class BarrierThread(Thread):
+class BarrierThread(ContextThread):
     """Carries out the blocking instructions for barriers, in the order in which they were given."""
 
     def __init__(
@@ -93,7 +93,7 @@ class BarrierThread(Thread):
         client: JobManagerClient,
         tell: Callable[[Event], None],
     ) -> None:
-        super().__init__(name="barriers", daemon=True)
+        super().__init__("barriers")
         self._job = job
         self._attempt = attempt
         self._client = client
@@ -133,7 +133,7 @@ class BarrierThread(Thread):
         if waits and self.is_alive():
             self.join()
 
-    def run(self) -> None:
+    def work(self) -> None:
         while True:
             try:
                 is_watching = self._watched is not None

@@ -187,6 +187,7 @@ def runner_of(row: RunnerRow) -> Runner:
         protocol=row.protocol,
         fence_after=_duration(row.fence_after_ms),
         process=row.process,
+        shares_process=row.shares_process,
         ended_at=row.ended_at,
     )
 
