@@ -35,7 +35,7 @@ from jobmanager.files.log_rotation import LogLimits
 from jobmanager.launchers import processes, shared, temporary
 from jobmanager.launchers.environment import secrets_of_jobs, without_secrets
 from jobmanager.launchers.reuse import RecordReturn, ReusedProcesses
-from jobmanager.launchers.shared import SharedProcess, SharedProcesses
+from jobmanager.launchers.shared import SharedProcesses, StartedProcess
 from jobmanager.launchers.temporary import Temporary
 from jobmanager.services.ports.runners import Launched, Runner
 
@@ -128,7 +128,7 @@ class LocalLauncher:
         _log.info("runner launched", runner=str(runner_id), pid=child.pid)
         return Launched(self.host(), child.pid, started_at, log, process)
 
-    def _launched_in(self, process: SharedProcess, runner_id: RunnerId) -> Launched:
+    def _launched_in(self, process: StartedProcess, runner_id: RunnerId) -> Launched:
         assert process.child is not None
         pid = process.child.pid
         try:
@@ -293,6 +293,7 @@ class LocalLauncher:
         for runner_id, child in list(self._children.items()):
             if runner_id not in self._watching and child.poll() is not None:
                 del self._children[runner_id]
+        self._shared.reap()
 
     async def delete_temporary_files(self) -> None:
         """Deletes the temporary directories of runners that have no process any more."""

@@ -59,7 +59,7 @@ class NotTaken(Exception):
 
 
 @dataclass(slots=True)
-class SharedProcess:
+class StartedProcess:
     """A shared process of this server, and the server's end of its channel."""
 
     id: UUID
@@ -102,7 +102,9 @@ class SharedProcesses:
         self._most = most
         self._start = start
         self._delete_files = delete_files
-        self._processes: dict[UUID, SharedProcess] = {}
+        self._processes: dict[UUID, StartedProcess] = {}
+        self.orphans: list[subprocess.Popen[bytes]] = []
+        """Processes that get no more runners from this server, and are its children still."""
         self._ending: set[RunnerId] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -119,7 +121,7 @@ class SharedProcesses:
         found = place([one.room(now) for one in self._processes.values()], self._most)
         if found is None:
             found = uuid4()
-            self._processes[found] = SharedProcess(found)
+            self._processes[found] = StartedProcess(found)
         self._processes[found].reserved[runner] = now + _RESERVED_SECONDS
         return True
 
@@ -128,7 +130,7 @@ class SharedProcesses:
         found = self._reserved(runner)
         return found.id if found is not None else None
 
-    async def give(self, runner: RunnerId, secret: str, home: Path) -> SharedProcess | None:
+    async def give(self, runner: RunnerId, secret: str, home: Path) -> StartedProcess | None:
         """Give the runner to the process that has a place for it; None: no process has. Raises
         `NotTaken`, or what the start of a process raises.
         """
@@ -174,20 +176,26 @@ class SharedProcesses:
             if not process.runners:
                 await asyncio.to_thread(processes.kill_all_of, str(process.id))
                 await self._see_out(process)
+        self.orphans += [one.child for one in self._processes.values() if one.child is not None]
         self._processes.clear()
+        self.reap()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._ending.clear()
 
-    def _reserved(self, runner: RunnerId) -> SharedProcess | None:
+    def reap(self) -> None:
+        """Collect the processes that have ended since they were given up."""
+        self.orphans = [one for one in self.orphans if one.poll() is None]
+
+    def _reserved(self, runner: RunnerId) -> StartedProcess | None:
         return next((one for one in self._processes.values() if runner in one.reserved), None)
 
     def _release(self, runner: RunnerId) -> None:
         for process in self._processes.values():
             process.reserved.pop(runner, None)
 
-    async def _ensure_started(self, process: SharedProcess) -> None:
+    async def _ensure_started(self, process: StartedProcess) -> None:
         async with process.starting:
             if process.child is not None:
                 return
@@ -202,7 +210,7 @@ class SharedProcesses:
             _log.info("shared process started", process=str(process.id), pid=child.pid)
             self._spawn(self._listen(process, reader))
 
-    async def _hand_over(self, process: SharedProcess, order: HandOver) -> None:
+    async def _hand_over(self, process: StartedProcess, order: HandOver) -> None:
         """Raises `NotTaken`. A process that is given up may still take the runner: the launch that
         follows has another secret, unless it finds that the runner was taken.
         """
@@ -220,7 +228,7 @@ class SharedProcesses:
         process.is_open = False
         raise NotTaken(f"the shared process {process.id} did not take the runner {runner}")
 
-    async def _listen(self, process: SharedProcess, reader: asyncio.StreamReader) -> None:
+    async def _listen(self, process: StartedProcess, reader: asyncio.StreamReader) -> None:
         """Hear the process until it closes its end: then it ends, or has ended."""
         try:
             while line := await reader.readline():
@@ -233,13 +241,13 @@ class SharedProcesses:
         process.close()
         await self._see_out(process)
 
-    async def _end_if_unused(self, process: SharedProcess) -> None:
+    async def _end_if_unused(self, process: StartedProcess) -> None:
         await asyncio.sleep(_LINGER_SECONDS if process.is_open else 0)
         if process.room(time.monotonic()).jobs == 0:
             process.close()
             await self._see_out(process)
 
-    async def _see_out(self, process: SharedProcess) -> None:
+    async def _see_out(self, process: StartedProcess) -> None:
         """Wait for the end of a process that was closed. One that serves nobody must end soon."""
         deadline = time.monotonic() + _EXIT_SECONDS
         while (child := process.child) is not None and child.poll() is None:
@@ -253,7 +261,7 @@ class SharedProcesses:
         if not process.runners:  # else those who watch them ask for the exit code
             await self._forget(process)
 
-    async def _forget(self, process: SharedProcess) -> None:
+    async def _forget(self, process: StartedProcess) -> None:
         if self._processes.pop(process.id, None) is not None:
             await asyncio.to_thread(self._delete_files, process.id)
 

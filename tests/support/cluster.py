@@ -364,7 +364,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
     storage, starts = FileSnapshotStorage(directory), StartProgress()
     units = database.unit_of_work
     events = EventHub(units)
-    places = RunSettings("local[2]", directory.as_uri(), str(directory / "data"))
+    places = RunSettings("local[2]", directory.as_uri(), str(directory / "data"), shared_jobs=30)
     myself = a_jobmanager("http://headgate")
     leadership = Leadership(database.leases, myself, Timing(lease=timedelta(hours=1)))
     database.leader = lambda: leadership.term
