@@ -37,10 +37,14 @@ def _run(
     pause = threading.Event()
     while not pause.wait(every):
         try:
-            with runner_log.lock:
-                if runner_log.path is not None:
-                    rotate(runner_log.path, limits)
-            for log_of_runner in others():
-                rotate(log_of_runner, limits)
+            rotate_all(runner_log, limits, others())
         except OSError as error:  # a full disk: the next time, perhaps
             log.warning("log_not_rotated", reason=str(error))
+
+
+def rotate_all(runner_log: RunnerLog, limits: LogLimits, others: Iterable[Path]) -> None:
+    with runner_log.lock:
+        if runner_log.path is not None:
+            rotate(runner_log.path, limits)
+    for log_of_runner in others:
+        rotate(log_of_runner, limits)

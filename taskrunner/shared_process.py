@@ -181,10 +181,13 @@ class HostedRunner:
             self._runner.terminate()
 
     def _serve(self, addresses: AddressFile, ca: Path | None) -> None:
-        with logs.into(self.log, runner=str(self.id)):
-            log.info("shared_process", process=str(self._process), log_of_jvm=_log_of_process())
-            why = self._run(addresses, ca)
-            log.info("runner_ended", why=why)
+        try:
+            with logs.into(self.log, runner=str(self.id)):
+                log.info("shared_process", process=str(self._process), log_of_jvm=_log_of_process())
+                why = self._run(addresses, ca)
+                log.info("runner_ended", why=why)
+        except OSError as error:
+            why = f"its log cannot be written: {error}"
         try:
             durable.write(exit_file(self._home, self._process), f"{why}\n")
         except OSError as error:  # nobody would ever know
@@ -220,11 +223,15 @@ class MemoryOfProcess(MemoryUse):
         self._measuring = Lock()
 
     def measure(self) -> RunnerMemory | None:
-        with self._measuring:
+        if not self._measuring.acquire(blocking=False):
+            return self._measured  # no heartbeat waits for the measuring of another
+        try:
             now = time.monotonic()
             if now - self._measured_at >= _MEASURED_FOR:
                 self._measured, self._measured_at = super().measure(), now
             return self._measured
+        finally:
+            self._measuring.release()
 
     def data_moved(self) -> int | None:
         """Not known: what the others move says nothing about this runner."""

@@ -40,7 +40,7 @@ from jobmanager.protocol.process_channel import (
 from jobmanager.services.ports.runners import Runner
 
 _log = structlog.get_logger(__name__)
-_CONFIRM_SECONDS = 60.0
+_CONFIRM_SECONDS = 30.0
 """How long a process may take to confirm a runner: a new one has to be imported first."""
 _RESERVED_SECONDS = 30.0
 _LINGER_SECONDS = 60.0
@@ -267,9 +267,7 @@ class SharedProcesses:
 
     async def _make_end(self, runner: Runner) -> None:
         home, process = Path(runner.log_path).parent, runner.process_id
-        with contextlib.suppress(OSError):
-            home.mkdir(parents=True, exist_ok=True)
-            end_file(home, process).touch()
+        await asyncio.to_thread(_ask_to_end, home, process)
         deadline = time.monotonic() + _END_SECONDS
         while time.monotonic() < deadline:
             if has_exited(runner) or not served_file(home, process).exists():
@@ -315,6 +313,12 @@ def description_of_end(runner: Runner, code: int | None) -> str:
         return f"{how}; {why[:500]}"
     said = processes.last_line(process_home / "runner.log") if code and code > 0 else None
     return f"{how}; last line of its log: {said}" if said else how
+
+
+def _ask_to_end(home: Path, process: UUID) -> None:
+    with contextlib.suppress(OSError):  # on a full disk nothing can be asked, and a kill follows
+        home.mkdir(parents=True, exist_ok=True)
+        end_file(home, process).touch()
 
 
 def _kill(process_home: Path, process: UUID, why: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_exactly_once import a_bounded_job, begun
+from tests.e2e.test_exactly_once import a_bounded_job
 from tests.support.oracle import Bids, generator_started_at, read_windows, twice
 from tests.support.renewed import Renewed, renewed
 from tests.support.server import ServerProcess, a_server, eventually, processes_of
@@ -48,7 +48,10 @@ def a_job_that_fails(name: str) -> dict[str, Any]:
 
 
 def started_at(server: ServerProcess, job: str) -> int:
-    eventually(lambda: begun(server, job, 1), within=60)
+    """Of the rows of the first attempt, which is what later attempts go on from: its first
+    checkpoint is complete.
+    """
+    server.until_checkpoint(job, 1)
     attempts = server.directory / "storage" / "jobs" / job / "attempts"
     return generator_started_at(attempts / "1" / "out")
 
