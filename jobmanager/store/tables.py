@@ -238,6 +238,7 @@ class RunnerRow(Table):
             unique=True,
             postgresql_where=text("exited_at IS NULL AND NOT shares_process"),
         ),
+        Index("runners_shared_process_idx", "process", postgresql_where=text("shares_process")),
     )
 
 

@@ -30,10 +30,17 @@ def upgrade() -> None:
         unique=True,
         postgresql_where=sa.text("exited_at IS NULL AND NOT shares_process"),
     )
+    op.create_index(
+        "runners_shared_process_idx",
+        "runners",
+        ["process"],
+        postgresql_where=sa.text("shares_process"),
+    )
 
 
 def downgrade() -> None:
     op.execute("SET LOCAL lock_timeout = '5s'")
+    op.drop_index("runners_shared_process_idx", "runners")
     # What the older schema cannot say: these runners are found by their pids alone.
     op.execute("UPDATE runners SET process = NULL WHERE shares_process")
     op.drop_index("runners_process_key", "runners")

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.test_exactly_once import a_bounded_job
 from tests.support.oracle import Bids, generator_started_at, read_windows, twice
 from tests.support.renewed import Renewed, renewed
-from tests.support.server import ServerProcess, a_server, eventually, processes_of
+from tests.support.server import PATIENCE, ServerProcess, a_server, eventually, processes_of
 
 RATE = 20
 ROWS = 45 * RATE
@@ -136,7 +136,7 @@ def test_a_job_moves_to_a_runner_of_its_own_and_its_neighbours_stay(
     [shared] = pids(server, [moving, staying])
 
     alone = a_shared_job("moving", runner="own")
-    answer = server.http.post(f"/v1/jobs/{moving}/upgrade", json=alone)
+    answer = server.http.post(f"/v1/jobs/{moving}/upgrade", json=alone, timeout=PATIENCE)
     assert answer.status_code == 202, answer.text
     eventually(lambda: server.status(moving)["attempt"] == 2, within=60)
     status = server.until_state(moving, "running", "finished")
