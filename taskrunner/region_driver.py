@@ -58,16 +58,17 @@ class RegionDriver:
         self,
         preparation: Preparation,
         tell: Callable[[Event], None],
+        *,
+        is_shared: bool = False,
     ) -> None:
+        """`is_shared`: other jobs run in the same Spark."""
         self._preparation = preparation
         self._tell = tell
         self._to_do: SimpleQueue[SparkInstruction] = SimpleQueue()
         self._spark_job: SparkJob | None = None
         self._has_started = False
         self._is_polling = False
-        self._poll_seconds = (
-            _SHARED_POLL_SECONDS if preparation.session.is_shared else _POLL_SECONDS
-        )
+        self._poll_seconds = _SHARED_POLL_SECONDS if is_shared else _POLL_SECONDS
         self._finished: set[RegionId] = set()
         """Regions whose end has been reported."""
         self._last_progress: list[RegionProgress] = []
