@@ -33,6 +33,8 @@ from jobmanager.store.database_url import parse_url
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
 
+_LEAST_HEAP = 512
+"""Megabytes."""
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 
 
@@ -71,9 +73,7 @@ class Settings(BaseSettings):
         description="Jobs that a shared process runs at the same time; 0: no job shares one.",
     )
     shared_memory: str = Field(
-        "2g",
-        pattern="^[1-9][0-9]*[mg]$",
-        description="The heap of the JVM of a shared process, as Spark writes it.",
+        "2g", description="The heap of the JVM of a shared process, as Spark writes it."
     )
     class_archives: Path | None = Field(
         None,
@@ -266,6 +266,16 @@ class Settings(BaseSettings):
             if fault := root_fault(one):
                 raise ValueError(fault)
         return roots
+
+    @field_validator("shared_memory")
+    @classmethod
+    def _shared_memory_is_a_heap(cls, value: str) -> str:
+        size = re.fullmatch(r"([1-9][0-9]*)([mg])", value)
+        if size is None:
+            raise ValueError(f"{value!r} is not the size of a heap: write 1500m or 4g, say")
+        if int(size[1]) * (1024 if size[2] == "g" else 1) < _LEAST_HEAP:
+            raise ValueError(f"{value} is too small: Spark needs {_LEAST_HEAP}m at least")
+        return value
 
     @field_validator("connectors", mode="before")
     @classmethod
