@@ -12,7 +12,8 @@ and has committed a batch, the batches of each job while it was measured, and pr
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,14 +90,15 @@ def _measure(server: ServerProcess, runner: str, count: int, seconds: int) -> Me
     cores = (_processor_time(server) - spent) / (time.monotonic() - since)
     batches = [_batches(server, job) - before[job] for job in jobs]
     pids = server.runner_processes()
+    shares, resident = _memory(pids)
     measured = Measured(
         jobs=count,
         running=running,
         committed=committed,
-        pss=sum(_memory(pid).pss for pid in pids) / _MEBIBYTE,
-        resident=sum(_memory(pid).rss for pid in pids) / _MEBIBYTE,
+        pss=shares,
+        resident=resident,
         processes=len(pids),
-        server=sum(_memory(pid).pss for pid in _of_server(server)) / _MEBIBYTE,
+        server=_memory(_of_server(server))[0],
         batches=batches,
         attempts=sum(server.status(job)["attempt"] for job in jobs),
         cores=cores,
@@ -124,13 +126,23 @@ def _of_server(server: ServerProcess) -> list[int]:
     return sorted({one.pid for one in found} - runners)
 
 
-def _memory(pid: int) -> Any:
-    return psutil.Process(pid).memory_full_info()
+def _memory(pids: Iterable[int]) -> tuple[float, float]:
+    """PSS and RSS of these processes, in MiB."""
+    shares = resident = 0
+    for pid in pids:
+        with suppress(psutil.NoSuchProcess):  # Hadoop starts short programs
+            found = psutil.Process(pid).memory_full_info()
+            shares, resident = shares + found.pss, resident + found.rss
+    return shares / _MEBIBYTE, resident / _MEBIBYTE
 
 
 def _processor_time(server: ServerProcess) -> float:
-    times = [psutil.Process(pid).cpu_times() for pid in server.runner_processes()]
-    return sum(one.user + one.system for one in times)
+    spent = 0.0
+    for pid in server.runner_processes():
+        with suppress(psutil.NoSuchProcess):
+            times = psutil.Process(pid).cpu_times()
+            spent += times.user + times.system
+    return spent
 
 
 def _document(name: str, runner: str) -> dict[str, Any]:
