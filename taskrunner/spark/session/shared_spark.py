@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from jobmanager.protocol.messages import JvmFigures
 from taskrunner import logs
-from taskrunner.spark.session import state_memory
+from taskrunner.spark.session import java_options, state_memory
 from taskrunner.spark.session.session import Heap, WarmSession, settings
 
 _POOL = "spark.scheduler.pool"
@@ -43,7 +43,12 @@ class SharedSpark:
         """`memory` is the heap of the JVM, as Spark writes it."""
         self.whole = WarmSession()
         """For what belongs to the JVM as a whole."""
-        self._of_jvm = {"spark.scheduler.mode": "FAIR", "spark.driver.memory": memory}
+        self._of_jvm = {
+            "spark.scheduler.mode": "FAIR",
+            "spark.driver.memory": memory,
+            # else some jobs would go on in a JVM that has no memory, and others would not
+            java_options.JAVA_OPTIONS: "-XX:+ExitOnOutOfMemoryError",
+        }
         self._chosen: Mapping[str, str] = {}
         self._lock = Lock()
 
