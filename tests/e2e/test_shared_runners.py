@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.e2e.test_exactly_once import a_bounded_job
@@ -194,3 +195,24 @@ def test_a_runner_that_was_killed_leaves_the_others(server: ServerProcess) -> No
         server.until_state(one, "finished", within=240)
     assert_whole(server, "told", began[0])
     assert_whole(server, "untold", began[1])
+
+
+@pytest.mark.long
+def test_a_shared_process_whose_jvm_is_gone_ends_and_its_jobs_go_on(server: ServerProcess) -> None:
+    jobs = {name: server.submit(a_shared_job(name)) for name in ("jvm", "less")}
+    for job in jobs.values():
+        server.until_state(job, "running")
+    began = {name: started_at(server, job) for name, job in jobs.items()}
+    process = process_of(server, jobs["jvm"])
+    [jvm] = [pid for pid in processes_of(process) if psutil.Process(pid).name() == "java"]
+
+    os.kill(jvm, signal.SIGKILL)
+
+    for job in jobs.values():
+        server.until_state(job, "finished", within=240)
+        assert server.status(job)["attempt"] >= 2
+    for name in jobs:
+        assert_whole(server, name, began[name])
+    assert not processes_of(process)
+    told = (server.directory / "runners" / process / "ended").read_text()
+    assert "Spark has ended" in told
