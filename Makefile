@@ -201,6 +201,7 @@ bench-full: setup jars bench-flink
 	@$(BIN)/python -m bench.side_by_side --name growth --rows 500000,1000000,2000000,4000000 --only tumbling
 	@$(BIN)/python -m bench.checkpoint_overhead 3
 	@$(BIN)/python -m bench.small_jobs 10 2
+	@$(BIN)/python -m bench.many_small_jobs 30 2 60
 	@$(BIN)/python -m bench.recovery 3
 	@$(BIN)/python -m bench.savepoints 10 100 1000
 	@$(BIN)/python -m bench.latency --seconds 60 --interval 30s

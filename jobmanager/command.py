@@ -115,6 +115,22 @@ def serve(
             "process. Jobs with users' code never leave their process to others. [default: 20]",
         ),
     ] = None,
+    shared_jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Jobs that a shared process runs at the same time, of those that ask for that "
+            "(execution.runner: shared); 0: every job has a process of its own. [default: 40]",
+        ),
+    ] = None,
+    shared_memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Heap of the JVM of a shared process, such as 1500m or 4g. [default: 2g]",
+        ),
+    ] = None,
     connectors: Annotated[
         list[str] | None,
         typer.Option(
@@ -253,6 +269,8 @@ def serve(
         data_root=data_root,
         warm_runners=warm_runners,
         runner_reuse=runner_reuse,
+        shared_jobs=shared_jobs,
+        shared_memory=shared_memory,
         connectors=connectors or None,
         secrets_dir=secrets_dir,
         secrets_command=secrets_command,

@@ -82,6 +82,8 @@ def launcher_of(settings: Settings, secrets: Secrets) -> LocalLauncher:
         ca=settings.trusted_ca,
         secrets=secrets,
         reuse=settings.runner_reuse,
+        shared_jobs=settings.shared_jobs,
+        shared_memory=settings.shared_memory,
         connectors=settings.connector_shelf,
         warm_connectors=settings.connectors,
     )

@@ -311,6 +311,7 @@ class Server:
             connectors=self._connectors,
             secrets_dir=secrets_dir.as_uri() if secrets_dir else None,
             secrets_command=self._settings.secrets_command,
+            shared_jobs=self._settings.shared_jobs,
         )
         return ApiContext(
             units=units,

@@ -33,6 +33,8 @@ from jobmanager.store.database_url import parse_url
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
 
+_LEAST_HEAP = 512
+"""Megabytes."""
 _HOST_NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 
 
@@ -63,6 +65,15 @@ class Settings(BaseSettings):
     warm_runners: int = Field(1, ge=0, le=64, description="Processes kept ready for jobs to come.")
     runner_reuse: int = Field(
         20, ge=0, le=10_000, description="Jobs that a runner's process serves before it ends."
+    )
+    shared_jobs: int = Field(
+        40,
+        ge=0,
+        le=500,
+        description="Jobs that a shared process runs at the same time; 0: no job shares one.",
+    )
+    shared_memory: str = Field(
+        "2g", description="The heap of the JVM of a shared process, as Spark writes it."
     )
     class_archives: Path | None = Field(
         None,
@@ -255,6 +266,16 @@ class Settings(BaseSettings):
             if fault := root_fault(one):
                 raise ValueError(fault)
         return roots
+
+    @field_validator("shared_memory")
+    @classmethod
+    def _shared_memory_is_a_heap(cls, value: str) -> str:
+        size = re.fullmatch(r"([1-9][0-9]*)([mg])", value)
+        if size is None:
+            raise ValueError(f"{value!r} is not the size of a heap: write 1500m or 4g, say")
+        if int(size[1]) * (1024 if size[2] == "g" else 1) < _LEAST_HEAP:
+            raise ValueError(f"{value} is too small: Spark needs {_LEAST_HEAP}m at least")
+        return value
 
     @field_validator("connectors", mode="before")
     @classmethod

@@ -3,7 +3,8 @@
 It reads one line from its standard input, the runner's secret. The process ends when its standard
 input ends before that, which happens when the server ends. With `--warm MASTER` it first opens a
 Spark session on that master and primes it, and creates the file `--ready-file`. With `--reuse N` it
-serves up to N runners, one after the other.
+serves up to N runners, one after the other. With `--shared` it gets no secret at first, and serves
+the runners that it is given at the same time; `--runner-id` is then the id of the process.
 
 Most of the runner's own modules are imported while Spark's JVM starts.
 """
@@ -43,9 +44,11 @@ def main() -> int:
     arguments = _parser().parse_args()
     secret_lookup.take_environment()
     logs.configure()
+    channel = ServerChannel()
+    if arguments.shared:
+        return _serve_many(arguments, channel)
     runner_log = RunnerLog(Path.cwd())
     log_rotation.start(runner_log)
-    channel = ServerChannel()
     session = WarmSession()
     if arguments.warm is not None:
         session = _prepared(arguments, channel)
@@ -60,6 +63,15 @@ def main() -> int:
 
     process = ReturningProcess(channel, session, runner_log, arguments.reuse)
     return _serve(arguments, session, process, secret)
+
+
+def _serve_many(arguments: argparse.Namespace, channel: ServerChannel) -> int:
+    from taskrunner.shared_process import SharedProcess
+
+    process = SharedProcess(
+        arguments.runner_id, channel, arguments.address_file, arguments.memory, arguments.ca
+    )
+    return process.serve(Path.cwd())
 
 
 def _prepared(arguments: argparse.Namespace, channel: ServerChannel) -> WarmSession:
@@ -134,6 +146,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--ready-file", type=Path, help="made when a warm runner is primed")
     parser.add_argument("--reuse", type=int, default=1, help="how many runners the process serves")
+    parser.add_argument("--shared", action="store_true", help="serve runners at the same time")
+    parser.add_argument("--memory", default="2g", help="heap of the JVM, with --shared")
     parser.add_argument(
         "--jars", default="[]", help="JSON: path and sha256 of each jar that a warm session has"
     )

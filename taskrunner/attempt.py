@@ -92,7 +92,7 @@ class AttemptRun:
         self._preparation = Preparation(
             job, number, run, session, self._barriers, self._check_fence_time
         )
-        self._driver = RegionDriver(self._preparation, self._loop.tell)
+        self._driver = RegionDriver(self._preparation, self._loop.tell, is_shared=session.is_shared)
         self._report: ReportProgress = lambda body: None
         self._ending: EndingReport | None = None
         self._has_stopped = Event()

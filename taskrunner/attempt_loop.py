@@ -5,9 +5,9 @@ out the instructions. It blocks on nothing but the next event or the next deadli
 import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from threading import Thread
 
 from taskrunner import logs
+from taskrunner.context_thread import ContextThread
 from taskrunner.core.attempt import events, machine
 from taskrunner.core.attempt.events import Event, TimePassed
 from taskrunner.core.attempt.instructions import Instruction
@@ -17,7 +17,7 @@ from taskrunner.core.fence_time import FenceTime
 log = logs.get("attempt")
 
 
-class AttemptLoop(Thread):
+class AttemptLoop(ContextThread):
     """Runs the state machine of one attempt until the attempt has ended."""
 
     def __init__(
@@ -26,7 +26,7 @@ class AttemptLoop(Thread):
         give_up: Callable[[Exception], None],
         fence: FenceTime | None = None,
     ) -> None:
-        super().__init__(name="attempt", daemon=True)
+        super().__init__("attempt")
         self._carry_out = carry_out
         self._give_up = give_up
         """Called with an error in this thread: a bug of Headgate must not hang the attempt."""
@@ -40,7 +40,7 @@ class AttemptLoop(Thread):
         """Adds an event. Any thread may call this, and so may a signal handler."""
         self._events.put(event)
 
-    def run(self) -> None:
+    def work(self) -> None:
         try:
             self.state, instructions = machine.begin(time.monotonic(), self._fence)
             self._pass_on(instructions)

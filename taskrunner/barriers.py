@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from queue import Empty, SimpleQueue
-from threading import Thread
 from typing import assert_never
 
 from jobmanager.core.errors import PathNotAllowed
@@ -21,6 +20,7 @@ from jobmanager.core.snapshots.manifest import Manifest
 from jobmanager.files.locks import LockUnavailable
 from jobmanager.protocol.messages import Barrier, BarrierDecline, Stop
 from taskrunner import logs
+from taskrunner.context_thread import ContextThread
 from taskrunner.control.client import (
     CallRefused,
     JobManagerClient,
@@ -84,7 +84,7 @@ class SnapshotSources:
     """Joins small files of a region's held output up to a batch."""
 
 
-class BarrierThread(Thread):
+class BarrierThread(ContextThread):
     """Carries out the blocking instructions for barriers, in the order in which they were given."""
 
     def __init__(
@@ -94,7 +94,7 @@ class BarrierThread(Thread):
         client: JobManagerClient,
         tell: Callable[[Event], None],
     ) -> None:
-        super().__init__(name="barriers", daemon=True)
+        super().__init__("barriers")
         self._job = job
         self._attempt = attempt
         self._client = client
@@ -144,7 +144,7 @@ class BarrierThread(Thread):
             self.join()
         self._output.end(waits=waits)
 
-    def run(self) -> None:
+    def work(self) -> None:
         self._output.start()
         while True:
             try:

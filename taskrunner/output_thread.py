@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
-from threading import Thread
 from typing import Protocol
 
 from jobmanager.core.ids import RegionId
 from taskrunner import logs
+from taskrunner.context_thread import ContextThread
 from taskrunner.core.attempt import events
 from taskrunner.core.attempt.events import Event
 from taskrunner.core.attempt.instructions import ShowOutput
@@ -34,7 +34,7 @@ class OutputSources:
     """Called when the output of a checkpoint was published."""
 
 
-class OutputThread(Thread):
+class OutputThread(ContextThread):
     """Publishes the output of one completed checkpoint after the other.
 
     If the output of the next checkpoint waits already, or the attempt is about to end, files are
@@ -42,7 +42,7 @@ class OutputThread(Thread):
     """
 
     def __init__(self, tell: Callable[[Event], None]) -> None:
-        super().__init__(name="output", daemon=True)
+        super().__init__("output")
         self._tell = tell
         self._to_do: SimpleQueue[ShowOutput | None] = SimpleQueue()
         self._sources: OutputSources | None = None
@@ -69,7 +69,7 @@ class OutputThread(Thread):
         elif self.is_alive():
             self.join()
 
-    def run(self) -> None:
+    def work(self) -> None:
         while (show := self._to_do.get()) is not None:
             self._tell(self._show(show))
 

@@ -97,7 +97,15 @@ class Preparation:
             spark = self.session.open(chosen)
         shipped.become(spark, local_path(order.storage), graph.artifacts)
         spark_job = SparkJob(
-            spark, context, paths, fence, past, self.check_fence_time, secret, partitions
+            spark,
+            context,
+            paths,
+            fence,
+            past,
+            self.check_fence_time,
+            secret,
+            partitions,
+            is_shared=self.session.is_shared,
         )
         spark_job.prepare(check)
         snapshots = Snapshots(context, self.layout, fence, rules)

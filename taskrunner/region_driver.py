@@ -32,6 +32,8 @@ from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
 from taskrunner.stopping import await_ends, drain, stop_at_once
 
 _POLL_SECONDS = 0.1
+_SHARED_POLL_SECONDS = 0.5
+"""Where many jobs share the processors: each poll asks the JVM."""
 log = logs.get("attempt")
 
 SparkInstruction = (
@@ -56,13 +58,17 @@ class RegionDriver:
         self,
         preparation: Preparation,
         tell: Callable[[Event], None],
+        *,
+        is_shared: bool = False,
     ) -> None:
+        """`is_shared`: other jobs run in the same Spark."""
         self._preparation = preparation
         self._tell = tell
         self._to_do: SimpleQueue[SparkInstruction] = SimpleQueue()
         self._spark_job: SparkJob | None = None
         self._has_started = False
         self._is_polling = False
+        self._poll_seconds = _SHARED_POLL_SECONDS if is_shared else _POLL_SECONDS
         self._finished: set[RegionId] = set()
         """Regions whose end has been reported."""
         self._last_progress: list[RegionProgress] = []
@@ -97,7 +103,7 @@ class RegionDriver:
     def _next(self) -> SparkInstruction | None:
         """The next instruction; None: there is none, so poll the regions."""
         try:
-            return self._to_do.get(timeout=_POLL_SECONDS if self._is_polling else None)
+            return self._to_do.get(timeout=self._poll_seconds if self._is_polling else None)
         except Empty:
             return None
 

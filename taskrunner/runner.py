@@ -84,6 +84,7 @@ class RunnerProcess:
         report_within: timedelta = timedelta(hours=1),
         patience: timedelta = timedelta(minutes=2),
         announce: Callable[[], bool] = lambda: False,
+        memory_use: MemoryUse | None = None,
     ) -> None:
         """`announce` is asked when the attempt has ended: whether the process stays."""
         self._client = client
@@ -95,7 +96,9 @@ class RunnerProcess:
         self._patience = patience
         """How long a kept runner waits for its next attempt while a JobManager is reachable."""
         self._session = session or WarmSession()
-        self._memory_use = MemoryUse(self._session)
+        self._memory_use = memory_use or MemoryUse(self._session)
+        self._speakers: list[Thread] = []
+        """The threads that speak for this runner."""
         self._beats = 0
         # queues, not events: a signal handler may put into a queue at any moment
         self._attempts: SimpleQueue[AttemptRun | None] = SimpleQueue()
@@ -136,13 +139,14 @@ class RunnerProcess:
             self._client, welcome.poll_wait_ms, self._take_directive, self._end
         )
         poller.start()
+        self._speakers = [poller, self._heartbeats]
         try:
             attempt = self._attempts.get()
             while attempt is not None:
                 attempt = self._run_attempt(attempt)
             self._heartbeats.end()
             if self.is_returning:
-                self._await_threads(poller, self._heartbeats)
+                self.is_returning = self.await_threads()
         finally:
             if not self.is_returning:
                 self._session.close()
@@ -150,6 +154,10 @@ class RunnerProcess:
     def terminate(self) -> None:
         """Cancels the attempt with a short grace period, on a signal. Safe in a signal handler."""
         self._end(CancelAsked(_TERMINATION_GRACE, "the runner was asked to terminate"))
+
+    def dismiss(self, why: str) -> None:
+        """Ends the runner at once, without a report: the JobManager has given it up."""
+        self._end(Dismissed(why))
 
     def _run_attempt(self, attempt: AttemptRun) -> AttemptRun | None:
         """Runs an attempt to its end. Returns the attempt that follows in this process, if any."""
@@ -188,13 +196,18 @@ class RunnerProcess:
             log.info("not_reused", reason=found)
         return found is None
 
-    def _await_threads(self, *threads: Thread) -> None:
-        """Waits for the threads that speak for this runner: they must not outlive it."""
-        for thread in threads:
+    def await_threads(self) -> bool:
+        """Waits for the threads that speak for this runner: they must not outlive it. Returns
+        whether they have ended.
+        """
+        if self._speakers:
+            self._heartbeats.end()
+        for thread in self._speakers:
             thread.join(_THREAD_SECONDS)
-        if any(thread.is_alive() for thread in threads):
+        if any(thread.is_alive() for thread in self._speakers):
             log.warning("not_reused", reason="a thread of the runner goes on")
-            self.is_returning = False
+            return False
+        return True
 
     def _report_progress(
         self, attempt: AttemptRun, body: ProgressReport, reporter: Reporter

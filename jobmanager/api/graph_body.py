@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import Request
 
 from jobmanager.api.context import ApiContext
+from jobmanager.core import runner_sharing
 from jobmanager.core.access.callers import Caller
 from jobmanager.core.access.graph_rules import check_role_for_graph
 from jobmanager.core.errors import Fault, InvalidJobGraph
@@ -51,6 +52,7 @@ async def resolved(
         graph = graph_document.parse(document, is_new=True)
         faults += await path_checks.faults_of_graph(context.run_settings.paths, graph)
         faults += await connector_checks.faults_of_graph(context.run_settings.connectors, graph)
+        faults += runner_sharing.faults(document, graph, context.run_settings.sharing)
     except InvalidJobGraph as error:
         faults += error.faults
     # Before anything is read or stored: a graph can name an artifact by its path on the server.

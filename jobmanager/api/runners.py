@@ -125,6 +125,8 @@ def _item(runner: Runner) -> RunnerItem:
         attempt=runner.attempt,
         host=runner.host,
         pid=runner.pid,
+        process=runner.process_id,
+        is_shared=runner.shares_process,
         spark_version=runner.spark_version,
         launched_at=runner.launched_at,
         registered_at=runner.registered_at,

@@ -68,7 +68,13 @@ def meta_shape(meta: JobMeta) -> MetaResponse:
 def _runner(runner: Runner | None) -> RunnerResponse | None:
     if runner is None:
         return None
-    return RunnerResponse(id=str(runner.id), host=runner.host, pid=runner.pid)
+    return RunnerResponse(
+        id=str(runner.id),
+        host=runner.host,
+        pid=runner.pid,
+        process=runner.process_id,
+        is_shared=runner.shares_process,
+    )
 
 
 def _last(found: StoredCheckpoint | None) -> LastCheckpoint | None:

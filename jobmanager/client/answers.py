@@ -1559,6 +1559,11 @@ class RunnerResponse(TypedDict):
     id: str
     host: str
     pid: int | None
+    process: str
+    """The process that serves the runner: the id of the first runner that it served, or of a shared
+    process."""
+    is_shared: bool
+    """Whether the process serves runners of other jobs at the same time."""
 
 
 class AccumulatorValue(TypedDict):
@@ -1974,6 +1979,12 @@ class RunnerItem(TypedDict):
     attempt: int
     host: str
     pid: int | None
+    process: str
+    """The process that serves the runner: the id of the first runner that it served, or of a shared
+    process."""
+    is_shared: bool
+    """Whether the process serves runners of other jobs at the same time. Memory is then that of the
+    whole process."""
     spark_version: str | None
     launched_at: str
     registered_at: str | None

@@ -310,7 +310,8 @@ def _loops(loops: Iterable[Mapping[str, Any]]) -> Table:
 def _runner(runner: answers.RunnerResponse | None) -> str:
     if not runner:
         return "none"
-    return f"{runner['id']} (process {runner['pid']} on {runner['host']})"
+    shared = ", shared with other jobs" if runner.get("is_shared") else ""
+    return f"{runner['id']} (process {runner['pid']} on {runner['host']}{shared})"
 
 
 def _last(last: answers.LastCheckpoint | None) -> str:

@@ -32,9 +32,10 @@ from jobmanager.core.redaction import Secrets
 from jobmanager.core.runner_reuse import can_be_cleaned
 from jobmanager.files.connector_shelf import ConnectorShelf
 from jobmanager.files.log_rotation import LogLimits
-from jobmanager.launchers import processes, temporary
+from jobmanager.launchers import processes, shared, temporary
 from jobmanager.launchers.environment import secrets_of_jobs, without_secrets
 from jobmanager.launchers.reuse import RecordReturn, ReusedProcesses
+from jobmanager.launchers.shared import SharedProcesses, StartedProcess
 from jobmanager.launchers.temporary import Temporary
 from jobmanager.services.ports.runners import Launched, Runner
 
@@ -42,6 +43,7 @@ _log = structlog.get_logger(__name__)
 _UNUSED_SECONDS = 3600
 _LINGER_SECONDS = 60.0
 """How long one returned process more than wanted waits: jobs often come one after the other."""
+_LOOK_AGAIN_SECONDS = 0.2
 OnExit = Callable[[RunnerId, str], Awaitable[None]]
 
 
@@ -63,9 +65,12 @@ class LocalLauncher:
         connectors: ConnectorShelf | None = None,
         warm_connectors: Sequence[str] = (),
         reuse: int = 0,
+        shared_jobs: int = 0,
+        shared_memory: str = "2g",
     ) -> None:
         """Warm processes have the jars of `warm_connectors`. A process serves up to `reuse` jobs,
-        one after the other; 0: one.
+        one after the other; 0: one. A shared process serves up to `shared_jobs` at the same time;
+        0: there are none.
         """
         self._ca = ca
         self._connectors = connectors
@@ -87,6 +92,12 @@ class LocalLauncher:
         self._reused = ReusedProcesses(
             self._reuse, self._wants_another, self._stop_watching, self._delete_files_of
         )
+        self._shared_memory = shared_memory
+        self._shared = SharedProcesses(
+            shared_jobs if can_be_cleaned(spark_master) else 0,
+            self._start_shared,
+            self._delete_files_of,
+        )
         self._on_exit: OnExit | None = None
 
     def on_exit(self, callback: OnExit) -> None:
@@ -106,6 +117,8 @@ class LocalLauncher:
     async def launch(self, runner_id: RunnerId, secret: str) -> Launched:
         _require_java()
         home, log = self._directory / str(runner_id), self.log_path(runner_id)
+        if (one := await self._shared.give(runner_id, secret, home)) is not None:
+            return self._launched_in(one, runner_id)
         if (held := await self._reused.give(runner_id, secret, home)) is not None:
             child, process = held.child, held.state.id
         else:
@@ -114,6 +127,17 @@ class LocalLauncher:
         started_at = processes.started_at(child.pid)
         _log.info("runner launched", runner=str(runner_id), pid=child.pid)
         return Launched(self.host(), child.pid, started_at, log, process)
+
+    def _launched_in(self, process: StartedProcess, runner_id: RunnerId) -> Launched:
+        assert process.child is not None
+        pid = process.child.pid
+        try:
+            started_at = processes.started_at(pid)
+        except processes.NoSuchProcess:  # it has ended just now: nobody watches for the runner
+            self._shared.left(runner_id, process.id)
+            raise
+        _log.info("runner launched", runner=str(runner_id), process=str(process.id), pid=pid)
+        return Launched(self.host(), pid, started_at, self.log_path(runner_id), process.id)
 
     async def _launch_own(self, runner_id: RunnerId, secret: str) -> subprocess.Popen[bytes]:
         """Make a runner of a process that has served no other."""
@@ -138,7 +162,10 @@ class LocalLauncher:
         return next(iter((*primed, *starting)), None)
 
     def process_of(self, runner_id: RunnerId) -> UUID | None:
-        return self._reused.process_of(runner_id)
+        return self._shared.process_of(runner_id) or self._reused.process_of(runner_id)
+
+    def share(self, runner_id: RunnerId) -> bool:
+        return self._shared.share(runner_id)
 
     async def await_returning(self) -> None:
         if not self._warm_by_state()[0]:
@@ -213,6 +240,7 @@ class LocalLauncher:
     async def end_warm(self) -> None:
         """End all processes that wait for a job, and take none back any more."""
         await self._reused.close()
+        await self._shared.close()
         for runner_id in list(self._warm):
             await self._end_warm(runner_id)
 
@@ -246,6 +274,8 @@ class LocalLauncher:
         """Kill the runner and all processes it started. Returns when none can run any more."""
         if runner.host != self.host():
             return f"runner {runner.id} is on {runner.host}, which this server cannot reach"
+        if runner.shares_process:
+            return self._shared.end(runner)
         if not self._reused.may_kill(runner.id, runner.process_id):
             return "its process serves another runner"
         killed = await asyncio.to_thread(_kill, runner)
@@ -263,6 +293,7 @@ class LocalLauncher:
         for runner_id, child in list(self._children.items()):
             if runner_id not in self._watching and child.poll() is not None:
                 del self._children[runner_id]
+        self._shared.reap()
 
     async def delete_temporary_files(self) -> None:
         """Deletes the temporary directories of runners that have no process any more."""
@@ -296,7 +327,8 @@ class LocalLauncher:
         return temporary.delete_leftovers(data, processes.marked_runners())
 
     def _known(self) -> list[UUID]:
-        return [*self._children, *self._watching, *self._warm, *self._reused.ids]
+        known = [*self._children, *self._watching, *self._warm]
+        return [*known, *self._reused.ids, *self._shared.ids]
 
     def _temporary(self, process: UUID) -> Temporary:
         return temporary.of_runner(self._directory.parent, process)
@@ -332,15 +364,34 @@ class LocalLauncher:
                 command += ["--jars", jars_argument(self._connectors, self._warm_connectors)]
         if self._reuse:
             command += ["--reuse", str(self._reuse)]
+        child, self._channels[runner_id] = self._spawn(runner_id, command, own)
+        return child
+
+    def _start_shared(self, process: UUID) -> tuple[subprocess.Popen[bytes], socket.socket]:
+        (self._directory / str(process)).mkdir(parents=True, exist_ok=True)
+        own = self._temporary(process)
+        own.create()
+        command = [sys.executable, "-m", "taskrunner", "--runner-id", str(process)]
+        command += ["--address-file", str(self._address_file)]
+        if self._ca is not None:
+            command += ["--ca", str(self._ca)]
+        command += ["--shared", "--memory", self._shared_memory]
+        return self._spawn(process, command, own)
+
+    def _spawn(
+        self, process: UUID, command: Sequence[str], own: Temporary
+    ) -> tuple[subprocess.Popen[bytes], socket.socket]:
+        """Start a process in its home. Return it with the server's end of its channel."""
+        home = self._directory / str(process)
         own_end, its_end = socket.socketpair()
-        with its_end, Path(self.log_path(runner_id)).open("ab") as log:
+        with its_end, (home / "runner.log").open("ab") as log:
             child = subprocess.Popen(
                 command,
                 cwd=home,
                 env={
                     **without_secrets(os.environ, self._secrets),
                     **secrets_of_jobs(os.environ),
-                    **_environment(runner_id, own, self._class_archives),
+                    **_environment(process, own, self._class_archives),
                     **self._log_limits.environment(),
                 },
                 stdin=its_end.fileno(),
@@ -348,10 +399,12 @@ class LocalLauncher:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._channels[runner_id] = own_end
-        return child
+        return child, own_end
 
     async def _await_exit(self, runner: Runner) -> None:
+        if runner.shares_process:
+            await self._await_exit_of_shared(runner)
+            return
         pid, born = runner.pid, runner.process_started_at
         if born is None and (found := await self.find(runner)):
             pid, born = found.pid, found.process_started_at
@@ -371,6 +424,30 @@ class LocalLauncher:
             await self._on_exit(runner.id, description)
         # Gigabytes, perhaps: nobody waits for it.
         await asyncio.to_thread(_delete_temporary_files, runner)
+
+    async def _await_exit_of_shared(self, runner: Runner) -> None:
+        """Wait until the process says that the runner has exited, or has ended itself."""
+        pid, born, process = runner.pid, runner.process_started_at, runner.process_id
+        if pid is None or born is None:
+            return  # it was never given to the process
+        ended = asyncio.create_task(_wait_for_end(pid, born))
+        try:
+            while not ended.done() and not shared.has_exited(runner):
+                await asyncio.wait([ended], timeout=_LOOK_AGAIN_SECONDS)
+        finally:
+            ended.cancel()
+            await asyncio.gather(ended, return_exceptions=True)
+        if shared.has_exited(runner):
+            description = await asyncio.to_thread(shared.description_of_exit, runner)
+        else:
+            child = self._shared.child_of(process)
+            code = await asyncio.to_thread(child.wait) if child else None
+            await asyncio.to_thread(processes.kill_all_of, str(process))
+            description = await asyncio.to_thread(shared.description_of_end, runner, code)
+        self._shared.left(runner.id, process)
+        _log.info("runner exited", runner=str(runner.id), how=description)
+        if self._on_exit is not None:
+            await self._on_exit(runner.id, description)
 
 
 def _delete_temporary_files(runner: Runner) -> None:
@@ -398,6 +475,9 @@ def _find(runner: Runner) -> tuple[int | None, UUID | None]:
     """Find the process that serves the runner, and its id if it has served others. The process of
     another runner that was to serve this one counts only if it has begun to.
     """
+    if runner.shares_process:
+        pid = processes.find(str(runner.process_id)) if shared.is_served(runner) else None
+        return pid, runner.process
     if runner.process is not None:
         pid = processes.find(str(runner.process))
         if pid is not None and processes.writes_to(pid, Path(runner.log_path)):
@@ -438,9 +518,9 @@ async def _wait_for_end(pid: int, born: float) -> None:
         os.close(descriptor)
 
 
-def _environment(runner_id: RunnerId, own: Temporary, class_archives: Path) -> dict[str, str]:
+def _environment(process: UUID, own: Temporary, class_archives: Path) -> dict[str, str]:
     return {
-        processes.MARKER: str(runner_id),
+        processes.MARKER: str(process),
         "PYTHONUNBUFFERED": "1",
         **own.environment(),
         "HEADGATE_CLASS_ARCHIVES": str(class_archives),

@@ -14,6 +14,7 @@ from jobmanager.core.ids import AttemptNumber, JobId
 from jobmanager.core.life import effects
 from jobmanager.core.life.records import StoredJob
 from jobmanager.core.paths.allowed_paths import PathRules
+from jobmanager.core.runner_sharing import Sharing
 from jobmanager.core.snapshots.layout import job_directory
 from jobmanager.core.snapshots.storage_uri import below
 from jobmanager.files.connector_shelf import ConnectorShelf
@@ -39,6 +40,12 @@ class RunSettings:
     secrets_dir: str | None = None
     """Where runners find the files of secrets, a file: URI."""
     secrets_command: str | None = None
+    shared_jobs: int = 0
+    """How many jobs a shared process runs at the same time; 0: there are no shared processes."""
+
+    @property
+    def sharing(self) -> Sharing:
+        return Sharing(self.shared_jobs, self.spark_master)
 
     @property
     def path_roots(self) -> messages.PathRoots | None:

@@ -3,7 +3,7 @@
 import secrets
 from datetime import datetime, timedelta
 from typing import assert_never
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from jobmanager.core.graph.connector_requirements import required_packages
 from jobmanager.core.graph.job_graph import JobGraph
@@ -105,23 +105,35 @@ class Dispatcher:
             if known is None or launched is None:
                 # A new secret: a process that a replaced leader still starts is refused when it
                 # registers.
-                needs = required_packages(job.graph)
-                is_static = known or static_settings(job.graph)
-                warm = None if is_static else self._launcher.reserve(needs)
-                runner = self._runner(known.id if known else warm, job_id, attempt, secret, now)
+                runner_id, is_warm, is_shared = self._place(known, job.graph)
+                runner = self._runner(runner_id, job_id, attempt, secret, now, is_shared=is_shared)
                 await (uow.runners.save(runner) if known else uow.runners.add(runner))
-                how = launch_description(
-                    job.graph, is_warm=warm is not None, process=runner.process
-                )
+                how = launch_description(job.graph, runner, is_warm=is_warm)
                 await uow.history.add(job_id, HistoryEntry(now, "runner_launched", how, attempt))
                 await uow.commit()
             else:
                 runner = known
         if launched is None:
-            if reuse_obstacle(job.document, job.graph) is None:
+            is_alone = not runner.shares_process
+            if is_alone and reuse_obstacle(job.document, job.graph) is None:
                 self._launcher.expect_return(runner.id, attempt)
             launched = await self._launcher.launch(runner.id, secret)
         await self._note_process(runner.id, launched)
+
+    def _place(self, known: Runner | None, graph: JobGraph) -> tuple[RunnerId, bool, bool]:
+        """Reserve a process for a runner. Return the runner's id, and whether the process waits
+        for it already, and whether other runners share the process.
+        """
+        if graph.execution.is_shared:
+            runner_id = known.id if known else RunnerId(uuid4())
+            if self._launcher.share(runner_id):
+                return runner_id, False, True
+        if known is not None:
+            return known.id, False, False
+        warm = None
+        if not static_settings(graph):
+            warm = self._launcher.reserve(required_packages(graph))
+        return warm or RunnerId(uuid4()), warm is not None, False
 
     async def _check_earlier_runners(
         self, uow: UnitOfWork, job: StoredJob, attempt: AttemptNumber, now: datetime
@@ -146,13 +158,14 @@ class Dispatcher:
 
     def _runner(
         self,
-        runner_id: RunnerId | None,
+        runner_id: RunnerId,
         job_id: JobId,
         attempt: AttemptNumber,
         secret: str,
         now: datetime,
+        *,
+        is_shared: bool,
     ) -> Runner:
-        runner_id = runner_id or RunnerId(uuid4())
         return Runner(
             id=runner_id,
             job_id=job_id,
@@ -163,6 +176,7 @@ class Dispatcher:
             launched_at=now,
             fence_after=self._fence_after,
             process=self._launcher.process_of(runner_id),
+            shares_process=is_shared,
         )
 
     async def _note_process(self, runner_id: RunnerId, launched: Launched) -> None:
@@ -185,9 +199,16 @@ class Dispatcher:
             await runners.exited(self._units(), runner.id, "it was not started", None, now)
 
 
-def launch_description(graph: JobGraph, *, is_warm: bool, process: UUID | None = None) -> str:
-    if process is not None:
+def launch_description(graph: JobGraph, runner: Runner | None = None, *, is_warm: bool) -> str:
+    if runner is not None and runner.shares_process:
+        return f"in the shared process {runner.process_id}"
+    if runner is not None and runner.process is not None:
         return "on a warm runner, in a process that served a job before"
+    apart = "this server has no shared processes; " if graph.execution.is_shared else ""
+    return apart + _of_own_process(graph, is_warm=is_warm)
+
+
+def _of_own_process(graph: JobGraph, *, is_warm: bool) -> str:
     if is_warm:
         return "on a warm runner"
     if static := static_settings(graph):

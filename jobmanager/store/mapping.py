@@ -187,6 +187,8 @@ def runner_of(row: RunnerRow) -> Runner:
         protocol=row.protocol,
         fence_after=_duration(row.fence_after_ms),
         process=row.process,
+        # a server of the version before may have started another process, and left this column
+        shares_process=row.shares_process and row.process is not None,
         ended_at=row.ended_at,
     )
 

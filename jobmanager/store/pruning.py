@@ -137,6 +137,10 @@ SELECT given.id FROM unnest(CAST(:ids AS uuid[])) AS given(id)
 WHERE NOT EXISTS (
     SELECT FROM runners r
     WHERE r.id = given.id AND (r.exited_at IS NULL OR r.exited_at >= :before))
+AND NOT EXISTS (
+    SELECT FROM runners r
+    WHERE r.process = given.id AND r.shares_process
+    AND (r.exited_at IS NULL OR r.exited_at >= :before))
 """
 _BEGINNING = "-infinity"
 _NO_ID = "00000000-0000-0000-0000-000000000000"

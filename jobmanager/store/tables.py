@@ -219,7 +219,11 @@ class RunnerRow(Table):
     ended_at: Mapped[datetime | None]
     """When it reported the end of the attempt that it has."""
     process: Mapped[UUID | None]
-    """The process that serves it, if that served another runner before. NULL: one of its own."""
+    """The process that serves it, if that served another runner before, or serves several at the
+    same time. NULL: one of its own.
+    """
+    shares_process: Mapped[bool] = mapped_column(server_default=text("false"))
+    """Whether the process serves several runners at the same time."""
 
     __table_args__ = (
         ForeignKeyConstraint(
@@ -232,8 +236,9 @@ class RunnerRow(Table):
             "runners_process_key",
             "process",
             unique=True,
-            postgresql_where=text("exited_at IS NULL"),
+            postgresql_where=text("exited_at IS NULL AND NOT shares_process"),
         ),
+        Index("runners_shared_process_idx", "process", postgresql_where=text("shares_process")),
     )
 
 

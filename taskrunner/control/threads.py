@@ -4,10 +4,11 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from queue import SimpleQueue
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 
 from jobmanager.protocol.messages import AttemptReport, Directive, Exit, Heartbeat
 from taskrunner import logs
+from taskrunner.context_thread import ContextThread
 from taskrunner.control.client import (
     CallRefused,
     JobManagerClient,
@@ -20,7 +21,7 @@ _PAUSE_AFTER_REFUSAL = 5.0
 log = logs.get("control")
 
 
-class DirectivePoller(Thread):
+class DirectivePoller(ContextThread):
     """Fetches directives, in order and each once, until the runner is to exit or the client is
     closed.
     """
@@ -32,13 +33,13 @@ class DirectivePoller(Thread):
         take: Callable[[Directive], None],
         order: Callable[[Order], None],
     ) -> None:
-        super().__init__(name="directives", daemon=True)
+        super().__init__("directives")
         self._client = client
         self._wait_ms = wait_ms
         self._take = take
         self._order = order
 
-    def run(self) -> None:
+    def work(self) -> None:
         after = 0
         while True:
             try:
@@ -59,7 +60,7 @@ class DirectivePoller(Thread):
                     return  # no directive follows
 
 
-class HeartbeatThread(Thread):
+class HeartbeatThread(ContextThread):
     """Sends a heartbeat at an interval. A lost heartbeat does not matter: the next one follows."""
 
     def __init__(
@@ -71,7 +72,7 @@ class HeartbeatThread(Thread):
         superseded: Callable[[int | None], None],
         order: Callable[[Order], None],
     ) -> None:
-        super().__init__(name="heartbeats", daemon=True)
+        super().__init__("heartbeats")
         self._client = client
         self._interval = interval_ms / 1000
         self._read = read
@@ -95,7 +96,7 @@ class HeartbeatThread(Thread):
         with self._sending:
             pass
 
-    def run(self) -> None:
+    def work(self) -> None:
         while not self._ended.wait(0 if self.wants_threads else self._interval):
             try:
                 with self._sending:
@@ -123,13 +124,13 @@ class HeartbeatThread(Thread):
                 self._answered(heartbeat.attempt, sent_at)
 
 
-class Reporter(Thread):
+class Reporter(ContextThread):
     """Sends an attempt's reports in the background: the attempt does not wait for a JobManager."""
 
     def __init__(
         self, client: JobManagerClient, within: timedelta, order: Callable[[Order], None]
     ) -> None:
-        super().__init__(name="reports", daemon=True)
+        super().__init__("reports")
         self._client = client
         self._within = within
         self._order = order
@@ -144,7 +145,7 @@ class Reporter(Thread):
         self._reports.put(None)
         self.join(seconds)
 
-    def run(self) -> None:
+    def work(self) -> None:
         while (report := self._reports.get()) is not None:
             try:
                 if self._client.report(report, within=self._within).superseded:

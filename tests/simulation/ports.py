@@ -36,6 +36,9 @@ class SimulatedLauncher:
     def process_of(self, runner: RunnerId) -> UUID | None:
         return None
 
+    def share(self, runner: RunnerId) -> bool:
+        return False
+
     async def await_returning(self) -> None:
         pass
 

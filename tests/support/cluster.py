@@ -81,6 +81,8 @@ class Bench:
     """The processes of warm runners that served other runners."""
     expected: dict[RunnerId, AttemptNumber] = field(default_factory=dict)
     """The runners whose processes may serve another job, after which attempt."""
+    shared: UUID | None = None
+    """The process that runners share; None: there is none."""
     warm_connectors: frozenset[str] = frozenset()
     broken: str | None = None
     name: str = "bench"
@@ -98,6 +100,12 @@ class Bench:
 
     def process_of(self, runner_id: RunnerId) -> UUID | None:
         return self.served_before.get(runner_id)
+
+    def share(self, runner_id: RunnerId) -> bool:
+        if self.shared is None:
+            return False
+        self.served_before[runner_id] = self.shared
+        return True
 
     async def await_returning(self) -> None:
         pass
@@ -356,7 +364,7 @@ async def a_cluster(database: Database, directory: Path) -> AsyncIterator[Cluste
     storage, starts = FileSnapshotStorage(directory), StartProgress()
     units = database.unit_of_work
     events = EventHub(units)
-    places = RunSettings("local[2]", directory.as_uri(), str(directory / "data"))
+    places = RunSettings("local[2]", directory.as_uri(), str(directory / "data"), shared_jobs=30)
     myself = a_jobmanager("http://headgate")
     leadership = Leadership(database.leases, myself, Timing(lease=timedelta(hours=1)))
     database.leader = lambda: leadership.term

@@ -127,3 +127,16 @@ def test_connectors_of_warm_runners_are_names_with_commas_or_one_by_one() -> Non
     assert Settings(connectors=["kafka,jdbc", "kafka"]).connectors == ("kafka", "jdbc")
     with pytest.raises(ValueError, match="not the name of a connector package"):
         Settings(connectors="Kafka!")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("2x", "'2x' is not the size of a heap: write 1500m or 4g"),
+        ("300m", "300m is too small: Spark needs 512m at least"),
+    ],
+)
+def test_the_heap_of_shared_processes_has_to_be_large_enough(given: str, told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        Settings(shared_memory=given)
+    assert Settings(shared_memory="1500m").shared_memory == "1500m"

@@ -12,6 +12,14 @@ class RunnerItem(Shape):
     attempt: int
     host: str
     pid: int | None
+    process: UUID
+    """The process that serves the runner: the id of the first runner that it served, or of a shared
+    process.
+    """
+    is_shared: bool
+    """Whether the process serves runners of other jobs at the same time. Memory is then that of the
+    whole process.
+    """
     spark_version: str | None
     launched_at: datetime
     registered_at: datetime | None

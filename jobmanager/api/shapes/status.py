@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from typing import Literal
+from uuid import UUID
 
 from jobmanager.api.shapes.shape import Shape
 from jobmanager.core.graph.job_graph import Mode
@@ -19,6 +20,12 @@ class RunnerResponse(Shape):
     id: str
     host: str
     pid: int | None
+    process: UUID
+    """The process that serves the runner: the id of the first runner that it served, or of a shared
+    process.
+    """
+    is_shared: bool
+    """Whether the process serves runners of other jobs at the same time."""
 
 
 class LastCheckpoint(Shape):

@@ -9,6 +9,7 @@ listed needs a developer.
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from jobmanager.core.access.roles import Role
@@ -68,14 +69,26 @@ _HARMLESS_SETTINGS = re.compile(
 _HARMLESS_VALUE = re.compile(r"[\w.:/+-]*", re.ASCII)
 
 
+@dataclass(frozen=True, slots=True)
+class CodeFound:
+    """A place in a graph that makes the runner run code."""
+
+    why: str
+    field: str
+    vertex: str | None = None
+    """None: the place is in the graph itself."""
+    setting: str | None = None
+    """The setting of Spark that it is about."""
+
+
 def role_of_graph(document: Mapping[str, Any], graph: JobGraph | None) -> tuple[Role, str]:
     """Return the role that running the graph needs, and the reason. `graph` is None if the document
     has faults: then the job cannot run, and only the artifacts matter, which are read before that.
     """
-    code = next(_code_in(document, graph), None)
+    code = next(code_in(document, graph), None)
     if code is None:
         return Role.OPERATOR, "the graph is made of built-in operators"
-    return Role.DEVELOPER, code
+    return Role.DEVELOPER, code.why
 
 
 def check_role_for_graph(
@@ -90,54 +103,65 @@ def check_role_for_graph(
         )
 
 
-def _code_in(document: Mapping[str, Any], graph: JobGraph | None) -> Iterator[str]:
+def code_in(document: Mapping[str, Any], graph: JobGraph | None) -> Iterator[CodeFound]:
+    """Yield every place where the graph makes the runner run code."""
     if document.get("artifacts"):
-        yield "the graph names artifacts"
+        yield CodeFound("the graph names artifacts", "artifacts")
     if graph is None:
         return
     for one in references(graph):
-        yield f"vertex {one.vertex!r} runs the {one.field} {one.module}:{one.name}"
+        why = f"vertex {one.vertex!r} runs the {one.field} {one.module}:{one.name}"
+        yield CodeFound(why, one.field, one.vertex)
     for vertex in graph.every_vertex():
         yield from _code_of(vertex)
     for setting, value in graph.spark.items():
         if not _HARMLESS_SETTINGS.fullmatch(setting) or not _HARMLESS_VALUE.fullmatch(value):
-            yield f"the setting {setting} can make Spark run code"
-    for where, text in _texts(document.get("vertices"), "vertices"):
+            why = f"the setting {setting} can make Spark run code"
+            yield CodeFound(why, "spark", setting=setting)
+    for vertex_id, text in _texts(document.get("vertices"), None):
+        where = "vertices" if vertex_id is None else repr(vertex_id)
         if names := names_in(text):
-            yield f"the text of {where} uses the secret {names[0]!r}, which the job could give away"
+            why = f"the text of {where} uses the secret {names[0]!r}, which the job could give away"
+            yield CodeFound(why, "vertices", vertex_id)
         for pattern, what in _DANGEROUS_SQL:
             if pattern.search(text):
-                yield f"the text of {where} {what}"
+                yield CodeFound(f"the text of {where} {what}", "vertices", vertex_id)
 
 
-def _code_of(vertex: Vertex) -> Iterator[str]:
+def _code_of(vertex: Vertex) -> Iterator[CodeFound]:
     if vertex.op not in BUILT_IN:
-        yield f"vertex {vertex.id!r} is a {vertex.op}, which runs code"
+        yield CodeFound(f"vertex {vertex.id!r} is a {vertex.op}, which runs code", "op", vertex.id)
     if isinstance(vertex, Source | Sink) and (why := vertex.connector.code_in(vertex.options)):
-        yield f"vertex {vertex.id!r} {why}"
+        yield CodeFound(f"vertex {vertex.id!r} {why}", "connector", vertex.id)
     if isinstance(vertex, Ml) and vertex.model is not None:
-        yield f"vertex {vertex.id!r} applies a saved model, and the files of a model can name code"
+        yield CodeFound(
+            f"vertex {vertex.id!r} applies a saved model, and the files of a model can name code",
+            "model",
+            vertex.id,
+        )
     if isinstance(vertex, Sql):
         if not _QUERY.match(vertex.query):
-            yield (
+            yield CodeFound(
                 f"the query of {vertex.id!r} does not begin with SELECT, WITH, FROM or VALUES, so "
-                "it may be any statement"
+                "it may be any statement",
+                "query",
+                vertex.id,
             )
         for pattern, what in _DANGEROUS_QUERY:
             if pattern.search(vertex.query):
-                yield f"the query of {vertex.id!r} {what}"
+                yield CodeFound(f"the query of {vertex.id!r} {what}", "query", vertex.id)
 
 
-def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
+def _texts(value: Any, vertex: str | None) -> Iterator[tuple[str | None, str]]:
     """Yield every text in a part of the document, including keys, and the vertex it belongs to."""
     if isinstance(value, str):
-        yield where, value
+        yield vertex, value
     elif isinstance(value, Mapping):
         named = value.get("id")
-        inside = repr(named) if isinstance(named, str) else where
+        inside = named if isinstance(named, str) else vertex
         for key, held in value.items():
             yield inside, str(key)
             yield from _texts(held, inside)
     elif isinstance(value, list):
         for held in value:
-            yield from _texts(held, where)
+            yield from _texts(held, vertex)

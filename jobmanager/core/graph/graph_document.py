@@ -24,6 +24,7 @@ from jobmanager.core.graph.job_graph import (
     Mode,
     NoRestart,
     RestartStrategy,
+    RunnerKind,
 )
 from jobmanager.core.graph.parallelism import divisors
 from jobmanager.core.graph.vertex import Vertex
@@ -158,8 +159,9 @@ def _execution(fields: Fields) -> Execution:
         )
     interval = fields.duration("batch_interval", "0s", zero=True) or timedelta(0)
     target = fields.duration("target_batch_time", "20s", zero=True) or timedelta(0)
+    runner = fields.choice("runner", RunnerKind, RunnerKind.OWN)
     fields.done()
-    return Execution(interval, style, target)
+    return Execution(interval, style, target, runner)
 
 
 # Settings that decide where state is and what a checkpoint holds. If a job could change them,

@@ -62,12 +62,25 @@ class ExecutionStyle(StrEnum):
     """Records pass at once; what was done is committed once in each checkpoint interval."""
 
 
+class RunnerKind(StrEnum):
+    OWN = "own"
+    """A process for this job alone."""
+    SHARED = "shared"
+    """A process that runs other small jobs at the same time, in Spark sessions of their own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Execution:
     batch_interval: timedelta
     style: ExecutionStyle = ExecutionStyle.MICRO_BATCH
     target_batch_time: timedelta = timedelta(seconds=20)
     """How long a batch should take when much input waits. Zero: a batch takes all input."""
+    runner: RunnerKind = RunnerKind.OWN
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the job asks for a process that it shares with other jobs."""
+        return self.runner is RunnerKind.SHARED
 
     @property
     def is_real_time(self) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobmanager.core.graph import graph_document, meta
-from jobmanager.core.graph.job_graph import JobGraph
+from jobmanager.core.graph.job_graph import JobGraph, RunnerKind
 from jobmanager.core.plan import key_groups
 
 
@@ -29,6 +29,13 @@ class Change:
         """Whether the job has to stop for it. Nothing that runs depends on `meta`."""
         is_rescale = self.before.parallelism != self.after.parallelism
         return is_rescale or not meta.is_only_change(self.before.document, self.after.document)
+
+    @property
+    def keeps_runner(self) -> bool:
+        """Whether the job's runner can run both revisions: not if one of them shares a process with
+        other jobs and the other does not.
+        """
+        return _runner_kind(self.before.document) == _runner_kind(self.after.document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,12 @@ def moves(change: Change) -> list[Move]:
             after.max_parallelism,
         ).items()
     ]
+
+
+def _runner_kind(document: Mapping[str, Any]) -> str:
+    execution = document.get("execution")
+    told = execution.get("runner") if isinstance(execution, Mapping) else None
+    return str(told or RunnerKind.OWN)
 
 
 def _keyed(graph: JobGraph) -> set[str]:

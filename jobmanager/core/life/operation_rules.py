@@ -113,11 +113,12 @@ def as_stopped(life: Life, event: AttemptEvent) -> AttemptEvent:
         return event
     kind = found.operation.kind
     said_so = isinstance(event, AttemptStopped)
+    fits = found.change is not None and found.change.keeps_runner
     return AttemptStopped(
         event.at,
         f"stopped with savepoint {life.savepoints[found.savepoint_id].directory}",
         is_cancellation=kind is OperationKind.CANCEL,
-        keeps_runner=kind.is_change and said_so and life.has_live_runner,
+        keeps_runner=fits and said_so and life.has_live_runner,
     )
 
 

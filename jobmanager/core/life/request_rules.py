@@ -155,7 +155,7 @@ def _begin(
         directory,
         stops=kind is not OperationKind.SAVEPOINT,
         drains=drains,
-        keeps_runner=kind.is_change,
+        keeps_runner=change is not None and change.keeps_runner,
     )
     number = checkpoint_rules.trigger(draft, CheckpointKind.SAVEPOINT, now, order)
     draft.put_savepoint(

@@ -41,7 +41,9 @@ class Runner:
     ended_at: datetime | None = None
     """When it reported the end of the attempt that it has: nothing of that runs any more."""
     process: UUID | None = None
-    """The process that serves it, if that served another runner before."""
+    """The process that serves it, if that served another runner before, or serves several."""
+    shares_process: bool = False
+    """Whether its process serves several runners at the same time."""
 
     @property
     def process_id(self) -> UUID:
@@ -129,7 +131,14 @@ class Launcher(Protocol):
         """
 
     def process_of(self, runner_id: RunnerId) -> UUID | None:
-        """The process that is reserved for the runner, if it has served another runner before."""
+        """The process that is reserved for the runner, if it has served another runner before, or
+        serves several.
+        """
+
+    def share(self, runner_id: RunnerId) -> bool:
+        """Reserve a place for the runner in a shared process, which the launch takes. False: this
+        machine has none.
+        """
 
     async def await_returning(self) -> None:
         """Wait a moment for a process that is about to be free, if no other waits for a job."""
@@ -143,5 +152,9 @@ class Launcher(Protocol):
     async def find(self, runner: Runner) -> Launched | None:
         """Find the runner's process on this machine, whoever started it."""
 
-    async def kill(self, runner: Runner) -> str: ...
+    async def kill(self, runner: Runner) -> str:
+        """End the runner by force, and all that it has started. A runner that shares its process is
+        asked to end first, and this does not wait: the process is killed if the runner goes on.
+        """
+
     async def watch(self, runner: Runner) -> None: ...

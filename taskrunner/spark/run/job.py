@@ -51,7 +51,7 @@ from taskrunner.spark.run.input_files import InputFiles
 from taskrunner.spark.run.job_paths import JobPaths
 from taskrunner.spark.run.real_time_query import RealTimeQuery
 from taskrunner.spark.run.region_query import QueryPhase, RegionQuery
-from taskrunner.spark.run.task_metrics import TaskMetricsReader
+from taskrunner.spark.run.task_metrics import TaskMetricsReader, shared_reader
 from taskrunner.spark.run.task_progress import TaskProgress
 from taskrunner.spark.scripts.script_program import scripts_of
 from taskrunner.spark.scripts.script_sinks import ScriptBatches
@@ -92,8 +92,12 @@ class SparkJob:
         check_fence_time: Callable[[], None] = lambda: None,
         secret: SecretLookup = SecretLookup(),  # noqa: B008 (it is immutable)
         partitions: Mapping[VertexId, int] = MappingProxyType({}),
+        *,
+        is_shared: bool = False,
     ) -> None:
-        """`partitions`: of the sources of a real-time job, those that there are slots for."""
+        """`partitions`: of the sources of a real-time job, those that there are slots for.
+        `is_shared`: other jobs run in the same Spark.
+        """
         self._secret = secret
         self._partitions = partitions
         self._spark = spark
@@ -134,7 +138,8 @@ class SparkJob:
         """Sinks whose output waits for its checkpoint."""
         self.regions: list[RegionRun] = []
         self._sources: Mapping[RegionId, Sequence[VertexId]] = {}
-        self._task_metrics = TaskMetricsReader(spark)
+        self._task_metrics = shared_reader(spark) if is_shared else TaskMetricsReader(spark)
+        self._is_shared = is_shared
 
     @property
     def restored(self) -> Mapping[RegionId, Restore]:
@@ -156,7 +161,8 @@ class SparkJob:
         `check` is called before each region, and may raise an error to abandon the preparation.
         """
         graph = self._subject.graph
-        self._task_metrics.begin()
+        if not self._is_shared:
+            self._task_metrics.begin()
         sources = Sources(self._reading, self._secret)
         regions = plan_of(graph, self._subject.parallelism).regions
         outputs = self._outputs(regions)

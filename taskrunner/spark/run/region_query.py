@@ -8,6 +8,7 @@ A bounded region without windows has nothing to drain and goes to FINISHED at on
 
 import time
 from collections.abc import Callable
+from contextvars import copy_context
 from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
@@ -96,6 +97,7 @@ class RegionQuery:
         self._script = next((one for one in vertices if isinstance(one, Script)), None)
         self._is_last = False
         """Whether the batch under way is to be the last."""
+        self._context = copy_context()
 
     @property
     def id(self) -> RegionId:
@@ -203,6 +205,10 @@ class RegionQuery:
         return {} if batch is None else offsets_by_source(self._graph, self.id, self.log, batch)
 
     def _take_batch(self, rows: DataFrame, batch: int) -> None:
+        """Called by a thread of Spark, which has no context of its own."""
+        self._context.copy().run(self._write_batch, rows, batch)
+
+    def _write_batch(self, rows: DataFrame, batch: int) -> None:
         try:
             if self._is_last:
                 _forget_interrupt(self._spark)

@@ -35,6 +35,7 @@ _MOST_TASKS = 2000
 _MOST_NODES = 2000
 _MOST_FAILURES = 3
 _KEPT_JOBS = 256
+_MOST_RUNS = 1024
 _BATCH = re.compile(r"\bbatch = (\d+)\b")
 _TIME = "%Y-%m-%dT%H:%M:%S.%fGMT"
 _SHUFFLES = frozenset({"ShuffleExchangeExec"})
@@ -53,7 +54,9 @@ class RunOfQuery:
 
 
 class TaskMetricsReader:
-    """Reads the jobs of all queries of one attempt. Any thread may ask."""
+    """Reads the jobs of all queries of one attempt, or of all attempts of a shared process. Any
+    thread may ask.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -73,6 +76,12 @@ class TaskMetricsReader:
         """Leave out the jobs that the session has run before."""
         with self._lock:
             self._guarded(self._open)
+
+    def begin_once(self) -> None:
+        """Do the same, unless another attempt has begun."""
+        with self._lock:
+            if self._next_job is None:
+                self._guarded(self._open)
 
     def take(self, run: str) -> RunOfQuery:
         """Return the jobs of a query's run that have ended since the last call."""
@@ -124,6 +133,8 @@ class TaskMetricsReader:
         if batch is None or not job.get("jobGroup"):
             return
         run = self._runs.setdefault(str(job["jobGroup"]), RunOfQuery())
+        if len(self._runs) > _MOST_RUNS:  # of a query that has ended, and nobody asks any more
+            del self._runs[next(iter(self._runs))]
         if job["status"] in ("RUNNING", "UNKNOWN"):
             self._running.add(number)
             run.under_way.add(int(batch[1]))
@@ -157,6 +168,21 @@ class TaskMetricsReader:
 
     def _json(self, value: Any) -> Any:
         return json.loads(self._mapper.writeValueAsString(value))
+
+
+_shared: list[TaskMetricsReader] = []
+_sharing = Lock()
+
+
+def shared_reader(spark: SparkSession) -> TaskMetricsReader:
+    """Return the reader of this process, whose attempts all run in the same Spark: each would read
+    the jobs of all others. It has begun.
+    """
+    with _sharing:
+        if not _shared:
+            _shared.append(TaskMetricsReader(spark))
+    _shared[0].begin_once()
+    return _shared[0]
 
 
 def _milliseconds(text: str | None) -> int:

@@ -162,6 +162,9 @@ class Heap:
 class WarmSession:
     """The session of a runner, kept from one attempt to the next if the settings allow it."""
 
+    is_shared = False
+    """Whether other jobs run in the same Spark."""
+
     def __init__(self) -> None:
         self._spark: SparkSession | None = None
         self._chosen: Mapping[str, str] = {}

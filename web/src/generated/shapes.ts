@@ -1964,10 +1964,21 @@ export interface components {
             host: string;
             /** Format: uuid */
             id: string;
+            /**
+             * @description Whether the process serves runners of other jobs at the same time. Memory is then that of the
+             *     whole process.
+             */
+            is_shared: boolean;
             job: string;
             /** Format: date-time */
             launched_at: string;
             pid: number | null;
+            /**
+             * Format: uuid
+             * @description The process that serves the runner: the id of the first runner that it served, or of a shared
+             *     process.
+             */
+            process: string;
             registered_at: string | null;
             /** @description Memory of all processes of the runner. */
             resident_bytes: number | null;
@@ -2013,7 +2024,15 @@ export interface components {
         RunnerResponse: {
             host: string;
             id: string;
+            /** @description Whether the process serves runners of other jobs at the same time. */
+            is_shared: boolean;
             pid: number | null;
+            /**
+             * Format: uuid
+             * @description The process that serves the runner: the id of the first runner that it served, or of a shared
+             *     process.
+             */
+            process: string;
         };
         /** RunnerWelcome */
         RunnerWelcome: {

@@ -205,7 +205,13 @@ function Runners({ items, names }: { items: Runner[]; names: Map<string, string>
             </td>
             <td class="num">{one.attempt}</td>
             <td>{one.host}</td>
-            <td class="num">{one.pid ?? NONE}</td>
+            <td
+              class="num"
+              title={one.is_shared ? "the process runs several jobs at the same time" : undefined}
+            >
+              {one.pid ?? NONE}
+              {one.is_shared && " shared"}
+            </td>
             <td class="num">{one.slots ?? NONE}</td>
             <td class="num" title="memory of all processes of the runner">
               {bytes(one.resident_bytes)}

@@ -248,6 +248,7 @@ function Header({ id, status, graph, progress, meters, operations }: JobProps) {
             <>
               <Id id={status.runner.id} href={link(["cluster"])} /> on {status.runner.host}, pid{" "}
               {status.runner.pid ?? "–"}
+              {status.runner.is_shared && ", shared with other jobs"}
             </>
           ) : (
             "none"

@@ -544,6 +544,18 @@ def test_an_upgrade_goes_on_as_the_next_revision_and_leaves_the_savepoint_to_the
     assert savepoint.status is SavepointStatus.COMPLETED
 
 
+def test_an_upgrade_to_another_kind_of_runner_does_not_keep_the_runner() -> None:
+    wanted = a_document(execution={"runner": "shared"})
+    story = a_running_story().asks(OperationKind.UPGRADE, at=2, document=wanted)
+    story.acks(at=3).stops(at=4)
+
+    assert story.attempt == 2
+    assert not of_type(story.effects, effects.HandOverRunner)
+    assert effects.LaunchAttempt(AttemptNumber(2)) in story.effects
+    [stop] = of_type(story.effects, effects.StopAttempt)
+    assert not stop.keep_runner
+
+
 def test_a_change_of_a_job_that_has_no_more_input_is_complete() -> None:
     story = a_rescaled_story().hears(AttemptFinished(after(5)))
 
