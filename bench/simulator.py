@@ -100,18 +100,7 @@ class Simulation:
         self._ids: list[str] = []
         self._played: dict[str, asyncio.Task[None]] = {}
         self._document = a_document()
-        graph = graph_document.parse(self._document)
-        self._subtasks = [
-            {
-                "region": ref.region,
-                "vertex": ref.vertex,
-                "subtask": ref.subtask,
-                "kind": str(kind),
-                "bytes": 1000,
-                "key_groups": list(range(ref.subtask, 720, PARALLELISM)) if kind == "state" else [],
-            }
-            for ref, kind in awaited(graph, PARALLELISM).items()
-        ]
+        self._subtasks = subtasks_of(self._document)
         self._about: dict[str, dict[str, Any]] = {}
         """Which attempt a runner has."""
         self._acking: set[asyncio.Task[None]] = set()
@@ -373,6 +362,21 @@ def a_document() -> dict[str, Any]:
              "parallelism": 1},
         ],
     }  # fmt: skip
+
+
+def subtasks_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The acks of all subtasks of a job with this graph."""
+    return [
+        {
+            "region": ref.region,
+            "vertex": ref.vertex,
+            "subtask": ref.subtask,
+            "kind": str(kind),
+            "bytes": 1000,
+            "key_groups": list(range(ref.subtask, 720, PARALLELISM)) if kind == "state" else [],
+        }
+        for ref, kind in awaited(graph_document.parse(document), PARALLELISM).items()
+    ]
 
 
 def _quantiles(values: Sequence[float]) -> str:

@@ -84,6 +84,8 @@ WHERE p.restore_point IS NOT NULL AND p.restore_point ->> 'job' = :job
   AND CAST(p.restore_point ->> 'checkpoint' AS bigint) = :checkpoint AND {NEEDS_RESTORE_POINT}
 """
 
+_ALIVE = select(RunnerRow.__table__).where(RunnerRow.exited_at.is_(None))
+
 
 class PostgresJobs:
     def __init__(self, session: AsyncSession) -> None:
@@ -421,7 +423,7 @@ class PostgresRunners:
         return mapping.runner_of(row) if row else None
 
     async def alive(self) -> Sequence[Runner]:
-        rows = await self._session.scalars(select(RunnerRow).where(RunnerRow.exited_at.is_(None)))
+        rows = await self._session.execute(_ALIVE)
         return [mapping.runner_of(row) for row in rows]
 
     async def all(self, limit: int) -> Sequence[Runner]:
@@ -443,4 +445,4 @@ def _listed(ended: int) -> Select[JobRow]:
     )
     # Postgres finds the ids first, and looks each of them up in the index.
     ids = func.array(union_all(live, newest.subquery().select()).scalar_subquery())
-    return select(JobRow).where(JobRow.id == func.any(ids)).order_by(JobRow.submitted_at)
+    return select(JobRow).where(JobRow.id == func.any(ids)).order_by(JobRow.submitted_at, JobRow.id)

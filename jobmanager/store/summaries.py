@@ -1,6 +1,7 @@
 """Reads a line about each job, in one query and without parsing graphs."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from sqlalchemy import Select, and_, case, cast, func, null, or_, select, true, tuple_
@@ -21,6 +22,7 @@ _STATE = case((JobRow.health == Health.HEALTHY, JobRow.status), else_=JobRow.hea
 """The same as `core.life.health.shown_state`; a test compares the two."""
 
 
+_COUNTS = select(_STATE, func.count()).group_by(_STATE)
 _ENDED = frozenset(status for status in JobStatus if status.is_terminal)
 
 
@@ -34,11 +36,13 @@ class PostgresSummaries:
         return [_summary(row) for row in rows]
 
     async def counts(self) -> Mapping[str, int]:
-        rows = await self._session.execute(select(_STATE, func.count()).group_by(_STATE))
+        rows = await self._session.execute(_COUNTS)
         return {str(state): int(count) for state, count in rows}
 
 
+@cache
 def _lines() -> Select[Any]:
+    """To make the statement takes longer than to send it, so it is made once."""
     last = (
         select(
             CheckpointRow.number,
