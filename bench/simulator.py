@@ -52,6 +52,7 @@ def main() -> None:
     parser.add_argument("jobs", type=int, nargs="?", default=1000)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--follower", action="store_true", help="readers ask a second server")
+    parser.add_argument("--only-submit", action="store_true", help="end when all jobs run")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hgbench", ignore_cleanup_errors=True) as name:
         directory = Path(name)
@@ -67,7 +68,8 @@ def main() -> None:
             url = server.stdout.readline().strip()
             simulation = Simulation(url, directory, server.pid, arguments.jobs)
             with a_follower(directory) if arguments.follower else nullcontext(url) as asked:
-                asyncio.run(simulation.run(arguments.seconds, asked))
+                run = simulation.submit if arguments.only_submit else simulation.run
+                asyncio.run(run(arguments.seconds, asked))
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait(60)
@@ -110,14 +112,24 @@ class Simulation:
         self.ack_times: list[float] = []
         self.beat_times: list[float] = []
 
-    async def run(self, seconds: float, asked: str) -> None:
-        began = time.monotonic()
-        watching = asyncio.create_task(self._play_all())
+    async def submit(self, seconds: float = 0, asked: str = "") -> None:
+        """Returns when all jobs are submitted and their runners launched."""
+        began, before = time.monotonic(), self._server.cpu_times()
+        self._watching = asyncio.create_task(self._play_all())
         gate = asyncio.Semaphore(_SUBMIT_AT_ONCE)
         await asyncio.gather(*(self._submit(gate, n) for n in range(self._jobs)))
+        submitted = time.monotonic() - began
         while len(self._played) < self._jobs:  # noqa: ASYNC110 (another process writes them down)
             await asyncio.sleep(0.2)
-        say(f"{self._jobs} jobs submitted and launched in {time.monotonic() - began:.0f} s")
+        took, after = time.monotonic() - began, self._server.cpu_times()
+        cpu = after.user + after.system - before.user - before.system
+        say(
+            f"{self._jobs} jobs submitted in {submitted:.1f} s, submitted and launched in "
+            f"{took:.1f} s; CPU of the server {1000 * cpu / self._jobs:.1f} ms a job"
+        )
+
+    async def run(self, seconds: float, asked: str) -> None:
+        await self.submit()
         await asyncio.sleep(2 * INTERVAL)  # until all of them have had their first one
         before = self._measure()
         self.reads, self.ack_times, self.beat_times, self.problems = [], [], [], Counter()
@@ -126,7 +138,7 @@ class Simulation:
         await asyncio.sleep(seconds)
         reading.cancel()
         self._report(seconds, since, acked, before, self._measure())
-        for task in (watching, *self._played.values()):
+        for task in (self._watching, *self._played.values()):
             task.cancel()
 
     async def _submit(self, gate: asyncio.Semaphore, number: int) -> None:

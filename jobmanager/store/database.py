@@ -55,12 +55,13 @@ class Database:
             engine, expire_on_commit=False
         )
         # Without BEGIN and ROLLBACK, which are two waits for Postgres in every read.
-        self._reading_sessions: async_sessionmaker[AsyncSession] = async_sessionmaker(
+        one_by_one: async_sessionmaker[AsyncSession] = async_sessionmaker(
             engine.execution_options(isolation_level="AUTOCOMMIT"), autoflush=False
         )
         self.leases = PostgresLeases(for_lease)
         self.tokens = PostgresTokens(self.sessions)
-        self.audit = PostgresAudit(self.sessions)
+        self._reading_sessions = one_by_one
+        self.audit = PostgresAudit(one_by_one)
         self.on_commit: Callable[[Iterable[JobId]], None] = lambda jobs: None
         """Called after each commit with the jobs that have new effects."""
         self.leader: Leader | None = None
