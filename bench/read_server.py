@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.simulator import a_document, subtasks_of
-from jobmanager import server
 from jobmanager.core.redaction import Secrets
 from jobmanager.cycle_collection import collect_rarely
+from jobmanager.server_parts import configure_logs
 from jobmanager.store.database import open_database
 from jobmanager.store.embedded import EmbeddedPostgres
 from tests.support.cluster import Cluster, PlayedRunner, a_cluster
@@ -61,7 +61,7 @@ _REGION: dict[str, Any] = {
 
 
 async def main(directory: Path, jobs: int, checkpoints: int) -> None:
-    server._configure_logs(Secrets())
+    configure_logs(Secrets())
     postgres = EmbeddedPostgres.start(directory / "postgres")
     database = open_database(postgres.url)
     try:

@@ -18,6 +18,7 @@ from jobmanager.core.redaction import Secrets
 from jobmanager.early_start import EarlyStart
 from jobmanager.launchers import processes
 from jobmanager.launchers.local import LocalLauncher
+from jobmanager.server_parts import configure_logs
 from jobmanager.services.ports.runners import Launched, Runner
 from jobmanager.settings import Settings
 
@@ -47,7 +48,7 @@ class NoProcesses(LocalLauncher):
 
 
 async def main(directory: Path) -> None:
-    server._configure_logs(Secrets())
+    configure_logs(Secrets())
     settings = Settings(
         data_dir=directory, port=0, warm_runners=0, most_connections=10_000, node="simulated"
     )

@@ -45,6 +45,18 @@ class Waits:
 AS_USUAL = Waits()
 
 
+@dataclass(frozen=True, slots=True)
+class PoolSize:
+    """How many connections there are, and how many more where these are not enough."""
+
+    kept: int = 10
+    more: int = 30
+
+
+READER_POOL = PoolSize(kept=4, more=14)
+"""Of a reader process: its reads, and the look-ups of tokens."""
+
+
 class Database:
     """The engines and their sessions. `open_database` makes a `Database`, `close` ends it."""
 
@@ -102,12 +114,16 @@ class Database:
         await self.engine.dispose()
 
 
-def open_database(url: str | URL, waits: Waits = AS_USUAL) -> Database:
+def open_database(
+    url: str | URL,
+    waits: Waits = AS_USUAL,
+    pool: PoolSize = PoolSize(),  # noqa: B008 (frozen)
+) -> Database:
     """Open the pools for `url`, any Postgres URL."""
     psycopg_url = parse_url(url) if isinstance(url, str) else url
     # The lease has connections of its own: a flood of requests must not end the leadership.
     return Database(
-        _engine(psycopg_url, 10, 30, waits.connection, waits.idle_in_transaction),
+        _engine(psycopg_url, pool.kept, pool.more, waits.connection, waits.idle_in_transaction),
         _engine(psycopg_url, 1, 1, waits.lease_connection, waits.idle_in_transaction),
     )
 
