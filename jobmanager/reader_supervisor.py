@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,7 +55,7 @@ class ReaderStart:
 
 
 @dataclass
-class _Reader:
+class _KnownReader:
     number: int
     process: subprocess.Popen[bytes] | None = None
     channel: ReaderChannel | None = None
@@ -76,13 +77,16 @@ class ReaderProcesses:
     http: HttpServer
     figures: FiguresOfReaders
     seconds: Callable[[], float] = time.monotonic
-    _readers: list[_Reader] = field(default_factory=list, init=False)
+    _readers: list[_KnownReader] = field(default_factory=list, init=False)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _is_ending: bool = field(default=False, init=False)
+    _thread: ThreadPoolExecutor = field(init=False)
+    """Readers die with the thread that starts them: it lives as long as this process."""
 
     def __post_init__(self) -> None:
         self.figures.wanted = self.settings.readers
-        self._readers = [_Reader(number) for number in range(1, self.settings.readers + 1)]
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="readers")
+        self._readers = [_KnownReader(number) for number in range(1, self.settings.readers + 1)]
 
     async def run_once(self) -> None:
         """Start readers that are missing, and end those that do not answer."""
@@ -90,7 +94,7 @@ class ReaderProcesses:
             if one.process is not None and one.process.poll() is not None:
                 self._note_end(one)
             if one.process is None and not self._is_ending and self.seconds() >= one.start_at:
-                self._start(one)
+                await self._start(one)
             if one.channel is not None:
                 self._look_after(one)
 
@@ -115,19 +119,20 @@ class ReaderProcesses:
                 if self.seconds() > deadline:
                     one.process.kill()
                 await asyncio.sleep(0.02)
+        self._thread.shutdown(wait=False)
         for task in self._tasks:
             task.cancel()
 
-    def _start(self, one: _Reader) -> None:
+    async def _start(self, one: _KnownReader) -> None:
         here, there = socket.socketpair()
         files = self.listener.fileno(), there.fileno()
+        loop = asyncio.get_running_loop()
         with there:
-            one.process = subprocess.Popen(
-                [sys.executable, "-m", "jobmanager.reader_main", *map(str, files)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=files,
-            )
+            one.process = await loop.run_in_executor(self._thread, _process, *files)
+        if self._is_ending:
+            one.process.kill()
+            here.close()
+            return
         self.figures.starts += 1
         one.unheard = 0
         one.channel = channel = ReaderChannel(
@@ -145,7 +150,7 @@ class ReaderProcesses:
         )
         channel.send({"kind": "start"}, pickle.dumps(start))
 
-    def _look_after(self, one: _Reader) -> None:
+    def _look_after(self, one: _KnownReader) -> None:
         assert one.channel is not None
         one.unheard += 1
         figures = self.figures.current.get(one.number)
@@ -159,12 +164,12 @@ class ReaderProcesses:
             told = {"now": self.clock().isoformat(), "seconds": boot_seconds()}
             one.channel.send({"kind": "time", **told})
 
-    def _kill(self, one: _Reader, why: str) -> None:
+    def _kill(self, one: _KnownReader, why: str) -> None:
         _log.warning("reader killed", reader=one.number, why=why)
         if one.channel is not None:
             one.channel.close()
 
-    def _take(self, one: _Reader, message: ChannelMessage) -> None:
+    def _take(self, one: _KnownReader, message: ChannelMessage) -> None:
         match message.head["kind"]:
             case "handover":
                 assert message.file is not None
@@ -181,7 +186,7 @@ class ReaderProcesses:
                 one.failures = 0
                 self.figures.current[one.number] = figures_in(message.head["figures"])
 
-    def _note_closed(self, one: _Reader) -> None:
+    def _note_closed(self, one: _KnownReader) -> None:
         """The channel is closed: a reader that still runs is of no use."""
         one.channel, one.is_ready = None, False
         self.figures.ended(one.number)
@@ -192,7 +197,7 @@ class ReaderProcesses:
         if not any(other.is_ready for other in self._readers):
             self._begin(self.http.accept())
 
-    def _note_end(self, one: _Reader) -> None:
+    def _note_end(self, one: _KnownReader) -> None:
         assert one.process is not None
         code, one.process = one.process.returncode, None
         if one.channel is not None:
@@ -212,3 +217,12 @@ class ReaderProcesses:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.warning("connection not taken over", error=f"{type(error).__name__}: {error}")
+
+
+def _process(listener: int, channel: int) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "jobmanager.reader_main", str(listener), str(channel)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        pass_fds=(listener, channel),
+    )
