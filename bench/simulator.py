@@ -8,7 +8,8 @@ sends heartbeats, waits for directives and acks every barrier a moment later, on
 its own. Meanwhile clients read. Reported are the time of a checkpoint from its trigger to its
 completion (from Postgres), missed checkpoints, the latency of reads, and CPU and memory.
 
-With `--follower` a second server runs on the same Postgres and answers the reads.
+With `--readers N` the server has reader processes. With `--follower` a second server runs on the
+same Postgres and answers the reads.
 """
 
 import argparse
@@ -52,13 +53,14 @@ def main() -> None:
     parser.add_argument("jobs", type=int, nargs="?", default=1000)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--follower", action="store_true", help="readers ask a second server")
+    parser.add_argument("--readers", type=int, default=0, help="reader processes of the server")
     parser.add_argument("--only-submit", action="store_true", help="end when all jobs run")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hgbench", ignore_cleanup_errors=True) as name:
         directory = Path(name)
         with (directory / "server.log").open("w") as log:
             server = subprocess.Popen(
-                [sys.executable, "-m", "bench.simulated_server", name],
+                [sys.executable, "-m", "bench.simulated_server", name, str(arguments.readers)],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -276,9 +278,14 @@ class Simulation:
         times = self._server.cpu_times()
         return {
             "cpu": times.user + times.system,
+            "readers": self._cpu_of_readers(),
             "memory": self._server.memory_info().rss / 1e6,
             "database": size[0] / 1e6,
         }
+
+    def _cpu_of_readers(self) -> float:
+        found = [one for one in self._server.children() if "reader_main" in " ".join(one.cmdline())]
+        return sum(sum(one.cpu_times()[:2]) for one in found)
 
     def _postgres(self) -> str:
         return EmbeddedPostgres.start(self._directory / "postgres").url
@@ -333,6 +340,8 @@ class Simulation:
             ["heartbeats a second", f"{len(self.beat_times) / seconds:.0f}"],
             ["GET, p50 / p99 / most, s", _quantiles(self.reads)],
             ["the server's share of a core", f"{(after['cpu'] - before['cpu']) / seconds:.2f}"],
+            ["the readers' share of a core",
+             f"{(after['readers'] - before['readers']) / seconds:.2f}"],
             ["memory of the server, MB", f"{before['memory']:.0f} to {after['memory']:.0f}"],
             ["the database grew by, MB a minute",
              f"{(after['database'] - before['database']) / seconds * 60:.1f}"],
