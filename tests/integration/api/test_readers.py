@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -28,6 +29,7 @@ from tests.support.server import eventually
 from tests.support.streams import context_of
 
 RULES = sorted(one.path for one in ROUTE_RULES if one.method == "GET")
+SOON = timedelta(seconds=4)
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +209,7 @@ def test_the_metrics_tell_of_the_readers(served: ServedCluster) -> None:
 def guarded(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedCluster]:
     """A server with a reader that needs tokens."""
     directory = tmp_path_factory.mktemp("guarded")
-    settings = settings_in(directory, readers=1, require_tokens=True)
+    settings = settings_in(directory, readers=1, require_tokens=True, head_timeout=SOON)
 
     def need_tokens(cluster: Cluster) -> None:
         access = AccessControl(cluster.database.tokens, cluster.clock, needs_tokens=True)
@@ -266,6 +268,23 @@ def timeless(answer: Any) -> Any:
         clocked = ("duration", "now", "since", "until")
         return {name: timeless(one) for name, one in answer.items() if name not in clocked}
     return [timeless(one) for one in answer] if isinstance(answer, list) else answer
+
+
+@pytest.mark.parametrize("before", [b"", b"GET /jobs HTTP/1.1\r\nHost: localhost\r\n\r\n"])
+def test_a_head_that_does_not_end_is_given_up(guarded: ServedCluster, before: bytes) -> None:
+    """As the first request of a connection, and as a later one."""
+    with connected(guarded) as client:
+        if before:
+            client.sendall(before)
+            assert answer_on(client)[0] == 401
+        client.sendall(b"GET /jobs HTTP/1.1\r\nHost: local")
+        status, _ = answer_on(client)
+        assert status == 408
+
+
+def test_a_connection_that_says_nothing_is_closed(guarded: ServedCluster) -> None:
+    with connected(guarded) as client:
+        assert client.recv(1) == b""
 
 
 # ── raw connections ───────────────────────────────────────────────────────────
