@@ -1,88 +1,113 @@
-"""What a read costs: its time, and the CPU time of the server for it.
+"""What a read costs: its time, and the CPU time of the server and of Postgres for it.
 
-    python -m bench.reads [--jobs 5] [--requests 500]
+    python -m bench.reads [--jobs 100] [--checkpoints 100] [--requests 500]
 
-A server of its own with some jobs that have ended; each of them starts a process first, so take
-few. One client asks on one connection, for each route in turn. CPU time is less noisy than time:
-compare it on a machine that has other work, too.
+A server with jobs that run and have checkpoints (`bench.read_server`). One client asks on one
+connection, for each route in turn. CPU time is less noisy than time: compare it on a machine that
+has other work, too.
 """
 
 import argparse
+import json
+import socket
 import statistics
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import httpx
 import psutil
 
-from bench.support import a_server, table
+from bench.support import table
 
-_ROUTES = (
+ROUTES = (
     "/healthz",
     "/jobs",
     "/jobs/overview",
+    "/v1/jobs/summary",
     "/jobs/{job}",
     "/v1/jobs/{job}/status",
+    "/jobs/{job}/checkpoints",
+    "/v1/jobs/{first}/checkpoints",
     "/overview",
 )
-_WARM_UP = 50
+_WARM_UP = 30
 
 
-def _job(number: int) -> dict[str, object]:
-    return {
-        "name": f"job {number}",
-        "mode": "batch",
-        "vertices": [
-            {
-                "id": "rows",
-                "op": "source",
-                "connector": "table",
-                "schema": "n BIGINT",
-                "rows": [{"n": 1}],
-            },
-            {"id": "out", "op": "sink", "inputs": ["rows"], "connector": "blackhole"},
-        ],
-    }
+@contextmanager
+def a_read_server(jobs: int, checkpoints: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Its process id, its URL and the ids of its jobs."""
+    options = ["--jobs", str(jobs), "--checkpoints", str(checkpoints)]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "bench.read_server", *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    assert server.stdin is not None
+    try:
+        yield server.pid, json.loads(server.stdout.readline())
+    finally:
+        server.stdin.close()
+        server.wait(60)
 
 
-def _measured(client: httpx.Client, path: str, requests: int, pid: int) -> list[str]:
-    for _ in range(_WARM_UP):
-        client.get(path).raise_for_status()
-    process = psutil.Process(pid)
-    before = process.cpu_times()
-    took = []
-    for _ in range(requests):
-        began = time.perf_counter()
-        client.get(path)
-        took.append(1000 * (time.perf_counter() - began))
-    after = process.cpu_times()
-    cpu = 1000 * (after.user + after.system - before.user - before.system) / requests
+def _cpu(processes: list[psutil.Process]) -> float:
+    times = [one.cpu_times() for one in processes]
+    return sum(one.user + one.system for one in times)
+
+
+def _measured(url: str, path: str, requests: int, pid: int) -> list[str]:
+    server = psutil.Process(pid)
+    found = httpx.get(url + path, trust_env=False, timeout=60).raise_for_status()
+    with socket.create_connection(httpx.URL(url).netloc.decode().split(":")) as connection:  # type: ignore[arg-type]
+        call = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+        stream = connection.makefile("rb")
+        for _ in range(_WARM_UP):
+            _call(connection, stream, call)
+        others = [one for one in psutil.process_iter() if "postgres" in one.name()]
+        before, of_postgres = _cpu([server]), _cpu(others)
+        took = []
+        for _ in range(requests):
+            began = time.perf_counter()
+            _call(connection, stream, call)
+            took.append(1000 * (time.perf_counter() - began))
+        cpu = 1000 * (_cpu([server]) - before) / requests
+        postgres = 1000 * (_cpu(others) - of_postgres) / requests
     p99 = statistics.quantiles(took, n=100)[98]
-    return [f"{statistics.median(took):.1f}", f"{p99:.1f}", f"{cpu:.2f}"]
+    figures = [f"{statistics.median(took):.1f}", f"{p99:.1f}", f"{cpu:.2f}", f"{postgres:.2f}"]
+    return [*figures, f"{len(found.content) / 1000:.1f}"]
 
 
-def main(jobs: int, requests: int) -> None:
-    with (
-        a_server("--warm-runners", "0") as server,
-        httpx.Client(base_url=server.url, trust_env=False, timeout=60) as client,
-    ):
-        ids = []
-        for number in range(jobs):
-            answer = client.post("/v1/jobs", json=_job(number))
-            answer.raise_for_status()
-            ids.append(answer.json()["jobid"])
-            client.patch(f"/jobs/{ids[-1]}").raise_for_status()
-        for job in ids:
-            server.until_state(job, "cancelled")
+def _call(connection: socket.socket, stream: Any, call: bytes) -> None:
+    connection.sendall(call)
+    length = 0
+    while (line := stream.readline()) != b"\r\n":
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            length = int(value)
+    stream.read(length)
+
+
+def main(jobs: int, checkpoints: int, requests: int) -> None:
+    with a_read_server(jobs, checkpoints) as (pid, told):
+        ids = told["jobs"]
         rows = []
-        for route in _ROUTES:
-            found = _measured(client, route.format(job=ids[-1]), requests, server.pid)
-            rows.append([f"GET {route}", *found])
-    table(["", "p50, ms", "p99, ms", "CPU of the server, ms"], rows, "reads")
+        for route in ROUTES:
+            path = route.format(job=ids[-1], first=ids[0])
+            rows.append([f"GET {route}", *_measured(told["url"], path, requests, pid)])
+    header = ["", "p50, ms", "p99, ms", "CPU of the server, ms", "CPU of Postgres, ms", "kB"]
+    table(header, rows, "reads")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=100)
+    parser.add_argument("--checkpoints", type=int, default=100)
     parser.add_argument("--requests", type=int, default=500)
     given = parser.parse_args()
-    main(given.jobs, given.requests)
+    main(given.jobs, given.checkpoints, given.requests)

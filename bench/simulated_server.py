@@ -1,6 +1,6 @@
 """A server with simulated runners: everything is real except the processes it would start.
 
-    python -m bench.simulated_server DATA_DIR
+    python -m bench.simulated_server DATA_DIR READERS
 
 The simulator of the runners finds each runner's id and secret in DATA_DIR/launched.jsonl.
 """
@@ -18,6 +18,7 @@ from jobmanager.core.redaction import Secrets
 from jobmanager.early_start import EarlyStart
 from jobmanager.launchers import processes
 from jobmanager.launchers.local import LocalLauncher
+from jobmanager.server_parts import configure_logs
 from jobmanager.services.ports.runners import Launched, Runner
 from jobmanager.settings import Settings
 
@@ -46,11 +47,12 @@ class NoProcesses(LocalLauncher):
         return "nothing to kill"
 
 
-async def main(directory: Path) -> None:
-    server._configure_logs(Secrets())
+async def main(directory: Path, readers: int = 0) -> None:
+    configure_logs(Secrets())
     settings = Settings(
-        data_dir=directory, port=0, warm_runners=0, most_connections=10_000, node="simulated"
-    )
+        data_dir=directory, port=0, warm_runners=0, readers=readers, most_connections=10_000,
+        node="simulated",
+    )  # fmt: skip
     stop = server._stop_on_signals()
     async with AsyncExitStack() as stack:
         early = stack.enter_context(closing(EarlyStart(settings)))
@@ -64,4 +66,4 @@ async def main(directory: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]).resolve()))
+    asyncio.run(main(Path(sys.argv[1]).resolve(), int(sys.argv[2])))

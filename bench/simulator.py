@@ -8,7 +8,8 @@ sends heartbeats, waits for directives and acks every barrier a moment later, on
 its own. Meanwhile clients read. Reported are the time of a checkpoint from its trigger to its
 completion (from Postgres), missed checkpoints, the latency of reads, and CPU and memory.
 
-With `--follower` a second server runs on the same Postgres and answers the reads.
+With `--readers N` the server has reader processes. With `--follower` a second server runs on the
+same Postgres and answers the reads.
 """
 
 import argparse
@@ -52,12 +53,14 @@ def main() -> None:
     parser.add_argument("jobs", type=int, nargs="?", default=1000)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--follower", action="store_true", help="readers ask a second server")
+    parser.add_argument("--readers", type=int, default=0, help="reader processes of the server")
+    parser.add_argument("--only-submit", action="store_true", help="end when all jobs run")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hgbench", ignore_cleanup_errors=True) as name:
         directory = Path(name)
         with (directory / "server.log").open("w") as log:
             server = subprocess.Popen(
-                [sys.executable, "-m", "bench.simulated_server", name],
+                [sys.executable, "-m", "bench.simulated_server", name, str(arguments.readers)],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -67,7 +70,8 @@ def main() -> None:
             url = server.stdout.readline().strip()
             simulation = Simulation(url, directory, server.pid, arguments.jobs)
             with a_follower(directory) if arguments.follower else nullcontext(url) as asked:
-                asyncio.run(simulation.run(arguments.seconds, asked))
+                run = simulation.submit if arguments.only_submit else simulation.run
+                asyncio.run(run(arguments.seconds, asked))
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait(60)
@@ -100,18 +104,7 @@ class Simulation:
         self._ids: list[str] = []
         self._played: dict[str, asyncio.Task[None]] = {}
         self._document = a_document()
-        graph = graph_document.parse(self._document)
-        self._subtasks = [
-            {
-                "region": ref.region,
-                "vertex": ref.vertex,
-                "subtask": ref.subtask,
-                "kind": str(kind),
-                "bytes": 1000,
-                "key_groups": list(range(ref.subtask, 720, PARALLELISM)) if kind == "state" else [],
-            }
-            for ref, kind in awaited(graph, PARALLELISM).items()
-        ]
+        self._subtasks = subtasks_of(self._document)
         self._about: dict[str, dict[str, Any]] = {}
         """Which attempt a runner has."""
         self._acking: set[asyncio.Task[None]] = set()
@@ -121,14 +114,24 @@ class Simulation:
         self.ack_times: list[float] = []
         self.beat_times: list[float] = []
 
-    async def run(self, seconds: float, asked: str) -> None:
-        began = time.monotonic()
-        watching = asyncio.create_task(self._play_all())
+    async def submit(self, seconds: float = 0, asked: str = "") -> None:
+        """Returns when all jobs are submitted and their runners launched."""
+        began, before = time.monotonic(), self._server.cpu_times()
+        self._watching = asyncio.create_task(self._play_all())
         gate = asyncio.Semaphore(_SUBMIT_AT_ONCE)
         await asyncio.gather(*(self._submit(gate, n) for n in range(self._jobs)))
+        submitted = time.monotonic() - began
         while len(self._played) < self._jobs:  # noqa: ASYNC110 (another process writes them down)
             await asyncio.sleep(0.2)
-        say(f"{self._jobs} jobs submitted and launched in {time.monotonic() - began:.0f} s")
+        took, after = time.monotonic() - began, self._server.cpu_times()
+        cpu = after.user + after.system - before.user - before.system
+        say(
+            f"{self._jobs} jobs submitted in {submitted:.1f} s, submitted and launched in "
+            f"{took:.1f} s; CPU of the server {1000 * cpu / self._jobs:.1f} ms a job"
+        )
+
+    async def run(self, seconds: float, asked: str) -> None:
+        await self.submit()
         await asyncio.sleep(2 * INTERVAL)  # until all of them have had their first one
         before = self._measure()
         self.reads, self.ack_times, self.beat_times, self.problems = [], [], [], Counter()
@@ -137,7 +140,7 @@ class Simulation:
         await asyncio.sleep(seconds)
         reading.cancel()
         self._report(seconds, since, acked, before, self._measure())
-        for task in (watching, *self._played.values()):
+        for task in (self._watching, *self._played.values()):
             task.cancel()
 
     async def _submit(self, gate: asyncio.Semaphore, number: int) -> None:
@@ -275,9 +278,14 @@ class Simulation:
         times = self._server.cpu_times()
         return {
             "cpu": times.user + times.system,
+            "readers": self._cpu_of_readers(),
             "memory": self._server.memory_info().rss / 1e6,
             "database": size[0] / 1e6,
         }
+
+    def _cpu_of_readers(self) -> float:
+        found = [one for one in self._server.children() if "reader_main" in " ".join(one.cmdline())]
+        return sum(sum(one.cpu_times()[:2]) for one in found)
 
     def _postgres(self) -> str:
         return EmbeddedPostgres.start(self._directory / "postgres").url
@@ -332,6 +340,8 @@ class Simulation:
             ["heartbeats a second", f"{len(self.beat_times) / seconds:.0f}"],
             ["GET, p50 / p99 / most, s", _quantiles(self.reads)],
             ["the server's share of a core", f"{(after['cpu'] - before['cpu']) / seconds:.2f}"],
+            ["the readers' share of a core",
+             f"{(after['readers'] - before['readers']) / seconds:.2f}"],
             ["memory of the server, MB", f"{before['memory']:.0f} to {after['memory']:.0f}"],
             ["the database grew by, MB a minute",
              f"{(after['database'] - before['database']) / seconds * 60:.1f}"],
@@ -373,6 +383,21 @@ def a_document() -> dict[str, Any]:
              "parallelism": 1},
         ],
     }  # fmt: skip
+
+
+def subtasks_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The acks of all subtasks of a job with this graph."""
+    return [
+        {
+            "region": ref.region,
+            "vertex": ref.vertex,
+            "subtask": ref.subtask,
+            "kind": str(kind),
+            "bytes": 1000,
+            "key_groups": list(range(ref.subtask, 720, PARALLELISM)) if kind == "state" else [],
+        }
+        for ref, kind in awaited(graph_document.parse(document), PARALLELISM).items()
+    ]
 
 
 def _quantiles(values: Sequence[float]) -> str:

@@ -100,6 +100,16 @@ def serve(
             "storage if --storage is given, else in the data dir]",
         ),
     ] = None,
+    readers: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=16,
+            metavar="N",
+            help="Processes that answer reads on the same port, so that many jobs and many "
+            "readers do not slow each other down. [default: 0]",
+        ),
+    ] = None,
     warm_runners: Annotated[
         int | None,
         typer.Option(
@@ -267,6 +277,7 @@ def serve(
         checkpoints=checkpoints,
         spark_master=spark_master,
         data_root=data_root,
+        readers=readers,
         warm_runners=warm_runners,
         runner_reuse=runner_reuse,
         shared_jobs=shared_jobs,

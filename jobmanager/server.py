@@ -11,19 +11,15 @@ import json
 import os
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TextIO, cast
 
 import httpx
 import structlog
-import uvicorn
 from fastapi import FastAPI
-from structlog.typing import EventDict
 
 from jobmanager import memory_return
 from jobmanager.api.app import make_app
@@ -31,6 +27,7 @@ from jobmanager.api.context import ApiContext
 from jobmanager.api.forwarding import PATIENCE
 from jobmanager.api.http_connections import HttpServer
 from jobmanager.api.metrics import Meters
+from jobmanager.api.reader_figures import FiguresOfReaders
 from jobmanager.core.ids import JobManagerId
 from jobmanager.core.life.lease import Term
 from jobmanager.core.redaction import Secrets
@@ -39,8 +36,6 @@ from jobmanager.core.snapshots.storage_uri import local_path
 from jobmanager.cycle_collection import collect_rarely
 from jobmanager.early_start import CannotStart as CannotStart
 from jobmanager.early_start import EarlyStart, launcher_of
-from jobmanager.files.log_stream import LogStream
-from jobmanager.files.open_files import room_for_connections
 from jobmanager.files.own_threads import in_own_thread
 from jobmanager.files.snapshot_storage import FileSnapshotStorage
 from jobmanager.launchers.inspector import LocalInspector
@@ -50,13 +45,15 @@ from jobmanager.loops.access_pruner import AccessPruner
 from jobmanager.loops.leadership import Leadership, Timing
 from jobmanager.loops.leftovers import EVERY_SECONDS, Leftovers
 from jobmanager.loops.ticker import tick
-from jobmanager.protocol.tls_trust import CIPHERS, trust_in
+from jobmanager.protocol.tls_trust import trust_in
+from jobmanager.reader_supervisor import EVERY_SECONDS as READERS_EVERY
+from jobmanager.reader_supervisor import ReaderProcesses
+from jobmanager.server_parts import BACKLOG, configure_logs, http_server, run_settings_of
 from jobmanager.services import jobs
 from jobmanager.services.access_control import AccessControl
 from jobmanager.services.batched_checkpoints import Acks
 from jobmanager.services.clock import SteadyClock, boot_seconds, utc_now
 from jobmanager.services.directive_polls import DirectivePolls
-from jobmanager.services.directives import RunSettings
 from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL, EventHub
 from jobmanager.services.heartbeats import Heartbeats
 from jobmanager.services.ports.leadership import JobManager
@@ -77,7 +74,6 @@ from jobmanager.tls_files import UnusableTls, check_certificate, check_files
 _log = structlog.get_logger(__name__)
 _STOP_JOBS_WITHIN = 60.0
 _ADDRESS_WITHIN = 1.0
-_BACKLOG = 2048
 _EVERY_ADDRESS = ("0.0.0.0", "::")
 _TO_LEADER = httpx.Limits(max_connections=1000, max_keepalive_connections=50)
 
@@ -88,7 +84,7 @@ def serve(settings: Settings, early: EarlyStart, announce: Callable[["ServerRead
     Raises `CannotStart`.
     """
     memory_return.use_few_heaps()
-    _configure_logs(early.secrets)
+    configure_logs(early.secrets)
     try:
         asyncio.run(_serve(settings, early, announce))
     except UnusableTls as error:
@@ -193,6 +189,7 @@ class Server:
             hear_time=self._clock.hear,
             catch_up=self._catch_up,
         )
+        self._figures_of_readers = FiguresOfReaders()
         self._access = AccessControl(database.tokens, self._clock, settings.exposure.needs_tokens)
         database.on_commit = self._wakeups.wake
         database.leader = lambda: self._leadership.term
@@ -223,7 +220,9 @@ class Server:
     ) -> None:
         http = http_server(app, self._settings)
         context: ApiContext = app.state.context
-        context.meters.watch(http.open_connections)
+        context.meters.watch(http.open_connections, self._figures_of_readers)
+        readers = self._readers_of(http)
+        self._access.on_revoke = readers.forget_tokens
         # Before the first request, so that a single server leads from its first request on.
         await self._leadership.run_once()
         serving = asyncio.create_task(http.serve(sockets=[self._listener]), name="http")
@@ -232,6 +231,7 @@ class Server:
         events = self._start_events(stop_leading)
         events.append(self._start_leftovers(stop_leading))
         events.append(self._start_memory_return(stop_leading))
+        events.append(asyncio.create_task(tick("readers", readers, READERS_EVERY, stop_leading)))
         first = await self._access.create_first_admin()
         collect_rarely()
         announce(
@@ -252,6 +252,7 @@ class Server:
             await leading
             await self._leadership.resign()
             await self._inspector.close()
+            await readers.close()
             http.should_exit = True
             self._wakeups.wake_all()
             self._events.close()
@@ -300,19 +301,7 @@ class Server:
 
     def _context(self, to_leader: httpx.AsyncClient) -> ApiContext:
         units = self._database.unit_of_work
-        secrets_dir = self._settings.secrets_directory
-        places = RunSettings(
-            spark_master=self._settings.spark_master,
-            storage=self._settings.storage_uri,
-            data_root=str(self._settings.files_root),
-            checkpoints=self._settings.checkpoints,
-            uploads=self._settings.upload_limits,
-            paths=self._settings.path_rules,
-            connectors=self._connectors,
-            secrets_dir=secrets_dir.as_uri() if secrets_dir else None,
-            secrets_command=self._settings.secrets_command,
-            shared_jobs=self._settings.shared_jobs,
-        )
+        places = run_settings_of(self._settings, self._connectors)
         return ApiContext(
             units=units,
             storage=self._storage,
@@ -352,6 +341,18 @@ class Server:
             asyncio.create_task(tick("events", hub, 1.0, stop, hub.wake)),
             asyncio.create_task(listen(url, channels, hub.hear, hub.wake.set, stop)),
         ]
+
+    def _readers_of(self, http: HttpServer) -> ReaderProcesses:
+        return ReaderProcesses(
+            settings=self._settings,
+            database_url=self._database.engine.url.render_as_string(hide_password=False),
+            host_names=self._host_names(),
+            me=self._me,
+            listener=self._listener,
+            clock=self._clock,
+            http=http,
+            figures=self._figures_of_readers,
+        )
 
     def _start_leftovers(self, stop: asyncio.Event) -> asyncio.Task[None]:
         keep, units = self._settings.keep_history, self._database.unit_of_work
@@ -395,28 +396,6 @@ def _write_addresses(path: Path, urls: Sequence[str]) -> None:
     new.replace(path)
 
 
-def http_server(app: FastAPI, settings: Settings) -> HttpServer:
-    return HttpServer(
-        uvicorn.Config(
-            app,
-            http="httptools",
-            ws="none",
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            timeout_graceful_shutdown=3,
-            # Uvicorn would believe what anybody on this machine says of where a request came from.
-            proxy_headers=bool(settings.trusted_proxies),
-            forwarded_allow_ips=list(settings.trusted_proxies),
-            ssl_certfile=settings.tls_cert,
-            ssl_keyfile=settings.tls_key,
-            ssl_ciphers=CIPHERS,
-            backlog=_BACKLOG,
-        ),
-        replace(settings.connection_limits, most=room_for_connections(settings.most_connections)),
-    )
-
-
 def _described(myself: JobManagerId, url: str, node: str) -> JobManager:
     now = utc_now()
     return JobManager(
@@ -437,7 +416,7 @@ def _listen(settings: Settings) -> Iterator[socket.socket]:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))
-        listener.listen(_BACKLOG)  # a client that was told the server is ready must not be refused
+        listener.listen(BACKLOG)  # a client that was told the server is ready must not be refused
     except OSError as error:
         listener.close()
         raise CannotStart(
@@ -489,23 +468,3 @@ def _stop_on_signals() -> asyncio.Event:
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     return stop
-
-
-def _configure_logs(secrets: Secrets) -> None:
-    def without_secrets(logger: Any, name: str, event: EventDict) -> EventDict:
-        return {
-            key: secrets.hidden(value) if isinstance(value, str) else value
-            for key, value in event.items()
-        }
-
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            without_secrets,
-            structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, LogStream(sys.stderr))),
-        cache_logger_on_first_use=True,
-    )

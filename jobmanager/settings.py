@@ -63,6 +63,9 @@ class Settings(BaseSettings):
     )
     spark_master: str = Field(default_factory=lambda: f"local[{max(2, os.cpu_count() or 2)}]")
     warm_runners: int = Field(1, ge=0, le=64, description="Processes kept ready for jobs to come.")
+    readers: int = Field(
+        0, ge=0, le=16, description="Processes that answer reads beside the server's own."
+    )
     runner_reuse: int = Field(
         20, ge=0, le=10_000, description="Jobs that a runner's process serves before it ends."
     )

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobmanager.api import problems
 from jobmanager.api.audit_trail import MatchedRule, entry_of
-from jobmanager.api.context import CALLER, RULE, ApiContext
+from jobmanager.api.context import CALLER, ROUTE, RULE, ApiContext
 from jobmanager.core.access.callers import Caller, refusal_of_role
 from jobmanager.core.access.roles import Role
 from jobmanager.core.access.route_rules import rule_for
@@ -34,7 +34,7 @@ class AccessGate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        found = rule_for(scope["method"], scope["path"])
+        scope[ROUTE] = found = rule_for(scope["method"], scope["path"])
         if found is not None and not isinstance(found[0].needs, Role):
             await self._app(scope, receive, send)
             return

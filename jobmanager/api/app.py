@@ -34,6 +34,7 @@ from jobmanager.api import (
 from jobmanager.api.access import AccessGate
 from jobmanager.api.audit_trail import AuditTrail
 from jobmanager.api.browser_safety import BrowserSafety
+from jobmanager.api.conditional_reads import ConditionalReads
 from jobmanager.api.flink import absent as flink_absent
 from jobmanager.api.flink import accumulators as flink_accumulators
 from jobmanager.api.flink import applications as flink_applications
@@ -52,6 +53,7 @@ from jobmanager.api.flink import vertices as flink_vertices
 from jobmanager.api.flink import yarn as flink_yarn
 from jobmanager.api.forwarding import Forwarding
 from jobmanager.api.limits import BODY_IDLE, BODY_WITHIN, BodyLimit, Gate, Lane, default_lanes
+from jobmanager.api.route_index import RouteIndex
 from jobmanager.api.security_headers import SecurityHeaders
 from jobmanager.core.artifact import UploadLimits
 
@@ -112,6 +114,7 @@ def make_app(
     )
     problems.install(app, _ROUTERS)
     # The middleware added last runs first: a body is read before its request waits or is forwarded.
+    app.add_middleware(ConditionalReads)
     app.add_middleware(AuditTrail)
     app.add_middleware(Forwarding)
     app.add_middleware(Gate, lanes=lanes())
@@ -132,4 +135,5 @@ def make_app(
         app.include_router(router, prefix="/v1", include_in_schema=False)
     app.include_router(dashboard.router)
     openapi.install(app)
+    RouteIndex(app.router).install()
     return app

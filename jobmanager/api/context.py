@@ -34,6 +34,8 @@ CALLER = "headgate.caller"
 """Key of the request's scope: the caller. It is set before the route is called."""
 RULE = "headgate.rule"
 """Key of the request's scope: the rule of the route, and the parameters in the path."""
+ROUTE = "headgate.route"
+"""Key of the request's scope: as `RULE`, also for routes that need no user's role."""
 SUBJECT = "headgate.subject"
 """Key of the request's scope: the subject for the audit, if the path does not name it."""
 

@@ -50,12 +50,22 @@ class HttpServer(uvicorn.Server):
         )
         self._logged_at = float("-inf")
         self._logged: dict[str, int] = {}
+        self.servers: list[asyncio.Server] = []
+        self._listeners: list[socket.socket] = []
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._listeners = list(sockets or ())
+        await self.accept()
+        self.started = True
+
+    async def accept(self) -> None:
+        """Accept connections; nothing happens if they are accepted already."""
+        if self.servers or self.should_exit:
+            return
         loop, ssl = asyncio.get_running_loop(), self.config.ssl
         handshake = self.open_connections.limits.head_within if ssl else None
         self.servers = [
@@ -67,9 +77,24 @@ class HttpServer(uvicorn.Server):
                 ssl_handshake_timeout=handshake,
                 ssl_shutdown_timeout=handshake,
             )
-            for one in sockets or ()
+            for one in self._listeners
         ]
-        self.started = True
+
+    def leave_accepting(self) -> None:
+        """Leave new connections to other processes that have the same listening socket."""
+        for one in self.servers:
+            one.close()
+        self.servers = []
+
+    def make_connection(self) -> "GuardedConnection":
+        return GuardedConnection(self.config, self.server_state, self.open_connections)
+
+    def admit(self, made: "GuardedConnection") -> "GuardedConnection":
+        """Enter a new connection into the list of open connections."""
+        made.admission, victim = self.open_connections.admit(made, time.monotonic())
+        if victim is not None:
+            victim.end()
+        return made
 
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:
@@ -78,11 +103,7 @@ class HttpServer(uvicorn.Server):
 
     def _connection(self) -> "GuardedConnection":
         """Called for each connection that is accepted, with TLS before the handshake."""
-        made = GuardedConnection(self.config, self.server_state, self.open_connections)
-        made.admission, victim = self.open_connections.admit(made, time.monotonic())
-        if victim is not None:
-            victim.end()
-        return made
+        return self.admit(self.make_connection())
 
     def _sweep(self, now: float) -> None:
         for connection, phase in self.open_connections.overdue(now):
@@ -309,6 +330,10 @@ class LingeringTransport(asyncio.Transport):
         self._lingers = False
         self._thrown_away = 0
         self._end: asyncio.TimerHandle | None = None
+
+    @property
+    def inner(self) -> asyncio.Transport:
+        return self._inner
 
     def close(self, *, has_more: bool = False) -> None:
         if self._lingers or self._inner.is_closing():

@@ -12,6 +12,7 @@ from jobmanager.api import status as statuses
 from jobmanager.api.context import SUBJECT, Ctx, CurrentCaller, JobIdPath, Uow
 from jobmanager.api.flink.plan_shapes import plan_document
 from jobmanager.api.graph_body import GRAPH_BODY, resolved_document
+from jobmanager.api.json_answer import JsonAnswer
 from jobmanager.api.problems import FLINK, FLINK_ERRORS, GRAPH_FAULTS, fault_shape
 from jobmanager.api.shapes.flink.plans import JobPlan
 from jobmanager.api.shapes.jobs import (
@@ -144,17 +145,14 @@ async def graph(job_id: JobIdPath, uow: Uow) -> GraphResponse:
 @router.get(
     "/jobs/{jobid}/status",
     summary="Desired and observed state, and why",
+    response_model=StatusResponse,
     tags=[FLINK],
     responses=FLINK_ERRORS,
 )
-async def status(job_id: JobIdPath, uow: Uow) -> StatusResponse:
+async def status(job_id: JobIdPath, uow: Uow) -> JsonAnswer:
     async with uow:
-        stored = await uow.jobs.get(job_id)
-        attempt = await uow.attempts.get(job_id, stored.job.attempt)
-        runner = await uow.runners.of_attempt(job_id, stored.job.attempt)
-        restorable = await uow.checkpoints.restorable(job_id)
-        last = await uow.checkpoints.get(job_id, restorable[-1]) if restorable else None
-    return statuses.status_of(stored, attempt, runner, last)
+        found = await uow.job_reads.now(job_id)
+    return JsonAnswer(statuses.status_of(found))
 
 
 @router.get("/jobs/{jobid}/key-groups", summary="Which subtask owns which key groups")

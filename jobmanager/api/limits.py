@@ -61,6 +61,9 @@ class BodyLimit:
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
             await _refuse(MalformedRequest("the URL contains a NUL character"), scope, send)
             return
+        if is_read(scope) and not _has_body(scope):
+            await self._app(scope, receive, send)
+            return
         # An upload goes to disk: in memory there is only a piece of it.
         in_memory = _PIECE if is_upload(scope["path"]) else MOST_BODY_BYTES
         with SpooledTemporaryFile(in_memory) as body:
@@ -253,6 +256,14 @@ def _is_json(scope: Scope) -> bool:
 
 def is_read(scope: Scope) -> bool:
     return scope["method"] in ("GET", "HEAD", "OPTIONS")
+
+
+def _has_body(scope: Scope) -> bool:
+    headers = scope["headers"]
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+        for name, value in headers
+    )
 
 
 def _is_slow(path: str) -> bool:

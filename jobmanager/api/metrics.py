@@ -7,6 +7,7 @@ labelled with a job, and they disappear when the job ends.
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from importlib.metadata import version
@@ -21,6 +22,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from jobmanager.api.reader_figures import FiguresOfReaders
 from jobmanager.core.errors import StoreUnavailable
 from jobmanager.core.life.health import Health
 from jobmanager.core.life.job import JobStatus
@@ -68,13 +70,14 @@ class Meters:
         self._units = units
         self._events = events
         self._connections: OpenConnections[Any] | None = None
+        self._readers = FiguresOfReaders()
         self._figures: Figures | None = None
         self._read_at = float("-inf")
         self._reading = asyncio.Lock()
 
-    def watch(self, connections: OpenConnections[Any]) -> None:
-        """Show the connections of this server, too."""
-        self._connections = connections
+    def watch(self, connections: OpenConnections[Any], readers: FiguresOfReaders) -> None:
+        """Show the connections of this server, and its reader processes."""
+        self._connections, self._readers = connections, readers
 
     def acked(self, kind: str, after: timedelta, *, is_last: bool) -> None:
         self.acks.observe(after.total_seconds())
@@ -92,9 +95,10 @@ class Meters:
         )
         build = GaugeMetricFamily("headgate_build", "Always 1.", labels=["version"])
         build.add_metric([version("headgate")], 1)
-        told = [up, streams, build, *_of_leadership(term), *self.registry.collect()]
+        own = self._readers.with_requests(self.registry.collect())
+        told = [up, streams, build, *_of_leadership(term), *own, *self._readers.metrics()]
         if self._connections is not None:
-            told += _of_connections(self._connections)
+            told += _of_connections(self._connections, self._readers)
         return [*told, *_of_cluster(figures, now), *_of_jobs(figures, now)] if figures else told
 
     async def _read(self) -> Figures | None:
@@ -172,19 +176,22 @@ def _of_leadership(term: Term | None) -> Iterator[Metric]:
         yield GaugeMetricFamily("headgate_lease_term", "The term in which this server leads.", term)
 
 
-def _of_connections(connections: OpenConnections[Any]) -> Iterator[Metric]:
+def _of_connections(
+    connections: OpenConnections[Any], readers: FiguresOfReaders
+) -> Iterator[Metric]:
     there = GaugeMetricFamily(
         "headgate_http_connections", "Connections open on this server.", labels=["phase"]
     )
+    in_readers, by_readers = readers.phases(), Counter(readers.closed())
     for phase, count in connections.counts.items():
-        there.add_metric([phase], count)
+        there.add_metric([phase], count + in_readers.get(phase, 0))
     yield there
     closed = CounterMetricFamily(
         "headgate_http_connections_closed",
         "Connections that this server refused or broke off.",
         labels=["reason"],
     )
-    for reason, count in sorted(connections.closed_because.items()):
+    for reason, count in sorted((by_readers + Counter(connections.closed_because)).items()):
         closed.add_metric([reason], count)
     yield closed
 

@@ -16,11 +16,12 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
+from jobmanager.api.conditional_reads import is_conditional
 from jobmanager.api.shapes.events import EVENT_DATA
 from jobmanager.api.shapes.problems import FlinkErrors, Problem
 from jobmanager.api.shapes.shape import SCHEMAS, Shape
 from jobmanager.core.access.roles import Role
-from jobmanager.core.access.route_rules import NoRole, rule_for
+from jobmanager.core.access.route_rules import NoRole, RouteRule, rule_for
 
 _making = Lock()
 """Held while a document is made: until it is complete, nobody gets it."""
@@ -91,11 +92,22 @@ def _say_who_may(document: dict[str, Any]) -> None:
             found = rule_for(method.upper(), path)
             assert found is not None, f"{method} {path} is not in the table of rules"
             needs = found[0].needs
+            _say_what_is_conditional(found[0], operation)
             if isinstance(needs, Role):
                 operation["security"] = [{"token": []}, {}]
                 operation["x-headgate-role"] = needs.value
             else:
                 operation["security"] = [{"runner": []}] if needs is NoRole.RUNNER else []
+
+
+def _say_what_is_conditional(rule: RouteRule, operation: dict[str, Any]) -> None:
+    answer = operation["responses"].get("200", {})
+    if is_conditional(rule) and "application/json" in answer.get("content", {}):
+        tag = {"schema": {"type": "string"}, "description": "Names this answer."}
+        answer["headers"] = {"ETag": tag, **answer.get("headers", {})}
+        operation["responses"]["304"] = {
+            "description": "The client has the answer: its `If-None-Match` names the `ETag`"
+        }
 
 
 def _main() -> None:

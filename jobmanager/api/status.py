@@ -14,18 +14,13 @@ from jobmanager.core.crash_cost import crash_cost
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.graph.meta import JobMeta
 from jobmanager.core.life.job import JobStatus
-from jobmanager.core.life.records import StoredAttempt, StoredCheckpoint, StoredJob
+from jobmanager.core.life.records import StoredAttempt, StoredJob
 from jobmanager.core.progress import largest_lag_ms
-from jobmanager.services.ports.runners import Runner
+from jobmanager.services.ports.job_reads import JobNow, NewestCheckpoint, RunnerPlace
 
 
-def status_of(
-    stored: StoredJob,
-    attempt: StoredAttempt,
-    runner: Runner | None,
-    last: StoredCheckpoint | None,
-) -> StatusResponse:
-    job = stored.job
+def status_of(now: JobNow) -> StatusResponse:
+    stored, attempt, job = now.stored, now.attempt, now.stored.job
     return StatusResponse(
         status=states.job_state(job),
         desired=job.desired,
@@ -35,10 +30,10 @@ def status_of(
         since=stored.health_since if stored.health_reason and stored.health_since else job.since,
         running_since=job.since if job.status is JobStatus.RUNNING else None,
         attempt=job.attempt,
-        runner=_runner(runner),
+        runner=_runner(now.runner),
         region_states=list(attempt.progress or ()),
         restored=list(attempt.restored or ()),
-        last_checkpoint=_last(last),
+        last_checkpoint=_last(now.checkpoint),
         restarts=job.failures - (job.status is JobStatus.FAILED),
         lag=largest_lag_ms(attempt.progress or ()),
         meta=meta_shape(stored.graph.meta),
@@ -65,26 +60,24 @@ def meta_shape(meta: JobMeta) -> MetaResponse:
     )
 
 
-def _runner(runner: Runner | None) -> RunnerResponse | None:
+def _runner(runner: RunnerPlace | None) -> RunnerResponse | None:
     if runner is None:
         return None
     return RunnerResponse(
-        id=str(runner.id),
+        id=runner.id,
         host=runner.host,
         pid=runner.pid,
-        process=runner.process_id,
-        is_shared=runner.shares_process,
+        process=runner.process,
+        is_shared=runner.is_shared,
     )
 
 
-def _last(found: StoredCheckpoint | None) -> LastCheckpoint | None:
-    if found is None or found.checkpoint.ended_at is None:
+def _last(found: NewestCheckpoint | None) -> LastCheckpoint | None:
+    if found is None:
         return None
-    checkpoint = found.checkpoint
-    assert checkpoint.ended_at is not None
     return LastCheckpoint(
-        number=checkpoint.number,
-        completed_at=checkpoint.ended_at,
-        duration_ms=milliseconds(checkpoint.ended_at - checkpoint.triggered_at),
-        bytes=checkpoint.stored.bytes if checkpoint.stored else 0,
+        number=found.number,
+        completed_at=found.ended_at,
+        duration_ms=milliseconds(found.ended_at - found.triggered_at),
+        bytes=found.bytes,
     )

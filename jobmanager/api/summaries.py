@@ -1,13 +1,14 @@
 """A line about each job: what the dashboard's first page shows."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Query
 
+from jobmanager.api.conditional_reads import IF_NONE_MATCH
 from jobmanager.api.context import Ctx, Uow, hex_id
+from jobmanager.api.json_answer import JsonAnswer
 from jobmanager.api.shapes.status import LastCheckpoint, SummaryItem, SummaryPage, Traffic
 from jobmanager.api.status import meta_shape
 from jobmanager.core.durations import milliseconds
@@ -26,10 +27,10 @@ _MOST = 2_000
 @router.get(
     "/jobs/summary",
     summary="Jobs, a line each, the newest first",
-    responses={304: {"description": "Nothing has changed since the given `ETag`"}},
+    response_model=SummaryPage,
+    openapi_extra={"parameters": [IF_NONE_MATCH]},
 )
 async def summaries(
-    response: Response,
     context: Ctx,
     uow: Uow,
     state: Annotated[list[str] | None, Query(description="As in the status; several: any.")] = None,
@@ -47,11 +48,7 @@ async def summaries(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=_MOST)] = 100,
     cursor: str | None = None,
-    if_none_match: Annotated[str | None, Header()] = None,
-) -> SummaryPage:
-    """The answer has an `ETag`; a request with `If-None-Match` is answered 304 if nothing
-    changed.
-    """
+) -> JsonAnswer:
     wanted = SummaryFilter(
         limit=limit,
         before=_position(cursor) if cursor else None,
@@ -71,12 +68,7 @@ async def summaries(
         next=_cursor(found[-1]) if len(found) == limit else None,
         counts=dict(counts),
     )
-    tag = f'"{hashlib.md5(page.model_dump_json().encode(), usedforsecurity=False).hexdigest()}"'
-    if if_none_match == tag:
-        response.status_code = 304
-    response.headers["ETag"] = tag
-    response.headers["Cache-Control"] = "no-cache"
-    return page
+    return JsonAnswer(page)
 
 
 def _item(one: JobSummary, recent: list[float]) -> SummaryItem:

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ import httpx
 from jobmanager.client import contexts, credentials
 from jobmanager.client.api_call import Answer, AnswerForm, ApiCall
 from jobmanager.client.errors import HeadgateError, ServerUnreachable, refusal_of
+from jobmanager.client.known_answers import KnownAnswers
 from jobmanager.client.retries import RetryPolicy
 from jobmanager.client.server_events import EventReader, ServerEvent, following
 from jobmanager.core.access.exposure import is_loopback
@@ -66,6 +68,7 @@ class _Settings:
         chosen = contexts.choose(url, context, credentials.environment())
         self.url = chosen.url.rstrip("/")
         self._policy = RetryPolicy(retries)
+        self._known = KnownAnswers()
         self._settings = http_settings(self.url, timeout, token, ca, chosen.environment)
 
     def _request(self, call: ApiCall[Any]) -> dict[str, Any]:
@@ -73,7 +76,7 @@ class _Settings:
             "method": call.method,
             "url": f"{self.url}{call.path}",
             "params": dict(call.params),
-            "headers": dict(call.headers),
+            "headers": {**self._known.headers(call), **call.headers},
         }
         if call.json is not None:
             named["json"] = call.json
@@ -92,7 +95,8 @@ class _Settings:
             return cast(Answer, response.text)
         if call.form is AnswerForm.BYTES:
             return cast(Answer, response.content)
-        return cast(Answer, response.json() if response.content else {})
+        content = self._known.content(call, response)
+        return cast(Answer, json.loads(content) if content else {})
 
 
 class Connection(_Settings):

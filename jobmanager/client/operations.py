@@ -687,9 +687,7 @@ def get_jobs_summary(
     cursor: str | None = None,
     if_none_match: str | None = None,
 ) -> ApiCall[answers.SummaryPage]:
-    """Jobs, a line each, the newest first. The answer has an `ETag`; a request with `If-None-Match`
-    is answered 304 if nothing changed.
-    """
+    """Jobs, a line each, the newest first."""
     return ApiCall(
         method="GET",
         path="/v1/jobs/summary",

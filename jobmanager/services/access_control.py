@@ -52,6 +52,8 @@ class AccessControl:
     clock: Clock
     needs_tokens: bool
     random: Callable[[int], bytes] = secrets.token_bytes
+    on_revoke: Callable[[], None] = lambda: None
+    """Called when a token was revoked: other processes of this server may know it."""
     _known: dict[str, tuple[AccessToken, float]] = field(default_factory=dict, init=False)
     _lookups: asyncio.Semaphore = field(init=False)
 
@@ -95,8 +97,13 @@ class AccessControl:
     async def revoke(self, name: str) -> AccessToken:
         """Revoke a token: at once on this server, within `KNOWN_FOR` on the others."""
         revoked = await self.tokens.revoke(name, self.clock())
-        self._known.clear()
+        self.forget()
+        self.on_revoke()
         return revoked
+
+    def forget(self) -> None:
+        """Look each token up again before it is accepted."""
+        self._known.clear()
 
     def _made(self, name: str, role: Role, lasts: timedelta | None) -> CreatedToken:
         now = self.clock()

@@ -3,17 +3,26 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 
 from jobmanager.core.access.roles import Role
 from jobmanager.services.ports.access import AuditEntry
 from jobmanager.store.outages import outages_named
-from jobmanager.store.tables import AuditRow
+from jobmanager.store.tables import AuditRow, table_of
+
+_BEGIN = insert(table_of(AuditRow)).returning(AuditRow.id)
+_END = (
+    update(table_of(AuditRow))
+    .where(AuditRow.id == bindparam("entry"))
+    .values(status=bindparam("said"), subject=bindparam("about"))
+)
 
 
 class PostgresAudit:
-    """Each method is a transaction of its own: the row stays if the request is rolled back."""
+    """Each method is one statement, and a transaction of its own: the row stays if the request is
+    rolled back.
+    """
 
     def __init__(self, sessions: async_sessionmaker[AsyncSession]) -> None:
         self._sessions = sessions
@@ -32,18 +41,15 @@ class PostgresAudit:
         }
         with outages_named():
             async with self._sessions.begin() as session:
-                made = await session.scalar(insert(AuditRow).values(values).returning(AuditRow.id))
+                made = await session.scalar(_BEGIN, values)
         assert made is not None
         return int(made)
 
     async def end(self, entry_id: int, status: int, subject: str | None) -> None:
+        values = {"entry": entry_id, "said": status, "about": subject}
         with outages_named():
             async with self._sessions.begin() as session:
-                await session.execute(
-                    update(AuditRow)
-                    .where(AuditRow.id == entry_id)
-                    .values(status=status, subject=subject)
-                )
+                await session.execute(_END, values)
 
     async def before(self, before: int | None, limit: int) -> Sequence[AuditEntry]:
         query = select(AuditRow).order_by(AuditRow.id.desc()).limit(limit)

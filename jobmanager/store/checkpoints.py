@@ -1,10 +1,11 @@
 """Checkpoints, their acks and the key-group assignment in Postgres."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from jobmanager.core.errors import CheckpointNotFound
@@ -19,6 +20,16 @@ from jobmanager.store.tables import (
     KeyGroupsRow,
     SubtaskRow,
 )
+
+# One statement, whose parameters take less time than those of a row for each subtask.
+_ADD_KEY_GROUPS = text("""
+INSERT INTO key_group_assignments (job_id, vertex, subtask, key_groups)
+SELECT :job, r.vertex, r.subtask, ARRAY(
+    SELECT CAST(g.value AS integer)
+    FROM jsonb_array_elements_text(r.key_groups) WITH ORDINALITY AS g(value, place)
+    ORDER BY g.place)
+FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r(vertex text, subtask bigint, key_groups jsonb)
+""")
 
 
 class PostgresCheckpoints:
@@ -131,19 +142,17 @@ class PostgresKeyGroups:
 
     async def replace(self, job_id: JobId, owned: Mapping[tuple[str, int], Sequence[int]]) -> None:
         await self._session.execute(delete(KeyGroupsRow).where(KeyGroupsRow.job_id == job_id))
+        await self.add(job_id, owned)
+
+    async def add(self, job_id: JobId, owned: Mapping[tuple[str, int], Sequence[int]]) -> None:
+        """Write the assignment of a job that has none."""
         if owned:
-            await self._session.execute(
-                insert(KeyGroupsRow),
-                [
-                    {
-                        "job_id": job_id,
-                        "vertex": vertex,
-                        "subtask": subtask,
-                        "key_groups": list(groups),
-                    }
-                    for (vertex, subtask), groups in owned.items()
-                ],
-            )
+            rows = [
+                {"vertex": vertex, "subtask": subtask, "key_groups": groups}
+                for (vertex, subtask), groups in owned.items()
+            ]
+            told = {"job": job_id, "rows": json.dumps(rows, default=list)}
+            await self._session.execute(_ADD_KEY_GROUPS, told)
 
     async def of_job(self, job_id: JobId) -> Mapping[tuple[str, int], Sequence[int]]:
         rows = await self._session.scalars(

@@ -45,6 +45,18 @@ class Waits:
 AS_USUAL = Waits()
 
 
+@dataclass(frozen=True, slots=True)
+class PoolSize:
+    """How many connections there are, and how many more where these are not enough."""
+
+    kept: int = 10
+    more: int = 30
+
+
+READER_POOL = PoolSize(kept=4, more=14)
+"""Of a reader process: its reads, and the look-ups of tokens."""
+
+
 class Database:
     """The engines and their sessions. `open_database` makes a `Database`, `close` ends it."""
 
@@ -55,12 +67,13 @@ class Database:
             engine, expire_on_commit=False
         )
         # Without BEGIN and ROLLBACK, which are two waits for Postgres in every read.
-        self._reading_sessions: async_sessionmaker[AsyncSession] = async_sessionmaker(
+        one_by_one: async_sessionmaker[AsyncSession] = async_sessionmaker(
             engine.execution_options(isolation_level="AUTOCOMMIT"), autoflush=False
         )
         self.leases = PostgresLeases(for_lease)
         self.tokens = PostgresTokens(self.sessions)
-        self.audit = PostgresAudit(self.sessions)
+        self._reading_sessions = one_by_one
+        self.audit = PostgresAudit(one_by_one)
         self.on_commit: Callable[[Iterable[JobId]], None] = lambda jobs: None
         """Called after each commit with the jobs that have new effects."""
         self.leader: Leader | None = None
@@ -101,12 +114,16 @@ class Database:
         await self.engine.dispose()
 
 
-def open_database(url: str | URL, waits: Waits = AS_USUAL) -> Database:
+def open_database(
+    url: str | URL,
+    waits: Waits = AS_USUAL,
+    pool: PoolSize = PoolSize(),  # noqa: B008 (frozen)
+) -> Database:
     """Open the pools for `url`, any Postgres URL."""
     psycopg_url = parse_url(url) if isinstance(url, str) else url
     # The lease has connections of its own: a flood of requests must not end the leadership.
     return Database(
-        _engine(psycopg_url, 10, 30, waits.connection, waits.idle_in_transaction),
+        _engine(psycopg_url, pool.kept, pool.more, waits.connection, waits.idle_in_transaction),
         _engine(psycopg_url, 1, 1, waits.lease_connection, waits.idle_in_transaction),
     )
 

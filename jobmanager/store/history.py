@@ -24,12 +24,15 @@ from jobmanager.core.life.records import HistoryEntry
 from jobmanager.protocol.progress_json import progress_from_json
 from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL
 from jobmanager.services.ports.history import Actor, HistoryFilter, LiveProgress, Recorded
-from jobmanager.store.tables import IS_LIVE, AttemptRow, HistoryRow, JobRow
+from jobmanager.store.tables import IS_LIVE, AttemptRow, HistoryRow, JobRow, table_of
 
 _ORDER_LOCK = 0x4849_5354
 _MOST_OF_A_PAYLOAD = 7_500
 """Postgres accepts payloads of less than 8,000 bytes."""
 
+_TAKE_ORDER_LOCK = select(func.pg_advisory_xact_lock(_ORDER_LOCK))
+_ADD = insert(table_of(HistoryRow))
+_TELL = select(func.pg_notify(HISTORY_CHANNEL, ""))
 _NOTIFY = "SELECT pg_notify(:channel, told) FROM unnest(CAST(:payloads AS text[])) AS told"
 
 
@@ -76,9 +79,9 @@ class PostgresHistory:
             told = {"channel": LIVE_CHANNEL, "payloads": announcements}
             await self._session.execute(text(_NOTIFY), told)
         if rows:
-            await self._session.execute(select(func.pg_advisory_xact_lock(_ORDER_LOCK)))
-            await self._session.execute(insert(HistoryRow), rows)
-            await self._session.execute(select(func.pg_notify(HISTORY_CHANNEL, "")))
+            await self._session.execute(_TAKE_ORDER_LOCK)
+            await self._session.execute(_ADD, rows)
+            await self._session.execute(_TELL)
 
     async def after(
         self, after: int, limit: int, job_id: JobId | None = None

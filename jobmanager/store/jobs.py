@@ -10,6 +10,7 @@ from sqlalchemy import (
     Select,
     Uuid,
     and_,
+    bindparam,
     cast,
     func,
     insert,
@@ -35,7 +36,8 @@ from jobmanager.services.ports.jobs import NotedProgress, RunningJob, WritingJob
 from jobmanager.services.ports.runners import Launched, Runner, RunnerAtWork
 from jobmanager.store import mapping
 from jobmanager.store.life_query import NEEDS_RESTORE_POINT, PINNED
-from jobmanager.store.tables import IS_LIVE, AttemptRow, CheckpointRow, JobRow, RunnerRow
+from jobmanager.store.row_updates import update_row
+from jobmanager.store.tables import IS_LIVE, AttemptRow, CheckpointRow, JobRow, RunnerRow, table_of
 
 # Locked rows are skipped: a heartbeat never waits, and takes part in no deadlock.
 _NOTE_HEARTBEATS = """
@@ -84,6 +86,22 @@ WHERE p.restore_point IS NOT NULL AND p.restore_point ->> 'job' = :job
   AND CAST(p.restore_point ->> 'checkpoint' AS bigint) = :checkpoint AND {NEEDS_RESTORE_POINT}
 """
 
+# Made once: to make a statement of expressions takes longer than to send it.
+_ADD_JOB = insert(table_of(JobRow))
+_ADD_ATTEMPT = insert(table_of(AttemptRow))
+_ADD_RUNNER = insert(table_of(RunnerRow))
+_JOB = select(table_of(JobRow)).where(JobRow.id == bindparam("job_id"))
+_LOCKED_JOB = _JOB.with_for_update(key_share=True)
+_ATTEMPT = select(table_of(AttemptRow)).where(
+    AttemptRow.job_id == bindparam("job_id"), AttemptRow.number == bindparam("number")
+)
+_ATTEMPTS = (
+    select(table_of(AttemptRow))
+    .where(AttemptRow.job_id == bindparam("job_id"))
+    .order_by(AttemptRow.number)
+)
+_ALIVE = select(table_of(RunnerRow)).where(RunnerRow.exited_at.is_(None))
+
 
 class PostgresJobs:
     def __init__(self, session: AsyncSession) -> None:
@@ -93,9 +111,8 @@ class PostgresJobs:
         self, job: StoredJob, idempotency_key: str | None, data_root: str | None = None
     ) -> None:
         values = {**mapping.job_values(job), "data_root": data_root}
-        await self._session.execute(
-            insert(JobRow).values(id=job.id, idempotency_key=idempotency_key, **values)
-        )
+        values |= {"id": job.id, "idempotency_key": idempotency_key}
+        await self._session.execute(_ADD_JOB, values)
 
     async def lock_outputs(self) -> None:
         lock = func.pg_advisory_xact_lock(func.hashtextextended("outputs of jobs", 0))
@@ -109,21 +126,16 @@ class PostgresJobs:
         ]
 
     async def get(self, job_id: JobId) -> StoredJob:
-        row = await self._session.scalar(select(JobRow).where(JobRow.id == job_id))
-        if row is None:
-            raise JobNotFound(f"job {job_id.hex} not found")
-        return mapping.stored_job(row)
+        return await self._one(job_id, _JOB)
 
     async def get_for_update(self, job_id: JobId) -> StoredJob:
         # Every decision about a job is made under this lock: of two simultaneous acks, the second
         # sees what the first wrote. NO KEY: rows of other tables that refer to the job can be
         # written meanwhile.
-        row = await self._session.scalar(
-            select(JobRow)
-            .where(JobRow.id == job_id)
-            .with_for_update(key_share=True)
-            .execution_options(populate_existing=True)
-        )
+        return await self._one(job_id, _LOCKED_JOB)
+
+    async def _one(self, job_id: JobId, statement: Any) -> StoredJob:
+        row = (await self._session.execute(statement, {"job_id": job_id})).first()
         if row is None:
             raise JobNotFound(f"job {job_id.hex} not found")
         return mapping.stored_job(row)
@@ -140,12 +152,7 @@ class PostgresJobs:
         values = mapping.job_values(job)
         if job.document is before.document:
             del values["graph"]  # long, and it hardly ever changes
-        await self._session.execute(
-            update(JobRow)
-            .where(JobRow.id == job.id)
-            .values(**values)
-            .execution_options(synchronize_session=False)
-        )
+        await update_row(self._session, JobRow, {"id": job.id}, values)
 
     async def all(self) -> Sequence[StoredJob]:
         rows = await self._session.scalars(select(JobRow).order_by(JobRow.submitted_at))
@@ -223,17 +230,12 @@ class PostgresAttempts:
         self._session = session
 
     async def add(self, job_id: JobId, attempt: Attempt) -> None:
-        values = mapping.attempt_values(attempt)
-        await self._session.execute(
-            insert(AttemptRow).values(job_id=job_id, number=attempt.number, **values)
-        )
+        key = {"job_id": job_id, "number": attempt.number}
+        await self._session.execute(_ADD_ATTEMPT, {**key, **mapping.attempt_values(attempt)})
 
     async def get(self, job_id: JobId, number: AttemptNumber) -> StoredAttempt:
-        row = await self._session.scalar(
-            select(AttemptRow)
-            .where(AttemptRow.job_id == job_id, AttemptRow.number == number)
-            .execution_options(populate_existing=True)
-        )
+        asked = {"job_id": job_id, "number": number}
+        row = (await self._session.execute(_ATTEMPT, asked)).first()
         if row is None:
             raise JobNotFound(f"job {job_id.hex} has no attempt {number}")
         return mapping.stored_attempt(row)
@@ -242,9 +244,7 @@ class PostgresAttempts:
         await self._update(job_id, attempt.number, **mapping.attempt_values(attempt))
 
     async def of_job(self, job_id: JobId) -> Sequence[StoredAttempt]:
-        rows = await self._session.scalars(
-            select(AttemptRow).where(AttemptRow.job_id == job_id).order_by(AttemptRow.number)
-        )
+        rows = await self._session.execute(_ATTEMPTS, {"job_id": job_id})
         return [mapping.stored_attempt(row) for row in rows]
 
     async def newest_of(self, jobs: Sequence[JobId]) -> Sequence[StoredAttempt]:
@@ -310,12 +310,8 @@ class PostgresAttempts:
         await self._session.execute(text(_NOTE_TOKENS), {"rows": json.dumps(rows)})
 
     async def _update(self, job_id: JobId, number: AttemptNumber, **values: Any) -> None:
-        await self._session.execute(
-            update(AttemptRow)
-            .where(AttemptRow.job_id == job_id, AttemptRow.number == number)
-            .values(**values)
-            .execution_options(synchronize_session=False)
-        )
+        key = {"job_id": job_id, "number": number}
+        await update_row(self._session, AttemptRow, key, values)
 
 
 class PostgresRunners:
@@ -323,7 +319,7 @@ class PostgresRunners:
         self._session = session
 
     async def add(self, runner: Runner) -> None:
-        await self._session.execute(insert(RunnerRow).values(**mapping.runner_values(runner)))
+        await self._session.execute(_ADD_RUNNER, mapping.runner_values(runner))
 
     async def get(self, runner_id: RunnerId) -> Runner:
         return await self._get(runner_id, select(RunnerRow))
@@ -340,13 +336,7 @@ class PostgresRunners:
         return mapping.runner_of(row)
 
     async def save(self, runner: Runner) -> None:
-        values = mapping.runner_values(runner)
-        await self._session.execute(
-            update(RunnerRow)
-            .where(RunnerRow.id == runner.id)
-            .values(**values)
-            .execution_options(synchronize_session=False)
-        )
+        await update_row(self._session, RunnerRow, {"id": runner.id}, mapping.runner_values(runner))
 
     async def note_process(self, runner_id: RunnerId, process: Launched) -> None:
         born = process.process_started_at
@@ -393,12 +383,7 @@ class PostgresRunners:
 
     async def _update(self, runner_id: RunnerId, **values: Any) -> None:
         """Update only these columns: other transactions may write the others at the same time."""
-        await self._session.execute(
-            update(RunnerRow)
-            .where(RunnerRow.id == runner_id)
-            .values(**values)
-            .execution_options(synchronize_session=False)
-        )
+        await update_row(self._session, RunnerRow, {"id": runner_id}, values)
 
     async def before(self, job_id: JobId, attempt: AttemptNumber) -> Sequence[Runner]:
         rows = await self._session.scalars(
@@ -421,7 +406,7 @@ class PostgresRunners:
         return mapping.runner_of(row) if row else None
 
     async def alive(self) -> Sequence[Runner]:
-        rows = await self._session.scalars(select(RunnerRow).where(RunnerRow.exited_at.is_(None)))
+        rows = await self._session.execute(_ALIVE)
         return [mapping.runner_of(row) for row in rows]
 
     async def all(self, limit: int) -> Sequence[Runner]:
@@ -443,4 +428,4 @@ def _listed(ended: int) -> Select[JobRow]:
     )
     # Postgres finds the ids first, and looks each of them up in the index.
     ids = func.array(union_all(live, newest.subquery().select()).scalar_subquery())
-    return select(JobRow).where(JobRow.id == func.any(ids)).order_by(JobRow.submitted_at)
+    return select(JobRow).where(JobRow.id == func.any(ids)).order_by(JobRow.submitted_at, JobRow.id)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, delete, func, or_, select, update
+from sqlalchemy import Row, bindparam, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
 
@@ -143,6 +143,13 @@ def _jobmanager(row: Row[Any]) -> JobManager:
     )
 
 
+_MINE = (
+    select(LeaseRow.id)
+    .where(LeaseRow.term == bindparam("term"), LeaseRow.expires_at > func.clock_timestamp())
+    .with_for_update(read=True, key_share=True)
+)
+
+
 async def check_term(session: AsyncSession, term: Term | None) -> None:
     """Fence a transaction: raise `NotLeading`, or keep the term unchanged until the session
     commits.
@@ -150,12 +157,6 @@ async def check_term(session: AsyncSession, term: Term | None) -> None:
     Taking the lease changes the term, which is a key, and so waits for the commit. A renewal does
     not wait, since it does not change the key.
     """
-    if term is not None:
-        mine = (
-            select(LeaseRow.id)
-            .where(LeaseRow.term == term, LeaseRow.expires_at > func.clock_timestamp())
-            .with_for_update(read=True, key_share=True)
-        )
-        if await session.scalar(mine) is not None:
-            return
+    if term is not None and await session.scalar(_MINE, {"term": term}) is not None:
+        return
     raise NotLeading("this JobManager has lost the leadership and changed nothing: try again")

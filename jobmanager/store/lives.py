@@ -83,7 +83,9 @@ class PostgresLives:
         before, job = change.before.job if change.before else None, change.after.job
         if before is not None and not rows.note_pace(before, job):
             await self._jobs.save(job, before)
-        if before is None or (before.graph, before.parallelism) != (job.graph, job.parallelism):
+        if before is None:
+            await self._key_groups.add(job.id, assignment(job.graph, job.parallelism))
+        elif (before.graph, before.parallelism) != (job.graph, job.parallelism):
             await self._key_groups.replace(job.id, assignment(job.graph, job.parallelism))
 
     async def _save_attempts(self, change: LifeChange) -> None:

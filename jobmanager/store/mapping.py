@@ -37,7 +37,6 @@ from jobmanager.core.life.records import RestorePoint, StoredAttempt, StoredChec
 from jobmanager.core.plan.job_plan import SnapshotKind
 from jobmanager.protocol.progress_json import progress_from_json, restored_from_json
 from jobmanager.services.ports.runners import Runner
-from jobmanager.store.tables import RunnerRow
 
 
 def job_values(stored: StoredJob) -> dict[str, Any]:
@@ -114,6 +113,10 @@ def _graph_of(text: str) -> tuple[dict[str, Any], JobGraph]:
     return document, graph_document.parse(document)
 
 
+def graph_of(text: str) -> JobGraph:
+    return _graph_of(text)[1]
+
+
 def attempt_values(attempt: Attempt) -> dict[str, Any]:
     return {
         "status": attempt.status,
@@ -166,7 +169,7 @@ def _duration(ms: int | None) -> timedelta | None:
     return None if ms is None else timedelta(milliseconds=ms)
 
 
-def runner_of(row: RunnerRow) -> Runner:
+def runner_of(row: Any) -> Runner:
     return Runner(
         id=RunnerId(row.id),
         job_id=JobId(row.job_id),

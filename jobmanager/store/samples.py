@@ -6,7 +6,7 @@ from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Float, Select, cast, delete, func, insert, literal, select
+from sqlalchemy import Select, cast, delete, func, insert, literal, select, text
 from sqlalchemy.dialects.postgresql import INTERVAL
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -20,6 +20,17 @@ _BEGINNING = datetime(2000, 1, 1, tzinfo=UTC)
 _TIMES = tuple(PHASES.values())
 _SUMMED = ("span_ms", "input_rows", "output_rows", "batches", "busy_ms", *_TIMES)
 _LARGEST = ("state_rows", "state_bytes", "lag_ms", "backlog_rows")
+
+# Regions are parts of a job that run at the same time: their rates add up.
+_INPUT_RATES = text("""
+SELECT job_id, start, sum(rate) FROM (
+    SELECT job_id, date_bin(CAST(:step AS interval), at, :since) AS start,
+           CAST(1000.0 * sum(input_rows) AS double precision) / sum(span_ms) AS rate
+    FROM samples WHERE job_id = ANY(:jobs) AND at >= :since
+    GROUP BY job_id, region, start
+) AS per_region
+GROUP BY job_id, start ORDER BY job_id, start
+""")
 
 
 class PostgresSamples:
@@ -56,27 +67,8 @@ class PostgresSamples:
         self, jobs: Sequence[JobId], since: datetime, step: timedelta
     ) -> Mapping[JobId, Sequence[tuple[datetime, float]]]:
         """Return the rows a second that each job read, in bins."""
-        start = func.date_bin(_interval(step), SampleRow.at, literal(since)).label("start")
-        # regions are parts of a job that run at the same time: their rates add up
-        per_region = (
-            select(
-                SampleRow.job_id,
-                start,
-                (
-                    1000.0
-                    * cast(func.sum(SampleRow.input_rows), Float)
-                    / func.sum(SampleRow.span_ms)
-                ).label("rate"),
-            )
-            .where(SampleRow.job_id.in_(jobs), SampleRow.at >= since)
-            .group_by(SampleRow.job_id, SampleRow.region, start)
-            .subquery()
-        )
-        rows = await self._session.execute(
-            select(per_region.c.job_id, per_region.c.start, func.sum(per_region.c.rate))
-            .group_by(per_region.c.job_id, per_region.c.start)
-            .order_by(per_region.c.job_id, per_region.c.start)
-        )
+        asked = {"jobs": list(jobs), "since": since, "step": step}
+        rows = await self._session.execute(_INPUT_RATES, asked)
         found: dict[JobId, list[tuple[datetime, float]]] = defaultdict(list)
         for job_id, at, rate in rows:
             found[JobId(job_id)].append((at, float(rate)))

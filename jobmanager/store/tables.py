@@ -4,7 +4,7 @@
 """
 
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 from uuid import UUID
 
 from sqlalchemy import (
@@ -20,6 +20,7 @@ from sqlalchemy import (
     Uuid,
     text,
 )
+from sqlalchemy import Table as SqlTable
 from sqlalchemy.dialects.postgresql import ARRAY, INTEGER, JSON, JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
@@ -54,6 +55,11 @@ class Table(DeclarativeBase):
         int: BigInteger(),
         UUID: Uuid(),
     }
+
+
+def table_of(rows: type[Table]) -> SqlTable:
+    """Return the table itself: its rows are read and written as they are, not as objects."""
+    return cast(SqlTable, rows.__table__)
 
 
 def _one_of(column: str, values: type[Any]) -> CheckConstraint:

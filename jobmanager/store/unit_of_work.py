@@ -12,6 +12,7 @@ from jobmanager.services.ports.checkpoints import Checkpoints
 from jobmanager.services.ports.figures import Samples, Statistics, Summaries
 from jobmanager.services.ports.history import Actor, History
 from jobmanager.services.ports.jars import Jars
+from jobmanager.services.ports.job_reads import JobReads
 from jobmanager.services.ports.jobs import Attempts, Jobs, KeyGroups
 from jobmanager.services.ports.lives import Lives
 from jobmanager.services.ports.outbox import Outbox
@@ -24,6 +25,7 @@ from jobmanager.store.checkpoints import PostgresCheckpoints, PostgresKeyGroups
 from jobmanager.store.deliveries import PostgresDeliveries
 from jobmanager.store.history import PostgresHistory
 from jobmanager.store.jars import PostgresJars
+from jobmanager.store.job_reads import PostgresJobReads
 from jobmanager.store.jobs import PostgresAttempts, PostgresJobs, PostgresRunners
 from jobmanager.store.leases import check_term
 from jobmanager.store.lives import PostgresLives
@@ -61,6 +63,7 @@ class PostgresUnitOfWork:
     statistics: Statistics
     samples: Samples
     summaries: Summaries
+    job_reads: JobReads
     pruning: Pruning
     webhooks: Webhooks
     deliveries: Deliveries
@@ -97,6 +100,7 @@ class PostgresUnitOfWork:
         self.statistics = PostgresStatistics(self._session)
         self.samples = PostgresSamples(self._session)
         self.summaries = PostgresSummaries(self._session)
+        self.job_reads = PostgresJobReads(self._session)
         self.pruning = PostgresPruning(self._session)
         self.webhooks = PostgresWebhooks(self._session)
         self.deliveries = PostgresDeliveries(self._session)

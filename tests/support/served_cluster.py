@@ -12,7 +12,7 @@ from jobmanager.settings import Settings
 from jobmanager.store.database import open_database
 from tests.support.cluster import Cluster, a_cluster
 from tests.support.databases import PATIENT
-from tests.support.streams import awake, context_of, served
+from tests.support.streams import HttpServed, awake, context_of, http_served
 
 Found = TypeVar("Found")
 _WITHIN = 120.0
@@ -22,6 +22,7 @@ _WITHIN = 120.0
 class ServedCluster:
     url: str
     cluster: Cluster
+    served: HttpServed
     _loop: asyncio.AbstractEventLoop
 
     def run(self, work: Callable[[Cluster], Awaitable[Found]]) -> Found:
@@ -35,8 +36,12 @@ class ServedCluster:
 
 @contextmanager
 def a_served_cluster(
-    database_url: str, directory: Path, settings: Settings | None = None
+    database_url: str,
+    directory: Path,
+    settings: Settings | None = None,
+    prepare: Callable[[Cluster], None] = lambda cluster: None,
 ) -> Iterator[ServedCluster]:
+    """`prepare` is called before the first request."""
     made: list[ServedCluster] = []
     is_there = threading.Event()
     stop: list[Callable[[], object]] = []
@@ -49,11 +54,12 @@ def a_served_cluster(
             async with (
                 a_cluster(database, directory) as cluster,
                 awake(context_of(cluster.app).events, database),
-                served(cluster.app, settings or Settings()) as url,
             ):
-                made.append(ServedCluster(url, cluster, loop))
-                is_there.set()
-                await ended.wait()
+                prepare(cluster)
+                async with http_served(cluster.app, settings, database_url) as served:
+                    made.append(ServedCluster(served.url, cluster, served, loop))
+                    is_there.set()
+                    await ended.wait()
         finally:
             is_there.set()
             await database.close()

@@ -6,14 +6,19 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
 from fastapi import FastAPI
+from sqlalchemy.engine import make_url
 
 from jobmanager.api.context import ApiContext
+from jobmanager.api.http_connections import HttpServer
+from jobmanager.api.reader_figures import FiguresOfReaders
 from jobmanager.loops.ticker import tick
-from jobmanager.server import http_server
+from jobmanager.reader_supervisor import ReaderProcesses
+from jobmanager.server_parts import http_server
 from jobmanager.services.events import HISTORY_CHANNEL, LIVE_CHANNEL, EventHub
 from jobmanager.settings import Settings
 from jobmanager.store.database import Database
@@ -23,21 +28,75 @@ from tests.support.contract import check_event
 CHANNELS = (HISTORY_CHANNEL, LIVE_CHANNEL)
 
 
+@dataclass(frozen=True)
+class HttpServed:
+    """An application on a port of its own, as a real server serves it."""
+
+    url: str
+    http: HttpServer
+    readers: ReaderProcesses | None = None
+
+
 @asynccontextmanager
 async def served(app: FastAPI, settings: Settings | None = None) -> AsyncIterator[str]:
-    """The application on a port of its own, as a real server serves it; its URL."""
+    """The URL of the application on a port of its own."""
+    async with http_served(app, settings) as found:
+        yield found.url
+
+
+@asynccontextmanager
+async def http_served(
+    app: FastAPI, settings: Settings | None = None, database_url: str = ""
+) -> AsyncIterator[HttpServed]:
+    """With reader processes, if the settings want some; all of them accept connections."""
+    chosen = settings or Settings()
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()  # whoever has the URL is not refused
-    server = http_server(app, settings or Settings())
+    server = http_server(app, chosen)
     server.config.timeout_graceful_shutdown = 1
     serving = asyncio.create_task(server.serve(sockets=[listener]))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        if chosen.readers:
+            async with _read_by(app, chosen, database_url, listener, server) as readers:
+                yield HttpServed(url, server, readers)
+        else:
+            yield HttpServed(url, server)
     finally:
         server.should_exit = True
         await serving
         listener.close()
+
+
+@asynccontextmanager
+async def _read_by(
+    app: FastAPI, settings: Settings, database_url: str, listener: socket.socket, http: HttpServer
+) -> AsyncIterator[ReaderProcesses]:
+    context = context_of(app)
+    figures, stop = FiguresOfReaders(), asyncio.Event()
+    context.meters.watch(http.open_connections, figures)
+    readers = ReaderProcesses(
+        settings,
+        make_url(database_url).render_as_string(hide_password=False),
+        frozenset(),
+        context.me,
+        listener,
+        context.clock,
+        http,
+        figures,
+    )
+    context.access.on_revoke = readers.forget_tokens
+    looking = asyncio.create_task(tick("readers", readers, 0.5, stop))
+    try:
+        async with asyncio.timeout(120):
+            while len(figures.current) < settings.readers:  # noqa: ASYNC110 (other processes)
+                await asyncio.sleep(0.05)
+        yield readers
+    finally:
+        stop.set()
+        await looking
+        await readers.close()
 
 
 @asynccontextmanager

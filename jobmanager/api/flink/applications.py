@@ -11,6 +11,7 @@ from jobmanager.api.flink.job_manager import job_config
 from jobmanager.api.flink.jobs import (
     LISTED_ENDED_JOBS,
     exception_of,
+    line_of,
     overview_line,
     state_timestamps,
     times_of,
@@ -52,11 +53,11 @@ ApplicationId = Annotated[JobId, Depends(_application_id)]
 @router.get("/applications/overview", summary="All applications", response_model=Applications)
 async def overview(context: Ctx, uow: Uow) -> dict[str, Any]:
     async with uow:
-        found = await uow.jobs.listed(LISTED_ENDED_JOBS)
+        found = await uow.job_reads.lines(LISTED_ENDED_JOBS)
     now = context.clock()
     lines = []
     for one in found:
-        state = states.job_state(one.job)
+        state = states.job_state(one)
         counts = {word.lower(): 0 for word in states.JOB_STATES} | {state.lower(): 1}
         line = {"id": one.id.hex, "name": one.graph.name, "status": _STATES[state]}
         lines.append({**line, **times_of(one, now), "jobs": counts})
@@ -81,7 +82,7 @@ async def details(job_id: ApplicationId, context: Ctx, uow: Uow) -> dict[str, An
         "status": _STATES[states.job_state(stored.job)],
         **times_of(stored, now),
         "timestamps": times,
-        "jobs": [overview_line(stored, attempt, now)],
+        "jobs": [overview_line(line_of(stored, attempt), now)],
     }
 
 

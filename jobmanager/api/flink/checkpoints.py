@@ -1,6 +1,7 @@
 """Flink's routes about checkpoints."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
@@ -10,6 +11,7 @@ from jobmanager.api.flink.checkpoint_subtasks import task_checkpoint_subtasks
 from jobmanager.api.flink.plan_shapes import task_id
 from jobmanager.api.flink.summaries import summary
 from jobmanager.api.flink.times import millis
+from jobmanager.api.json_answer import JsonAnswer
 from jobmanager.api.problems import FLINK
 from jobmanager.api.shapes.flink.checkpoints import (
     CheckpointLine,
@@ -19,7 +21,7 @@ from jobmanager.api.shapes.flink.checkpoints import (
 )
 from jobmanager.core.durations import milliseconds
 from jobmanager.core.errors import TaskNotFound
-from jobmanager.core.ids import CheckpointNumber
+from jobmanager.core.ids import CheckpointNumber, SubtaskRef
 from jobmanager.core.life.checkpoint import CheckpointStatus
 from jobmanager.core.life.records import StoredAttempt, StoredCheckpoint, StoredJob
 from jobmanager.core.plan.job_plan import Task
@@ -27,6 +29,7 @@ from jobmanager.core.plan.known_plans import plan_of
 from jobmanager.core.snapshots import layout
 from jobmanager.core.snapshots.storage_uri import below
 from jobmanager.protocol.progress_json import restored_to_json
+from jobmanager.services.ports.job_reads import CountedCheckpoint
 
 router = APIRouter(tags=[FLINK])
 _HISTORY = 100
@@ -44,35 +47,36 @@ _STATUS = {
     response_model=CheckpointsStatistics,
     response_model_exclude_unset=True,
 )
-async def statistics(job_id: JobIdPath, context: Ctx, uow: Uow) -> dict[str, Any]:
+async def statistics(job_id: JobIdPath, context: Ctx, uow: Uow) -> JsonAnswer:
     async with uow:
-        stored = await uow.jobs.get(job_id)
-        counts = await uow.checkpoints.counts(job_id)
-        found = await uow.checkpoints.of_job(job_id, _HISTORY)
+        found = await uow.job_reads.checkpoints(job_id, _HISTORY)
         attempts = await uow.attempts.of_job(job_id)
-    shapes = [_checkpoint(stored, one, context, with_tasks=False) for one in found]
+    stored, counts = found.stored, found.counts
+    shapes = [_checkpoint(stored, one, context) for one in found.newest]
     done = [one for one in shapes if one["status"] == "COMPLETED"]
     savepoints = [one for one in done if one["is_savepoint"]]
     completed = [one for one in done if not one["is_savepoint"]]
     failed = [one for one in shapes if one["status"] == "FAILED"]
     restores = _restores(stored, attempts, context)
-    return {
-        "counts": {
-            "restored": len(restores),
-            "total": sum(counts.values()),
-            "in_progress": counts.get(CheckpointStatus.IN_PROGRESS, 0),
-            "completed": counts.get(CheckpointStatus.COMPLETED, 0),
-            "failed": counts.get(CheckpointStatus.ABORTED, 0),
-        },
-        "summary": summary(done),
-        "latest": {
-            "completed": completed[0] if completed else None,
-            "savepoint": savepoints[0] if savepoints else None,
-            "failed": failed[0] if failed else None,
-            "restored": restores[-1] if restores else None,
-        },
-        "history": shapes,
-    }
+    return JsonAnswer(
+        {
+            "counts": {
+                "restored": len(restores),
+                "total": sum(counts.values()),
+                "in_progress": counts.get(CheckpointStatus.IN_PROGRESS, 0),
+                "completed": counts.get(CheckpointStatus.COMPLETED, 0),
+                "failed": counts.get(CheckpointStatus.ABORTED, 0),
+            },
+            "summary": summary(done),
+            "latest": {
+                "completed": completed[0] if completed else None,
+                "savepoint": savepoints[0] if savepoints else None,
+                "failed": failed[0] if failed else None,
+                "restored": restores[-1] if restores else None,
+            },
+            "history": shapes,
+        }
+    )
 
 
 @router.get(
@@ -118,7 +122,7 @@ async def details(
     async with uow:
         stored = await uow.jobs.get(job_id)
         found = await uow.checkpoints.get(job_id, CheckpointNumber(checkpointid))
-    return _checkpoint(stored, found, context, with_tasks=True)
+    return {**_checkpoint(stored, counted(found), context), "tasks": _tasks(stored, found)}
 
 
 @router.get(
@@ -142,44 +146,64 @@ async def subtasks(
     raise TaskNotFound(f"checkpoint {checkpointid} of job {job_id.hex} has no task {vertexid}")
 
 
-def _checkpoint(
-    stored: StoredJob, found: StoredCheckpoint, context: Ctx, *, with_tasks: bool
-) -> dict[str, Any]:
-    checkpoint = found.checkpoint
-    files = checkpoint.stored
-    status = _STATUS[checkpoint.status]
+def _checkpoint(stored: StoredJob, one: CountedCheckpoint, context: Ctx) -> dict[str, Any]:
+    """Return the shape of a checkpoint, without its tasks."""
+    status = _STATUS[one.status]
     shape: dict[str, Any] = {
         "className": status.lower(),
-        "id": checkpoint.number,
+        "id": one.number,
         "status": status,
-        "is_savepoint": checkpoint.is_savepoint,
-        "savepointFormat": "NATIVE" if checkpoint.is_savepoint else None,
-        "trigger_timestamp": millis(checkpoint.triggered_at),
-        **_acknowledged(found, checkpoint.snapshots),
-        "checkpointed_size": files.new_bytes if files else 0,
-        "state_size": files.bytes if files else 0,
-        "num_subtasks": len(checkpoint.snapshots) + len(checkpoint.awaiting),
-        "num_acknowledged_subtasks": len(checkpoint.snapshots),
-        "checkpoint_type": "SAVEPOINT" if checkpoint.is_savepoint else "CHECKPOINT",
-        "tasks": _tasks(stored, found) if with_tasks else {},
+        "is_savepoint": one.is_savepoint,
+        "savepointFormat": "NATIVE" if one.is_savepoint else None,
+        "trigger_timestamp": millis(one.triggered_at),
+        **_acknowledged(one.triggered_at, one.last_ack_at),
+        "checkpointed_size": one.new_bytes,
+        "state_size": one.bytes,
+        "num_subtasks": one.acked + one.awaited,
+        "num_acknowledged_subtasks": one.acked,
+        "checkpoint_type": "SAVEPOINT" if one.is_savepoint else "CHECKPOINT",
+        "tasks": {},
     }
-    if checkpoint.status is CheckpointStatus.COMPLETED and files is not None:
-        shape["external_path"] = external_path(stored, files.manifest, context)
-        shape["discarded"] = found.discarded_at is not None
-    if checkpoint.ended_at is not None and checkpoint.aborted_because is not None:
-        shape["failure_timestamp"] = millis(checkpoint.ended_at)
-        shape["failure_message"] = f"{checkpoint.aborted_because}: {checkpoint.detail}"
+    if one.status is CheckpointStatus.COMPLETED and one.manifest is not None:
+        shape["external_path"] = external_path(stored, one.manifest, context)
+        shape["discarded"] = one.discarded_at is not None
+    if one.ended_at is not None and one.aborted_because is not None:
+        shape["failure_timestamp"] = millis(one.ended_at)
+        shape["failure_message"] = f"{one.aborted_because}: {one.detail}"
     return shape
 
 
-def _acknowledged(found: StoredCheckpoint, refs: Any) -> dict[str, int]:
-    """Return when the last of `refs` acked, and how long after the trigger that was."""
-    acked = [found.acked_at[ref] for ref in refs]
-    latest = millis(max(acked)) if acked else -1
-    duration = latest - millis(found.checkpoint.triggered_at) if acked else -1
+def counted(found: StoredCheckpoint) -> CountedCheckpoint:
+    """Return the checkpoint with its subtasks counted, as `job_reads` reads it."""
+    checkpoint, files = found.checkpoint, found.checkpoint.stored
+    return CountedCheckpoint(
+        number=checkpoint.number,
+        kind=checkpoint.kind,
+        status=checkpoint.status,
+        triggered_at=checkpoint.triggered_at,
+        ended_at=checkpoint.ended_at,
+        aborted_because=checkpoint.aborted_because,
+        detail=checkpoint.detail,
+        manifest=files.manifest if files else None,
+        bytes=files.bytes if files else 0,
+        new_bytes=files.new_bytes if files else 0,
+        discarded_at=found.discarded_at,
+        acked=len(checkpoint.snapshots),
+        awaited=len(checkpoint.awaiting),
+        last_ack_at=_last_ack(found, checkpoint.snapshots),
+    )
+
+
+def _last_ack(found: StoredCheckpoint, refs: Iterable[SubtaskRef]) -> datetime | None:
+    return max((found.acked_at[ref] for ref in refs), default=None)
+
+
+def _acknowledged(triggered_at: datetime, last_ack_at: datetime | None) -> dict[str, int]:
+    """Return when the last subtask acked, and how long after the trigger that was."""
+    latest = -1 if last_ack_at is None else millis(last_ack_at)
     return {
         "latest_ack_timestamp": latest,
-        "end_to_end_duration": duration,
+        "end_to_end_duration": -1 if last_ack_at is None else latest - millis(triggered_at),
         "alignment_buffered": 0,
         "processed_data": 0,
         "persisted_data": 0,
@@ -200,7 +224,7 @@ def _task(found: StoredCheckpoint, task: Task) -> dict[str, Any]:
     return {
         "id": checkpoint.number,
         "status": _STATUS[checkpoint.status],
-        **_acknowledged(found, acked),
+        **_acknowledged(checkpoint.triggered_at, _last_ack(found, acked)),
         "checkpointed_size": size,
         "state_size": size,
         "num_subtasks": len(acked) + len(awaited),

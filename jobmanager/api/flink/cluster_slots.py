@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from jobmanager.core.ids import JobId
-from jobmanager.core.life.records import StoredJob
 from jobmanager.core.plan.known_plans import plan_of
+from jobmanager.services.ports.job_reads import GraphInForce
 from jobmanager.services.ports.runners import Runner
 from jobmanager.services.ports.unit_of_work import UnitOfWork
 
@@ -26,11 +26,10 @@ class RunnerSlots:
 async def read_slots(uow: UnitOfWork) -> list[RunnerSlots]:
     """Return the slots of every runner that is alive."""
     runners = await uow.runners.alive()
-    running = {one.stored.id: one.stored for one in await uow.jobs.running()}
-    return list(slots_of(runners, running))
+    return slots_of(runners, await uow.job_reads.running())
 
 
-def slots_of(runners: Iterable[Runner], running: Mapping[JobId, StoredJob]) -> list[RunnerSlots]:
+def slots_of(runners: Iterable[Runner], running: Mapping[JobId, GraphInForce]) -> list[RunnerSlots]:
     """A job takes as many slots as its widest task has subtasks; if Spark runs fewer tasks at the
     same time, it takes all of them, and subtasks wait for their turn. A runner that has not told
     its slots yet has those that its job takes.

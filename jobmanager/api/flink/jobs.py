@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from fastapi import APIRouter, Query
 
@@ -11,6 +11,7 @@ from jobmanager.api.flink import states
 from jobmanager.api.flink.plan_shapes import plan_document, task_id, task_name
 from jobmanager.api.flink.task_reads import io_metrics
 from jobmanager.api.flink.times import millis
+from jobmanager.api.json_answer import JsonAnswer
 from jobmanager.api.problems import FLINK
 from jobmanager.api.shapes.flink.jobs import (
     JobConfig,
@@ -21,17 +22,19 @@ from jobmanager.api.shapes.flink.jobs import (
 )
 from jobmanager.api.shapes.flink.operations import Nothing
 from jobmanager.api.shapes.flink.plans import JobPlanResponse
-from jobmanager.api.status import meta_shape
 from jobmanager.core.errors import UnsupportedRequest
+from jobmanager.core.graph.meta import JobMeta
 from jobmanager.core.life.records import StoredAttempt, StoredJob
 from jobmanager.core.plan.job_plan import Task
 from jobmanager.core.plan.known_plans import plan_of
 from jobmanager.core.task_figures import task_figures
 from jobmanager.services import analyses, jobs
+from jobmanager.services.ports.job_reads import ListedJob
 
 router = APIRouter(tags=[FLINK])
 LISTED_ENDED_JOBS = 100
 """How many ended jobs are listed, beside all that live."""
+_TASK_STATES = tuple(word.lower() for word in states.TASK_STATES)
 
 
 @router.get(
@@ -39,10 +42,11 @@ LISTED_ENDED_JOBS = 100
     summary="Ids and states of all live jobs and of the 100 that ended last",
     response_model=JobsWithStatus,
 )
-async def job_list(uow: Uow) -> dict[str, Any]:
+async def job_list(uow: Uow) -> JsonAnswer:
     async with uow:
-        found = await uow.jobs.listed(LISTED_ENDED_JOBS)
-    return {"jobs": [{"id": one.id.hex, "status": states.job_state(one.job)} for one in found]}
+        found = await uow.job_reads.states(LISTED_ENDED_JOBS)
+    listed = [{"id": one.id.hex, "status": states.job_state(one)} for one in found]
+    return JsonAnswer({"jobs": listed})
 
 
 @router.get(
@@ -50,12 +54,11 @@ async def job_list(uow: Uow) -> dict[str, Any]:
     summary="All live jobs and the 100 that ended last, a line each",
     response_model=JobsOverview,
 )
-async def overview(context: Ctx, uow: Uow) -> dict[str, Any]:
+async def overview(context: Ctx, uow: Uow) -> JsonAnswer:
     async with uow:
-        found = await uow.jobs.listed(LISTED_ENDED_JOBS)
-        attempts = await uow.attempts.newest_of([one.id for one in found])
-    newest = {one.job_id: one for one in attempts}
-    return {"jobs": [overview_line(one, newest[one.id], context.clock()) for one in found]}
+        found = await uow.job_reads.lines(LISTED_ENDED_JOBS)
+    now = context.clock()
+    return JsonAnswer({"jobs": [overview_line(one, now) for one in found]})
 
 
 @router.get(
@@ -64,11 +67,10 @@ async def overview(context: Ctx, uow: Uow) -> dict[str, Any]:
     response_model=JobDetails,
     response_model_exclude_unset=True,
 )
-async def job(job_id: JobIdPath, context: Ctx, uow: Uow) -> dict[str, Any]:
+async def job(job_id: JobIdPath, context: Ctx, uow: Uow) -> JsonAnswer:
     async with uow:
-        stored = await uow.jobs.get(job_id)
-        attempt = await uow.attempts.get(job_id, stored.job.attempt)
-    return _detail(stored, attempt, context.clock())
+        found = await uow.job_reads.with_attempt(job_id)
+    return JsonAnswer(_detail(found.stored, found.attempt, context.clock()))
 
 
 @router.patch(
@@ -151,24 +153,49 @@ async def exceptions(
     return {"exceptionHistory": {"entries": shown, "truncated": len(shown) < len(found)}}
 
 
-def overview_line(stored: StoredJob, attempt: StoredAttempt, now: datetime) -> dict[str, Any]:
-    tasks = plan_of(stored.graph, stored.parallelism).tasks
-    subtasks = sum(task.parallelism for task in tasks)
-    state = states.task_state(attempt.attempt.status)
-    counted = states.counts(states.TASK_STATES, state, subtasks)
+def overview_line(line: ListedJob, now: datetime) -> dict[str, Any]:
+    graph = line.graph
+    subtasks = sum(task.parallelism for task in plan_of(graph, line.parallelism).tasks)
+    state = states.task_state(line.attempt_status)
+    counted = states.counts(_TASK_STATES, state.lower(), subtasks)
     return {
-        "jid": stored.id.hex,
-        "name": stored.graph.name,
-        "jobType": stored.graph.mode.upper(),
-        "schedulerType": states.scheduler_type(stored.graph.mode),
-        **times_of(stored, now),
-        "state": states.job_state(stored.job),
-        "last-modification": millis(stored.job.since),
-        "tasks": {"total": subtasks, **{word.lower(): n for word, n in counted.items()}},
+        "jid": line.id.hex,
+        "name": graph.name,
+        "jobType": graph.mode.upper(),
+        "schedulerType": states.scheduler_type(graph.mode),
+        **times_of(line, now),
+        "state": states.job_state(line),
+        "last-modification": millis(line.since),
+        "tasks": {"total": subtasks, **counted},
         "pending-operators": 0,
-        "headgate-state": stored.state,
-        "headgate-meta": meta_shape(stored.graph.meta),
+        "headgate-state": line.state,
+        "headgate-meta": _meta(graph.meta),
     }
+
+
+def _meta(meta: JobMeta) -> dict[str, Any]:
+    """As `meta_shape`, of which a thousand take longer to make and to write."""
+    return {
+        "owner": meta.owner,
+        "description": meta.description,
+        "runbook": meta.runbook,
+        "labels": dict(meta.labels),
+    }
+
+
+def line_of(stored: StoredJob, attempt: StoredAttempt) -> ListedJob:
+    return ListedJob(
+        id=stored.id,
+        graph=stored.graph,
+        parallelism=stored.parallelism,
+        status=stored.job.status,
+        attempt=stored.job.attempt,
+        state=stored.state,
+        since=stored.job.since,
+        submitted_at=stored.submitted_at,
+        ended_at=stored.ended_at,
+        attempt_status=attempt.attempt.status,
+    )
 
 
 def _detail(stored: StoredJob, attempt: StoredAttempt, now: datetime) -> dict[str, Any]:
@@ -223,7 +250,14 @@ def _metrics(
     return io_metrics(figures, running_ms * task.parallelism)
 
 
-def times_of(stored: StoredJob, now: datetime) -> dict[str, int]:
+class _JobWithTimes(Protocol):
+    @property
+    def submitted_at(self) -> datetime: ...
+    @property
+    def ended_at(self) -> datetime | None: ...
+
+
+def times_of(stored: _JobWithTimes, now: datetime) -> dict[str, int]:
     ended = stored.ended_at
     return {
         "start-time": millis(stored.submitted_at),

@@ -1,7 +1,9 @@
 """Flink's names for the states of a job and its tasks."""
 
+from typing import Protocol
+
 from jobmanager.core.life.attempt import AttemptStatus
-from jobmanager.core.life.job import Job, JobStatus
+from jobmanager.core.life.job import JobStatus
 
 JOB_STATES = (
     "INITIALIZING",
@@ -51,7 +53,14 @@ _TASK = {
 }
 
 
-def job_state(job: Job) -> str:
+class StatedJob(Protocol):
+    @property
+    def status(self) -> JobStatus: ...
+    @property
+    def attempt(self) -> int: ...
+
+
+def job_state(job: StatedJob) -> str:
     """Return Flink's state of a job. A job that starts again is RESTARTING until it runs."""
     if job.status is JobStatus.STARTING and job.attempt > 1:
         return "RESTARTING"

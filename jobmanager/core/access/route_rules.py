@@ -5,7 +5,7 @@ routes of the application. `graph_rules` says what a job graph needs in addition
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -13,6 +13,8 @@ from functools import cache
 from jobmanager.core.access.roles import Role
 
 _VERSION = "/v1"
+_MOST_SLASHES = 12
+"""More than any rule has. Paths with more slashes match the same rules."""
 
 
 class NoRole(StrEnum):
@@ -41,19 +43,31 @@ class RouteRule:
         return self.changes or self.method not in ("GET", "HEAD", "OPTIONS")
 
 
-def rule_for(
-    method: str, path: str, rules: Sequence[RouteRule] | None = None
-) -> tuple[RouteRule, dict[str, str]] | None:
+def rule_for(method: str, path: str) -> tuple[RouteRule, dict[str, str]] | None:
     """Return the rule of a request and the parameters in its path; None: no route matches."""
     bare = path[len(_VERSION) :] if path.startswith(f"{_VERSION}/") else path
     asked = "GET" if method == "HEAD" else method
-    for rule in ROUTE_RULES if rules is None else rules:
-        if rule.method == asked and (found := _pattern(rule.path).fullmatch(bare)):
+    slashes = min(bare.count("/"), _MOST_SLASHES)
+    for rule, pattern in _index().get((asked, slashes), ()):
+        if found := pattern.fullmatch(bare):
             return rule, found.groupdict()
     return None
 
 
 @cache
+def _index() -> Mapping[tuple[str, int], Sequence[tuple[RouteRule, re.Pattern[str]]]]:
+    """Return, by method and number of slashes, the rules that a path may match, in their order. To
+    try all rules would take as long as much of the rest of a read.
+    """
+    index: dict[tuple[str, int], list[tuple[RouteRule, re.Pattern[str]]]] = {}
+    for rule in ROUTE_RULES:
+        least, pattern = rule.path.count("/"), _pattern(rule.path)
+        most = _MOST_SLASHES if ":path}" in rule.path else least
+        for slashes in range(least, most + 1):
+            index.setdefault((rule.method, slashes), []).append((rule, pattern))
+    return index
+
+
 def _pattern(template: str) -> re.Pattern[str]:
     """Compile a template as Starlette does: only a parameter of kind `path` may contain slashes."""
     parts = re.split(r"\{(\w+)(:path)?\}", template)

@@ -7,6 +7,7 @@ from jobmanager.services.ports.checkpoints import Checkpoints
 from jobmanager.services.ports.figures import Samples, Statistics, Summaries
 from jobmanager.services.ports.history import Actor, History
 from jobmanager.services.ports.jars import Jars
+from jobmanager.services.ports.job_reads import JobReads
 from jobmanager.services.ports.jobs import Attempts, Jobs, KeyGroups
 from jobmanager.services.ports.lives import Lives
 from jobmanager.services.ports.outbox import Outbox
@@ -34,6 +35,7 @@ class UnitOfWork(Protocol):
     statistics: Statistics
     samples: Samples
     summaries: Summaries
+    job_reads: JobReads
     pruning: Pruning
     webhooks: Webhooks
     deliveries: Deliveries

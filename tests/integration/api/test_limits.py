@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from jobmanager.api.app import make_app
 from jobmanager.api.limits import Lane
-from jobmanager.server import http_server
+from jobmanager.server_parts import http_server
 from jobmanager.settings import Settings
 from tests.support import streams
 from tests.support.builders import a_document

@@ -15,6 +15,8 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import text
 
+from jobmanager.api.flink.checkpoints import counted
+from jobmanager.api.flink.jobs import line_of
 from jobmanager.core.errors import DomainError
 from jobmanager.core.ids import CheckpointNumber, JobId, RunnerId
 from jobmanager.core.life import attempt as attempts
@@ -25,6 +27,7 @@ from jobmanager.core.life.checkpoint_rules import is_time
 from jobmanager.core.life.draft import is_under_way
 from jobmanager.core.life.effects import LaunchAttempt
 from jobmanager.core.life.events import LifeEvent, Submitted
+from jobmanager.core.life.job import JobStatus
 from jobmanager.core.life.life import Life, Step, begin, step
 from jobmanager.core.life.records import RestorePoint, StoredJob
 from jobmanager.services import lives
@@ -180,6 +183,7 @@ async def test_what_sql_says_is_what_the_core_says(database: Database) -> None:
             await compare_what_is_due(database, lives_by_id, now, seen)
     await compare_what_is_needed(database, lives_by_id, seen)
     await compare_what_is_shown(database, lives_by_id)
+    await compare_quick_reads(database, lives_by_id)
 
     assert all(seen[what] for what in ("due", "expired", "restarts", "started from")), seen
 
@@ -343,6 +347,31 @@ def shares(job: StoredJob, in_need: Iterable[StoredJob]) -> bool:
     if mine.checkpoint is None:
         return any(point.root == mine.root for point in points)
     return any((p.job, p.checkpoint) == (mine.job, mine.checkpoint) for p in points)
+
+
+async def compare_quick_reads(database: Database, known: dict[JobId, Life]) -> None:
+    """One statement of the most frequent reads finds what the other reads find one by one."""
+    async with database.unit_of_work(only_reads=True) as uow:
+        reads, running = uow.job_reads, await uow.job_reads.running()
+        listed, states = await uow.jobs.listed(1_000), await reads.states(1_000)
+        assert [one.id for one in listed] == [one.id for one in await reads.lines(1_000)]
+        assert [(one.id, one.job.status) for one in listed] == [(s.id, s.status) for s in states]
+        lines = {one.id: one for one in await reads.lines(1_000)}
+        for job_id in known:
+            stored = await uow.jobs.get(job_id)
+            attempt = await uow.attempts.get(job_id, stored.job.attempt)
+            both, now = await reads.with_attempt(job_id), await reads.now(job_id)
+            assert (both.stored, both.attempt) == (now.stored, now.attempt) == (stored, attempt)
+            runner = await uow.runners.of_attempt(job_id, stored.job.attempt)
+            assert (runner and str(runner.id)) == (now.runner and now.runner.id)
+            restorable = await uow.checkpoints.restorable(job_id)
+            assert (now.checkpoint and now.checkpoint.number) == max(restorable, default=None)
+            assert lines[job_id] == line_of(stored, attempt)
+            assert (job_id in running) == (stored.job.status is JobStatus.RUNNING)
+            found = await reads.checkpoints(job_id, 100)
+            whole = await uow.checkpoints.of_job(job_id, 100)
+            assert found.newest == [counted(one) for one in whole]
+            assert found.counts == await uow.checkpoints.counts(job_id)
 
 
 async def compare_what_is_shown(database: Database, known: dict[JobId, Life]) -> None:

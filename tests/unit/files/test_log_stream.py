@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from jobmanager import server
+from jobmanager import server_parts
 from jobmanager.core.redaction import Secrets
 from jobmanager.files.log_stream import LogStream
 from taskrunner import logs
@@ -39,7 +39,7 @@ def test_a_runner_whose_log_is_on_a_full_disk_goes_on() -> None:
 
 def test_a_server_whose_log_is_on_a_full_disk_goes_on() -> None:
     with stderr_on_a_full_disk():
-        server._configure_logs(Secrets())
+        server_parts.configure_logs(Secrets())
         for _ in range(3):
             structlog.get_logger("loop").warning("loop failed", error="x" * 10_000)
 
