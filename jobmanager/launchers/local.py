@@ -430,6 +430,7 @@ class LocalLauncher:
         pid, born, process = runner.pid, runner.process_started_at, runner.process_id
         if pid is None or born is None:
             return  # it was never given to the process
+        self._shared.watched(runner.id, process)
         ended = asyncio.create_task(_wait_for_end(pid, born))
         try:
             while not ended.done() and not shared.has_exited(runner):

@@ -152,6 +152,12 @@ class SharedProcesses:
         found = self._processes.get(process)
         return found.child if found is not None else None
 
+    def watched(self, runner: RunnerId, process: UUID) -> None:
+        """The runner is served, also where its confirmation came too late."""
+        found = self._processes.get(process)
+        if found is not None:
+            found.runners.add(runner)
+
     def left(self, runner: RunnerId, process: UUID) -> None:
         """The runner has exited, or the process has not taken it."""
         self._ending.discard(runner)

@@ -16,7 +16,7 @@ from tests.support.renewed import Renewed, renewed
 from tests.support.server import PATIENCE, ServerProcess, a_server, eventually, processes_of
 
 RATE = 20
-ROWS = 45 * RATE
+ROWS = 40 * RATE
 OPTIONS = ("--warm-runners", "0", "--shared-jobs", "8", "--shared-memory", "1g")
 
 
