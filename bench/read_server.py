@@ -4,7 +4,7 @@
 
 Runners are played, then they are silent, so the server's CPU time is that of the reads that
 `bench.reads` sends. Each job has 32 subtasks; the first has the most checkpoints. The first line of
-the output is JSON with the URL and the ids of the jobs.
+the output is JSON with the URL, the ids of the jobs, and the process id of Postgres.
 """
 
 import argparse
@@ -115,7 +115,8 @@ async def main(directory: Path, jobs: int, checkpoints: int) -> None:
             ids = [first, copied]
             url = await stack.enter_async_context(served(cluster.app))
             collect_rarely()
-            sys.stdout.write(json.dumps({"url": url, "jobs": ids}) + "\n")
+            pid = int((directory / "postgres" / "postmaster.pid").read_text().split()[0])
+            sys.stdout.write(json.dumps({"url": url, "jobs": ids, "postgres": pid}) + "\n")
             sys.stdout.flush()
             await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     finally:

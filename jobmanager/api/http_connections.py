@@ -52,6 +52,7 @@ class HttpServer(uvicorn.Server):
         self._logged: dict[str, int] = {}
         self.servers: list[asyncio.Server] = []
         self._listeners: list[socket.socket] = []
+        self._accepting = asyncio.Lock()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -64,21 +65,22 @@ class HttpServer(uvicorn.Server):
 
     async def accept(self) -> None:
         """Accept connections; nothing happens if they are accepted already."""
-        if self.servers or self.should_exit:
-            return
-        loop, ssl = asyncio.get_running_loop(), self.config.ssl
-        handshake = self.open_connections.limits.head_within if ssl else None
-        self.servers = [
-            await loop.create_server(
-                self._connection,
-                sock=GuardedListener(one, self.open_connections),
-                ssl=ssl,
-                backlog=self.config.backlog,
-                ssl_handshake_timeout=handshake,
-                ssl_shutdown_timeout=handshake,
-            )
-            for one in self._listeners
-        ]
+        async with self._accepting:
+            if self.servers or self.should_exit:
+                return
+            loop, ssl = asyncio.get_running_loop(), self.config.ssl
+            handshake = self.open_connections.limits.head_within if ssl else None
+            self.servers = [
+                await loop.create_server(
+                    self._connection,
+                    sock=GuardedListener(one, self.open_connections),
+                    ssl=ssl,
+                    backlog=self.config.backlog,
+                    ssl_handshake_timeout=handshake,
+                    ssl_shutdown_timeout=handshake,
+                )
+                for one in self._listeners
+            ]
 
     def leave_accepting(self) -> None:
         """Leave new connections to other processes that have the same listening socket."""
