@@ -33,6 +33,8 @@ _STATES = {
     "CREATED": "CREATED",
     "RUNNING": "RUNNING",
     "RESTARTING": "RUNNING",
+    # An application of Flink cannot be suspended: it goes on, and can be resumed or cancelled.
+    "SUSPENDED": "RUNNING",
     "FAILING": "FAILING",
     "FAILED": "FAILED",
     "CANCELLING": "CANCELING",

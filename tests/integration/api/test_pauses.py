@@ -52,6 +52,17 @@ async def test_a_paused_job_continues_on_the_runner_that_has_waited(cluster: Clu
     assert kinds[-4:] == ["job_pausing", "job_paused", "job_starting", "job_running"]
 
 
+async def test_the_application_of_a_paused_job_runs_on_for_flinks_clients(cluster: Cluster) -> None:
+    job, _ = await paused(cluster)
+
+    listed = (await cluster.get("/applications/overview"))["applications"]
+    shown = await cluster.get(f"/applications/{job}")
+
+    mine = next(one for one in listed if one["id"] == job)
+    assert (mine["status"], mine["jobs"]["suspended"]) == ("RUNNING", 1)
+    assert shown["status"] == "RUNNING"
+
+
 async def test_a_paused_job_stays_paused_when_its_runner_is_killed(cluster: Cluster) -> None:
     job, runner = await paused(cluster)
 
