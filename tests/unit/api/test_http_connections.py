@@ -285,8 +285,16 @@ async def test_handshakes_that_never_end_are_counted_and_given_up(
             assert await all_of(reader) == b""
         async with httpx.AsyncClient(base_url=url, verify=trusted, timeout=PATIENCE) as http:
             async with asyncio.timeout(PATIENCE):
-                while (await http.get("/told")).status_code != 200:  # noqa: ASYNC110
+                while not await _is_answered(http):  # noqa: ASYNC110
                     await asyncio.sleep(0.1)
+
+
+async def _is_answered(http: httpx.AsyncClient) -> bool:
+    """Whether there is room again, and an honest handshake takes less than the allowed second."""
+    try:
+        return (await http.get("/told")).status_code == 200
+    except httpx.TransportError:
+        return False
 
 
 def test_files_remain_for_everything_else_than_connections() -> None:
