@@ -6,6 +6,7 @@ shared process each query of each job that has come and gone would leave one beh
 of a job closes them when its queries have ended.
 """
 
+import socket
 from contextlib import suppress
 from threading import Lock
 from typing import Any
@@ -44,4 +45,6 @@ def close_all(spark: SparkSession) -> None:
         found = _known.pop(id(spark), [])
     for connection in found:
         with suppress(Exception):
-            connection.close()
+            # not `close`, which would wait for the thread that reads; at the end of its input that
+            # thread closes the connection and ends
+            connection.socket.shutdown(socket.SHUT_RDWR)
