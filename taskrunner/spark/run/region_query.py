@@ -39,6 +39,7 @@ from taskrunner.spark.run.batch_limits import BatchLimits
 from taskrunner.spark.run.input_files import InputFiles
 from taskrunner.spark.run.progress import ProgressMeter
 from taskrunner.spark.run.task_progress import TaskProgress
+from taskrunner.spark.session import callback_connections
 from taskrunner.spark.session.hadoop_path import hadoop_path
 
 _NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
@@ -206,6 +207,7 @@ class RegionQuery:
 
     def _take_batch(self, rows: DataFrame, batch: int) -> None:
         """Called by a thread of Spark, which has no context of its own."""
+        callback_connections.note(self._spark)
         self._context.copy().run(self._write_batch, rows, batch)
 
     def _write_batch(self, rows: DataFrame, batch: int) -> None:

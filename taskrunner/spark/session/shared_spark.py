@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from jobmanager.protocol.messages import JvmFigures
 from taskrunner import logs
-from taskrunner.spark.session import java_options, state_memory
+from taskrunner.spark.session import callback_connections, java_options, state_memory
 from taskrunner.spark.session.session import Heap, WarmSession, settings
 
 _POOL = "spark.scheduler.pool"
@@ -132,6 +132,7 @@ class SessionInShared(WarmSession):
     def open(self, chosen: Mapping[str, str], *, records: bool = False) -> SparkSession:
         if self._own is None:
             self._own = self._shared.new_session(chosen)
+            callback_connections.begin(self._own)
         else:
             become(self._own, self._own_chosen, chosen)
         self._own_chosen = dict(chosen)
@@ -167,6 +168,7 @@ class SessionInShared(WarmSession):
             if time.monotonic() > deadline:
                 raise QueriesGoOn(f"queries go on: {', '.join(left)}")
             time.sleep(_LOOK_AGAIN_SECONDS)
+        callback_connections.close_all(spark)
 
 
 def _make_active(spark: SparkSession) -> None:
