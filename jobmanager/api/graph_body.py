@@ -46,6 +46,7 @@ async def resolved(
     """Do the same for a document. Faults of the graph are reported together with those of its
     artifacts.
     """
+    graph_document.check_depth(document)
     faults: list[Fault] = []
     found, graph = document, None
     try:

@@ -5,12 +5,12 @@ One pass finds every fault: `parse` either returns a graph that can be planned, 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from jobmanager.core.errors import InvalidJobGraph
+from jobmanager.core.errors import Fault, InvalidJobGraph
 from jobmanager.core.graph import graph_shape, meta, real_time, secret_places, vertex_document
 from jobmanager.core.graph.document_fields import Faults, Fields
 from jobmanager.core.graph.job_graph import (
@@ -33,6 +33,8 @@ MOST_KEY_GROUPS = 32_768
 MOST_VERTICES = 500
 MOST_ARTIFACTS = 100
 MOST_NAME = 255
+MOST_LEVELS = 100
+"""Of mappings and lists inside of each other. Readers call themselves for each level."""
 _STAND_IN = timedelta(seconds=1)
 
 
@@ -43,10 +45,39 @@ class _Strategy(StrEnum):
     FAILURE_RATE = "failure_rate"
 
 
+def check_depth(document: Mapping[str, Any]) -> None:
+    """Raise `InvalidJobGraph` for each field that has more than `MOST_LEVELS` levels."""
+    faults = [
+        Fault(None, str(field), f"has more than {MOST_LEVELS} levels of mappings and lists")
+        for field, value in document.items()
+        if _has_too_many_levels(value)
+    ]
+    if faults:
+        raise InvalidJobGraph(faults)
+
+
+def _has_too_many_levels(value: Any) -> bool:
+    level = [value]
+    for _ in range(MOST_LEVELS + 1):
+        level = [part for one in level for part in _parts(one)]
+        if not level:
+            return False
+    return True
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        yield from value.values()
+    elif isinstance(value, list | tuple):
+        yield from value
+
+
 def parse(document: Mapping[str, Any], *, is_new: bool = False) -> JobGraph:
     """Read the graph in `document`. Raises `InvalidJobGraph` with every fault. The name of a new
     graph has limits; graphs that were stored before there were limits are still read.
     """
+    if is_new:
+        check_depth(document)
     faults = Faults()
     fields = Fields(document, faults, vertex=None)
     name = _new_name(fields) if is_new else fields.text("name")

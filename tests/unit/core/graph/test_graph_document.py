@@ -47,6 +47,25 @@ def test_a_sound_graph_is_read_with_its_defaults() -> None:
     assert isinstance(graph.vertices[0].connector, GeneratorSource)  # type: ignore[attr-defined]
 
 
+def test_a_new_graph_has_a_bounded_number_of_levels_and_a_stored_graph_any() -> None:
+    most, more = (levels(count) for count in (100, 101))
+
+    graph_document.check_depth({"meta": most})
+    with pytest.raises(InvalidJobGraph) as refused:
+        graph_document.parse({"meta": more, "spark": levels(5_000)}, is_new=True)
+    assert [str(one) for one in refused.value.faults] == [
+        f"{field}: has more than 100 levels of mappings and lists" for field in ("meta", "spark")
+    ]
+    assert not any("levels" in str(one) for one in faults_of({"meta": more}))
+
+
+def levels(count: int) -> Any:
+    value: Any = 1
+    for number in range(count):
+        value = [value] if number % 2 else {"a": value}
+    return value
+
+
 def test_a_window_takes_its_time_column_from_the_watermark() -> None:
     window = graph_document.parse(a_document()).vertex(VertexId("revenue"))
 
