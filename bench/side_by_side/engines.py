@@ -298,10 +298,15 @@ def _engine(
 
 @contextmanager
 def a_flink(flink: Path, log: Path, interval: str) -> Iterator[Talk]:
-    """Flink with a local cluster in one JVM: parallelism 2, a checkpoint each interval, else its
-    defaults.
+    """Flink with a local cluster in one JVM: parallelism 2, a checkpoint each interval on disk (its
+    default, the heap, takes no more than 5 MB of state), no restarts, else its defaults.
     """
-    settings = {"parallelism.default": "2", "execution.checkpointing.interval": interval}
+    settings = {
+        "parallelism.default": "2",
+        "execution.checkpointing.interval": interval,
+        "execution.checkpointing.dir": (log.parent / "flink-checkpoints").as_uri(),
+        "restart-strategy.type": "none",
+    }
     jars = flink_jars(flink)
     if jars:
         settings["pipeline.jars"] = ";".join(one.as_uri() for one in jars)
