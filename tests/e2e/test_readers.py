@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 import psutil
+import pytest
 
 from tests.support.certificates import Authority
 from tests.support.databases import fresh_database
@@ -148,6 +149,7 @@ def is_there(process: psutil.Process) -> bool:
         return False
 
 
+@pytest.mark.long
 def test_reads_and_writes_with_tls_and_tokens(postgres_url: str) -> None:
     """A connection with TLS stays with the reader, which passes on what it cannot answer."""
     with tempfile.TemporaryDirectory(prefix="hg") as name:
