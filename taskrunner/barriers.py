@@ -39,6 +39,7 @@ from taskrunner.core.attempt.instructions import (
     WatchBatches,
 )
 from taskrunner.core.barrier_clock import BarrierClock
+from taskrunner.core.idle_regions import IdleRegions
 from taskrunner.output_thread import HeldOutput, OutputSources, OutputThread
 from taskrunner.sinks.joiner import BreakOff
 from taskrunner.snapshots.fence import Superseded
@@ -105,6 +106,7 @@ class BarrierThread(ContextThread):
         """The checkpoint for which batches are being watched."""
         self._began_after: dict[RegionId, int | None] = {}
         """The last batch of each region that an earlier attempt committed."""
+        self._idle = IdleRegions()
         self._seen: dict[RegionId, BatchesOfRegion] = {}
         self._clock = BarrierClock()
         self._broken_off: set[int] = set()
@@ -160,7 +162,7 @@ class BarrierThread(ContextThread):
     def _carry_out(self, instruction: _Blocking) -> None:
         match instruction:
             case WatchBatches():
-                self._watched, self._seen = instruction, {}
+                self._watched, self._seen, self._idle = instruction, {}, IdleRegions()
                 self._clock.begin(time.monotonic())
                 self._look()
             case StopWatching():
@@ -199,7 +201,9 @@ class BarrierThread(ContextThread):
         begun = spark_log.last_begun() if before is None else before.begun
         # before the log is read: a batch may end now
         is_finished, is_alive = self._site.is_finished(region), self._site.is_alive(region)
-        is_idle = watched.awaits_new_batch and self._site.is_idle(region)
+        is_idle = watched.awaits_new_batch and self._idle.see(
+            region, time.monotonic(), waits=self._site.is_idle(region)
+        )
         committed = spark_log.last_committed()
         has_new_batch = is_idle or committed != self._began_after.get(region)
         return BatchesOfRegion(begun, committed, is_alive, is_finished, has_new_batch)
