@@ -159,7 +159,7 @@ cassandra: $(INSTALLED)
 	  || echo 'Cassandra could not be fetched: its tests are skipped' >&2
 
 # The client of S3 (690 MB): only the long tests of files on s3a: have it in their sessions.
-S3A_TESTS := $(addprefix tests/integration/spark/,test_output_files.py test_sink_contract.py test_source_contract.py)
+S3A_TESTS := $(addprefix tests/integration/spark/,test_joined_files.py test_output_files.py test_sink_contract.py test_source_contract.py)
 .PHONY: s3a-client
 s3a-client: $(INSTALLED)
 	@$(BIN)/python -m tests.support.maven_jars s3a \
@@ -174,7 +174,7 @@ chaos: setup jars chromium redis flink-client apicurio search-servers cassandra 
 	@echo '== kills, failovers and random faults; connectors and operators against other readers'
 	@$(BIN)/python -m pytest -q --durations 40 --durations-min 20 $(LONG_IN_PARALLEL) -m long --timeout 1800 --ignore $(FUZZER) $(SLOW_TESTS)
 	@echo '== files on s3a:'
-	@HEADGATE_TEST_S3A=1 $(BIN)/python -m pytest -q -m long -k s3a --timeout 1800 $(S3A_TESTS)
+	@HEADGATE_TEST_S3A=1 $(BIN)/python -m pytest -q -m long -k "s3a or bucket" --timeout 1800 $(S3A_TESTS)
 	@echo 'make chaos: all long tests passed'
 
 # Flink with the packages it needs, apart from ours, and the jars that it needs for Kafka and Parquet.
