@@ -224,8 +224,8 @@ def test_a_runner_out_of_reach_that_was_frozen_wakes_up_and_can_publish_nothing(
 
     log = pair.server_on(old["runner"]["host"]).directory / "runners" / old["runner"]["id"]
     said = (log / "runner.log").read_text()
-    # by a heartbeat, whether the leader still knows the runner or not, or by the epoch
-    assert "attempt_superseded" in said or '"dismissed"' in said, said[-3000:]
+    # it hears of it, or finds the newer epoch at a batch or a checkpoint, whichever comes first
+    assert "superseded" in said, said[-3000:]
     after = traces(pair, job, old["attempt"])
     assert after.pop("manifests") <= before.pop("manifests")  # retention may let some go
     assert after == before
