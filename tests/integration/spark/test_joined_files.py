@@ -290,7 +290,7 @@ def test_the_spark_job_of_a_join_is_broken_off(spark: SparkSession, tmp_path: Pa
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("store", ["hdfs", "bucket"])
+@pytest.mark.parametrize("store", ["hdfs", pytest.param("bucket", id="s3a")])
 @pytest.mark.parametrize("name", ["parquet", "orc", "csv"])
 def test_files_are_joined_on_a_remote_file_system(
     spark: SparkSession, request: pytest.FixtureRequest, store: str, name: str
