@@ -46,7 +46,7 @@ async def resolved(
     """Do the same for a document. Faults of the graph are reported together with those of its
     artifacts.
     """
-    graph_document.check_depth(document)
+    graph_document.check_depth(document)  # first: what looks for other faults calls itself as deep
     faults: list[Fault] = []
     found, graph = document, None
     try:

@@ -34,7 +34,7 @@ MOST_VERTICES = 500
 MOST_ARTIFACTS = 100
 MOST_NAME = 255
 MOST_LEVELS = 100
-"""Of mappings and lists inside of each other. Readers call themselves for each level."""
+"""Of mappings and lists inside of a field. What reads a graph calls itself for each level."""
 _STAND_IN = timedelta(seconds=1)
 
 

@@ -10,7 +10,7 @@
 
 A barrier waits for the next batch boundary of every region: the commit of the batch that was under
 way when the barrier's turn came, or the last commit if no batch was under way. A barrier with
-`awaits_new_batch` also waits for the first commit of this attempt in each region that has input.
+`awaits_new_batch` also waits for the first commit of this attempt in each region that is not idle.
 The queries are not paused. A stop joins at `TakingSnapshot`, once its queries have ended at a
 boundary.
 

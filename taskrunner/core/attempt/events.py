@@ -179,7 +179,7 @@ class BatchesOfRegion:
     """Whether the query had read all input just before the log was read, and has ended. Spark may
     have planned another batch, which has no rows and is not committed."""
     has_new_batch: bool = False
-    """Whether a batch was committed in this attempt, or there is no input. Only looked at where a
+    """Whether a batch was committed in this attempt, or the region is idle. Only looked at where a
     barrier awaits that."""
 
     def has_reached(self, begun: int | None) -> bool:
