@@ -29,8 +29,8 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 RESULTS = REPOSITORY / "bench" / "results"
 FLINK = REPOSITORY / ".venv" / "flink"
 """Where `make bench-flink` installs Flink."""
-_FIGURES = 3.0
-"""Seconds in which a server renews its lease, and its figures with it."""
+_FIGURES_SECONDS = 3.0
+"""In which a server renews its lease, and its figures with it."""
 _LONG = 3600
 _MEBIBYTE = 2**20
 
@@ -91,7 +91,7 @@ def until_filled(server: ServerProcess, job: str, rows: int) -> None:
 
 def until_primed(server: ServerProcess) -> None:
     """Returns when a process with a primed Spark session waits for a job, new or used before."""
-    time.sleep(_FIGURES)  # so that a process that was just taken is not counted any more
+    time.sleep(_FIGURES_SECONDS)  # so that a process that was just taken is not counted any more
 
     def primed() -> bool:
         warm = server.get("/v1/jobmanagers")["items"][0]["warm"] or {}
